@@ -10,8 +10,9 @@ TOP   := $(CURDIR)
 include version.mk
 
 ROOMS := core dm-platter dm-stl dm-imr dm-tiler dm-dualbuffer tests
-# Of core each layer has a folder.
-FOLDERS := $(ROOMS) $(patsubst $(TOP)/%/,%,$(wildcard $(TOP)/core/*/))
+# A layer of core and an engine have a directory of their own.
+FOLDERS := $(ROOMS) $(patsubst $(TOP)/%/,%,$(wildcard $(addprefix $(TOP)/,core/*/ core/lib/*/ \
+	dm-*/*/ tests/exercise/)))
 
 # A kernel that clang has built takes only modules that clang has built.  LLVM= and CC= on
 # the command line have the last word; make hands them on by itself.
@@ -47,7 +48,7 @@ have-kdir:
 
 mirror: have-kdir
 	@mkdir -p $(MODDIR)
-	@ln -sf -t $(MODDIR) $(addprefix $(TOP)/,Kbuild dkms.conf version.mk)
+	@ln -sf -t $(MODDIR) $(addprefix $(TOP)/,Kbuild dkms.conf version.mk sources.mk)
 	@for d in $(FOLDERS); do mkdir -p $(MODDIR)/$$d; \
 	  find $(TOP)/$$d -maxdepth 1 \( -name '*.[ch]' -o -name Kbuild -o -name '*.sh' \) \
 	    -exec ln -sf -t $(MODDIR)/$$d {} +; \
@@ -63,9 +64,15 @@ moddir: have-kdir
 userspace:
 	@$(MAKE) -C userspace
 
+# Exercisers, fuzzers and checkers, which are never installed.
+.PHONY: test-programs
+test-programs:
+	@$(MAKE) -C tests
+
 clean:
 	rm -rf build
 	@$(MAKE) -s -C userspace clean
+	@$(MAKE) -s -C tests clean
 
 # --- on this machine ----------------------------------------------------------
 # PREFIX and DESTDIR as everywhere; modules go to updates/ of KDIR's kernel.
@@ -215,7 +222,7 @@ help:
 	@echo "  make docs        the manual as HTML, to build/docs/html"
 	@echo "  make deb         Debian's packages, to build/deb/bookworm (root)"
 	@echo "Parts:"
-	@echo "  make modules | userspace | clean"
+	@echo "  make modules | userspace | test-programs | clean"
 	@echo "  make lab         the lab's kernels and which are ready"
 	@echo "  make lab-setup   get all of them ahead of time"
 	@echo "  make lint        W=1, sparse, checkpatch over every kernel"

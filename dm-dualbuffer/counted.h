@@ -6,8 +6,8 @@
 #ifndef SHINGLE_COUNTED_H
 #define SHINGLE_COUNTED_H
 
-#include "codec.h"
-#include "slotmap.h"
+#include "format/codec.h"
+#include "engine/slotmap.h"
 
 /* Slots in one piece of a checkpoint: as many as it has room for.  Tests take less. */
 #ifndef PART_SLOTS

@@ -3,7 +3,7 @@
 #ifndef SHINGLE_IMR_ENGINE_H
 #define SHINGLE_IMR_ENGINE_H
 
-#include "engine.h"
+#include "engine/engine.h"
 
 /**
  * struct imr_params - struct shingle_sb::params of "imr"

@@ -11,8 +11,8 @@
 
 #include "imr-engine.h"
 #include "policy.h"
-#include "records.h"
-#include "slotmap.h"
+#include "engine/records.h"
+#include "engine/slotmap.h"
 
 #define NO_SLOT		U32_MAX
 #define NO_OWNER	U32_MAX

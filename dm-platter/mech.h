@@ -7,7 +7,7 @@
 #ifndef PLATTER_MECH_H
 #define PLATTER_MECH_H
 
-#include "geometry.h"
+#include "geometry/geometry.h"
 
 #define PLATTER_MAX_SEEK_POINTS	256
 #define PLATTER_MAX_SEGMENTS	16

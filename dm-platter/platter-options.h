@@ -3,7 +3,7 @@
 #ifndef PLATTER_OPTIONS_H
 #define PLATTER_OPTIONS_H
 
-#include "options.h"
+#include "engine/options.h"
 #include "profiles.h"
 
 #define PLATTER_BLOCK_SECTORS	8U

@@ -4,9 +4,9 @@
 #include <linux/module.h>
 
 #include "exercise.h"
-#include "full-engine.h"
-#include "set-engine.h"
-#include "slotmap.h"
+#include "full/engine.h"
+#include "set/engine.h"
+#include "engine/slotmap.h"
 
 struct shape_case {
 	const char *name;

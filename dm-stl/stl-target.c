@@ -2,8 +2,8 @@
 /* Shingle translation layers: the targets. */
 #include <linux/module.h>
 
-#include "full-engine.h"
-#include "set-engine.h"
+#include "full/engine.h"
+#include "set/engine.h"
 #include "shingle.h"
 
 #define DM_MSG_PREFIX "stl"

@@ -4,7 +4,7 @@
 #include <linux/module.h>
 
 #include "exercise.h"
-#include "pages.h"
+#include "pages/pages.h"
 #include "tiler-engine.h"
 
 struct tiler_case {

@@ -3,7 +3,7 @@
 #ifndef SHINGLE_TILER_ENGINE_H
 #define SHINGLE_TILER_ENGINE_H
 
-#include "engine.h"
+#include "engine/engine.h"
 
 /**
  * struct tiler_params - struct shingle_sb::params of "tiler"

@@ -21,7 +21,7 @@
 #ifndef SHINGLE_TILER_REGION_H
 #define SHINGLE_TILER_REGION_H
 
-#include "engine.h"
+#include "engine/engine.h"
 
 /* What tiler_entry() says of what was not written, or was forgotten since. */
 #define TILER_NONE		U16_MAX

@@ -16,7 +16,7 @@
 #ifndef SHINGLE_TILER_STATE_H
 #define SHINGLE_TILER_STATE_H
 
-#include "pages.h"
+#include "pages/pages.h"
 #include "tiler-engine.h"
 #include "tiler-map.h"
 

@@ -3,7 +3,7 @@
 #ifndef SHINGLE_COMB_ENGINE_H
 #define SHINGLE_COMB_ENGINE_H
 
-#include "engine.h"
+#include "engine/engine.h"
 
 /**
  * struct comb_params - struct shingle_sb::params of "comb"

@@ -6,11 +6,11 @@
  */
 #include <linux/module.h>
 
-#include "../dm-dualbuffer/dual-engine.h"
-#include "../dm-dualbuffer/rmwf-engine.h"
+#include "../dm-dualbuffer/dual/engine.h"
+#include "../dm-dualbuffer/rmwf/engine.h"
 #include "../dm-imr/imr-engine.h"
-#include "../dm-stl/full-engine.h"
-#include "../dm-stl/set-engine.h"
+#include "../dm-stl/full/engine.h"
+#include "../dm-stl/set/engine.h"
 #include "../dm-tiler/tiler-engine.h"
 #include "shingle.h"
 

@@ -11,7 +11,7 @@
  * In memory there is only which band is open, and how far it is filled.
  */
 #include "paged-engine.h"
-#include "pages.h"
+#include "pages/pages.h"
 
 /* Blocks in one page of the map; regions in one piece.  Tests take less. */
 #ifndef PAGE_BLOCKS

@@ -3,7 +3,7 @@
 #ifndef PAGED_ENGINE_H
 #define PAGED_ENGINE_H
 
-#include "engine.h"
+#include "engine/engine.h"
 
 /* Types of journal records. */
 #define PAGED_MAP	0x0100	/* block @a is in slot @b of its region; it was in @c - 1 */

@@ -5,7 +5,7 @@
 
 #include "exercise.h"
 #include "paged-engine.h"
-#include "pages.h"
+#include "pages/pages.h"
 
 struct paged_case {
 	const char *name;

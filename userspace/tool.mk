@@ -24,7 +24,7 @@ CFLAGS   ?= -O2 -g
 WARN     := -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wstrict-prototypes \
 	    -Wno-unused-parameter
 CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 \
-	    $(addprefix -I$(TOP)/,userspace/include core/pure $(INCLUDES))
+	    $(addprefix -I$(TOP)/,userspace/include core/lib $(INCLUDES))
 SAN      := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 
 all: $(TOOL)

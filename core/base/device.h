@@ -35,15 +35,15 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include "pure/badlist.h"
+#include "engine/badlist.h"
 #include "base/compat.h"
-#include "pure/counters.h"
-#include "pure/engine.h"
-#include "pure/keys.h"
-#include "pure/pages.h"
-#include "pure/recover.h"
-#include "pure/trimlist.h"
-#include "pure/turns.h"
+#include "engine/counters.h"
+#include "engine/engine.h"
+#include "engine/keys.h"
+#include "pages/pages.h"
+#include "format/recover.h"
+#include "engine/trimlist.h"
+#include "engine/turns.h"
 #include "base/wcache.h"
 
 #define DM_MSG_PREFIX "shingle"

@@ -5,7 +5,7 @@
 
 #include <linux/device-mapper.h>
 
-#include "engine.h"
+#include "engine/engine.h"
 
 int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 		const struct shingle_engine_ops *ops);

@@ -11,7 +11,7 @@
 #include "base/trace.h"
 #include "base/wake.h"
 #include "clean/clean.h"
-#include "front/wcache.h"
+#include "io/wcache.h"
 #include "log/log.h"
 #include "medium/medium.h"
 

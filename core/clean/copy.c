@@ -4,7 +4,7 @@
 
 #include "base/device.h"
 #include "clean/clean.h"
-#include "front/wcache.h"
+#include "io/wcache.h"
 #include "medium/medium.h"
 
 /* Blocks of a step that the engine is asked about in one go. */

@@ -10,7 +10,7 @@
  */
 #include "base/device.h"
 #include "clean/clean.h"
-#include "front/wcache.h"
+#include "io/wcache.h"
 #include "log/log.h"
 
 /**

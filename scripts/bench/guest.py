@@ -634,7 +634,7 @@ def paged():
     return out
 
 
-# dm-stl/set-engine.h
+# dm-stl/set/engine.h
 MAP, DISCARD, DROP, DIRECT = 0x100, 0x104, 0x105, 0x106
 RECORD = struct.Struct("<HHIQQ")
 

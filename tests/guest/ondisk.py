@@ -3,7 +3,7 @@
 
 Independent of core/ on purpose: the tests format tiny devices to measure, find
 structures to damage, and reseal nonsense under a good checksum.
-See core/pure/format.h and Documentation/on-disk-format.rst.
+See core/lib/format/format.h and Documentation/on-disk-format.rst.
 """
 
 import functools

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-ROOMS = ("core/pure", "dm-platter", "dm-stl", "dm-imr", "dm-tiler", "dm-dualbuffer", "tests")
+ROOMS = ("core/lib", "dm-platter", "dm-stl", "dm-imr", "dm-tiler", "dm-dualbuffer", "tests")
 DIVISION = re.compile(r"\b__(?:u?(?:div|mod)|u?divmod)di[34]\b")
 
 
@@ -29,7 +29,7 @@ def compiler(tmp_path_factory):
         done = subprocess.run(
             ["gcc", "-m32", "-O2", "-std=gnu11", "-w", "-D_GNU_SOURCE", "-DSHINGLE_SHIM_32_BIT",
              f"-I{where}", "-idirafter", f"/usr/include/{multiarch}",
-             *(f"-I{TOP / room}" for room in ("userspace/include", *ROOMS)),
+             *(f"-I{TOP / room}" for room in ("userspace/include", *ROOMS, "tests/exercise")),
              "-c", "-o", out, source], check=False, text=True, capture_output=True)
         if done.returncode and re.search(r"fatal error: (linux|kunit|trace)/", done.stderr):
             return None
@@ -50,8 +50,10 @@ def compiler(tmp_path_factory):
 @pytest.mark.parametrize("room", ROOMS)
 def test_pure_files_divide_as_a_32_bit_kernel_can(compile_32, room):
     looked, bad = 0, []
-    for source in sorted((TOP / room).glob("*.c")):
-        if source.stem.endswith(("-kunit", "-target")) or source.stem == "fake-dm":
+    sources = [TOP / "tests/exercise/exercise.c", *(TOP / room).glob("*.c")] \
+        if room == "tests" else (TOP / room).rglob("*.c")
+    for source in sorted(sources):
+        if source.stem.endswith(("kunit", "target")) or source.stem == "fake-dm":
             continue
         symbols = compile_32(source)
         if symbols is None:

@@ -36,7 +36,8 @@ def included(tree, path):
     core's, or from what every folder is told of."""
     for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
         found = [(folder / name).resolve() for folder in
-                 (path.parent, tree / "core", tree / "core/pure", tree / "core/base")
+                 (path.parent, tree / "core", tree / "core/lib", tree / "core/base",
+                  tree / path.relative_to(tree).parts[0])
                  if (folder / name).exists()]
         assert found, f"{path.relative_to(tree)} includes {name}, which is not there"
         yield found[0]
@@ -74,7 +75,7 @@ def test_dkms_is_given_every_source_of_its_modules(tree):
     for name, place in zip(dkms("BUILT_MODULE_NAME"), dkms("BUILT_MODULE_LOCATION")):
         wants = subprocess.run(
             ["make", "-s", "-f", "-", "list"], check=True, text=True, capture_output=True,
-            cwd=tree, input=f"src := .\ninclude {place}Kbuild\n"
+            cwd=tree, input=f"src := {place}\ninclude {place}Kbuild\n"
             f"list: ; @echo $(filter {name}.o,$(obj-m)) $({name}-y)\n").stdout.split()
         assert wants[0] == f"{name}.o" and len(wants) > 1
         lost = [w for w in wants[1:] if not (tree / place / w).with_suffix(".c").exists()]
@@ -88,7 +89,7 @@ def test_what_is_built_is_what_dkms_installs(tree):
             text = subprocess.run(
                 ["make", "-s", "-f", "-", "list"], check=True, text=True,
                 capture_output=True, cwd=tree,
-                input=f"src := .\ninclude {room.name}/Kbuild\nlist: ; @echo $(obj-m)\n").stdout
+                input=f"src := {room.name}\ninclude {room.name}/Kbuild\nlist: ; @echo $(obj-m)\n").stdout
             built |= {f"{room.name}/{Path(o).stem}" for o in text.split()}
     assert built == {p + n for p, n in zip(dkms("BUILT_MODULE_LOCATION"),
                                            dkms("BUILT_MODULE_NAME"))}

@@ -144,9 +144,9 @@ def targets():
 
 @cache
 def programs():
-    """Those that userspace/ builds."""
-    return " ".join(path.read_text(encoding="utf-8")
-                    for path in TOP.glob("userspace/*/Makefile"))
+    """The Makefiles of programs: they name what they build."""
+    return " ".join(path.read_text(encoding="utf-8") for room in ("userspace", "tests")
+                    for path in TOP.glob(f"{room}/*/Makefile"))
 
 
 @cache
@@ -167,7 +167,7 @@ def named(text):
 def is_there(path):
     if path.startswith("build/"):
         # Built, or made by a run: only of programs is known which there can be.
-        program = re.fullmatch(r"build/userspace/([\w-]+)", path)
+        program = re.fullmatch(r"build/(?:userspace|tests)/([\w-]+)", path)
         return not program or re.search(rf"(?<![\w-]){program[1]}(?![\w-])", programs())
     return any(TOP.glob(path)) if "*" in path else (TOP / path).exists()
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 TOP = Path(__file__).resolve().parents[2]
-OUT = TOP / "build/userspace"
+OUT = TOP / "build/tests"
 
 # M in percent of the cache: ideal, hyper, linear, power, sat; from an independent simulation.
 TABLE = {
@@ -28,7 +28,7 @@ VECTORS = "12345"
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    subprocess.run(["make", "-s", "-C", TOP / "userspace", "dualbuffer-check"], check=True)
+    subprocess.run(["make", "-s", "-C", TOP / "tests", "dualbuffer-check"], check=True)
 
 
 def run(tool, *args, **more):
@@ -39,7 +39,7 @@ def run(tool, *args, **more):
 def test_vectors():
     done = run("dualbuffer-test")
     assert done.returncode == 0, done.stdout
-    source = (TOP / "dm-dualbuffer/dual-kunit.c").read_text()
+    source = (TOP / "dm-dualbuffer/dual/kunit.c").read_text()
     cases = re.findall(r"^static void (dual_\w+)\(struct kunit \*test\)$", source, re.M)
     ran = re.findall(r"^ok \d+ (\w+)$", done.stdout, re.M)
     assert sorted(ran) == sorted(cases), done.stdout

@@ -13,7 +13,7 @@ SEED = 1
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    subprocess.run(["make", "-s", "-C", TOP / "userspace", "exercise"], check=True)
+    subprocess.run(["make", "-s", "-C", TOP / "tests", "exercise"], check=True)
 
 
 def run(*args):
@@ -21,7 +21,7 @@ def run(*args):
 
 
 def exercise(*args, tool="shingle-exercise"):
-    return run(TOP / "build/userspace" / tool, *map(str, args))
+    return run(TOP / "build/tests" / tool, *map(str, args))
 
 
 def test_engines_survive_power_cuts():
@@ -184,14 +184,14 @@ def test_no_operation_walks_over_a_device():
 
 
 def test_rmwf_vectors():
-    done = run(TOP / "build/userspace/rmwf-test")
+    done = run(TOP / "build/tests/rmwf-test")
     assert done.returncode == 0, done.stdout
     for vector in ("vf1", "vf2_vf3_pointer", "vf2_vf3_window", "vf4", "ce_f2", "ce_f5"):
         assert re.search(rf"^ok \d+ rmwf_{vector}", done.stdout, re.M), done.stdout
 
 
 def test_imr_vectors():
-    done = run(TOP / "build/userspace/imr-test")
+    done = run(TOP / "build/tests/imr-test")
     assert done.returncode == 0, done.stdout
     # Every case of the source, and each vector of the specification.
     source = (TOP / "dm-imr/imr-kunit.c").read_text()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """kv: the library on a simulated disk that loses its power, fails and forgets
-(userspace/kv-check), and the command on a plain file.
+(tests/kv-check), and the command on a plain file.
 """
 
 import contextlib
@@ -27,20 +27,20 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 def build(folder, *args):
-    subprocess.run(["make", "-s", "-C", str(TOP / "userspace" / folder), *args],
+    subprocess.run(["make", "-s", "-C", str(TOP / folder), *args],
                    check=True, stdout=subprocess.DEVNULL)
 
 
 @pytest.fixture(scope="session", name="tool")
 def build_tool():
-    build("kv", "SANITIZE=address,undefined")
+    build("userspace/kv", "SANITIZE=address,undefined")
     return str(TOP / "build/userspace/kv-address-undefined")
 
 
 @pytest.fixture(scope="session", name="check")
 def build_check():
-    build("kv-check")
-    return str(TOP / "build/userspace/kv-check")
+    build("tests/kv-check")
+    return str(TOP / "build/tests/kv-check")
 
 
 @pytest.fixture(name="device")
@@ -215,7 +215,7 @@ def test_library_for_long(check, organisation, test, count, seed):
 def test_no_race(organisation):
     """The same by ThreadSanitizer, which takes minutes to build."""
     out = TOP / "build/userspace/thread"
-    build("kv-check", "SANITIZE=thread", f"OUT={out}")
+    build("tests/kv-check", "SANITIZE=thread", f"OUT={out}")
     run(str(out / "kv-check"), "threads", organisation, 1, 300)
 
 
@@ -461,7 +461,7 @@ def test_a_zero_in_a_line(tool, device):
 
 def starved(*args, kbytes=0, stdin=subprocess.DEVNULL):
     """Without sanitizers, which want more room than any limit."""
-    build("kv")
+    build("userspace/kv")
     kv = TOP / "build/userspace/kv"
     limit = f"ulimit -v {kbytes}; " if kbytes else ""
     done = subprocess.run(["sh", "-c", limit + 'exec "$0" "$@"', str(kv), *map(str, args)],
@@ -589,7 +589,7 @@ def test_an_offload_device_whose_first_block_is_gone(tool, device, spare):
 
 
 def test_shingle_knows_a_store(tool, device):
-    build("shingle")
+    build("userspace/shingle")
     run(tool, "format", "--band", "64K", device)
     shingle = TOP / "build/userspace/shingle"
     text = run(shingle, "format", "stl-set", device, rc=FAILED)
@@ -989,8 +989,8 @@ def program(name):
 
 @pytest.mark.parametrize("how", ((), ("--static",)))
 def test_a_strangers_program(tmp_path, device, how):
-    build("kv")
-    build("kv", "install", f"DESTDIR={tmp_path}", "PREFIX=/usr")
+    build("userspace/kv")
+    build("userspace/kv", "install", f"DESTDIR={tmp_path}", "PREFIX=/usr")
     for name in ("lib/libshingle-kv.a", "lib/libshingle-kv.so.1", "include/shingle-kv.h",
                  "sbin/kv", "share/man/man8/kv.8"):
         assert (tmp_path / "usr" / name).exists()
@@ -1030,7 +1030,7 @@ def declared():
 
 def test_the_shared_library_has_what_the_header_has():
     """Each with the version of its node, in the object, in the map and in Debian's list."""
-    build("kv")
+    build("userspace/kv")
     shared = TOP / "build/userspace/libshingle-kv.so.1"
     seen = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", shared],
                           check=True, capture_output=True, text=True).stdout
@@ -1055,7 +1055,7 @@ def test_the_document_has_each_function():
 
 
 def test_the_archive_has_only_what_the_header_has():
-    build("kv")
+    build("userspace/kv")
     archive = TOP / "build/userspace/libshingle-kv.a"
     seen = subprocess.run(["nm", "--defined-only", "--extern-only", archive], check=True,
                           capture_output=True, text=True).stdout

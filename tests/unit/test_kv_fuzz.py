@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""kv: what the store reads, made up (userspace/kv-fuzz).  Here each input that is known is
-read once more; userspace/kv-fuzz/fuzz looks for others.
+"""kv: what the store reads, made up (tests/kv-fuzz).  Here each input that is known is
+read once more; tests/kv-fuzz/fuzz looks for others.
 """
 
 import random
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-FUZZ = TOP / "userspace/kv-fuzz"
+FUZZ = TOP / "tests/kv-fuzz"
 # How many of the seeds must be opened, and be without fault by a check: were a harness to
 # make up nothing but what is refused at once, all would pass.
 HARNESSES = {"table": (28, 8), "unsorted": (25, 7), "log": (23, 16), "bands": (34, 30),
@@ -22,7 +22,7 @@ HARNESSES = {"table": (28, 8), "unsorted": (25, 7), "log": (23, 16), "bands": (3
 @pytest.fixture(scope="session", name="replay")
 def build_replay():
     subprocess.run(["make", "-s", "-C", str(FUZZ)], check=True)
-    return str(TOP / "build/userspace/kv-fuzz")
+    return str(TOP / "build/tests/kv-fuzz")
 
 
 @pytest.fixture(scope="session", name="seeds")

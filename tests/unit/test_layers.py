@@ -9,7 +9,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 # From the one that calls to the one that is called.
-LAYERS = ("face", "clean", "front", "map", "log", "medium", "base", "pure")
+LAYERS = ("target", "clean", "io", "map", "log", "medium", "base", "lib")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|TRACE_EVENT\(\w+')
 INCLUDE = re.compile(r'^#include ([<"])([^>"]+)[>"]', re.M)
@@ -17,7 +17,7 @@ INCLUDE = re.compile(r'^#include ([<"])([^>"]+)[>"]', re.M)
 DEFINED = re.compile(r"^(?!static\b|typedef\b|struct\b[^(]*\{)[a-z][\w *]*?\b(\w+)\([^;{]*\)\n\{",
                      re.M)
 # What a layer's worker is woken by, beside base/wake.h.
-WORKS = {"work": "front", "order_work": "medium", "commit_work": "log", "ckpt_work": "log",
+WORKS = {"work": "io", "order_work": "medium", "commit_work": "log", "ckpt_work": "log",
          "sb_work": "log", "clean_work": "clean", "idle_work": "clean"}
 # The ways up that there are; the last for who marks the superblock when the mode goes down.
 UP = {("base/wake.h", "work"), ("base/wake.h", "clean_work"), ("base/wake.h", "idle_work"),
@@ -25,8 +25,8 @@ UP = {("base/wake.h", "work"), ("base/wake.h", "clean_work"), ("base/wake.h", "i
 
 
 def sources(core):
-    return {f"{layer}/{path.name}": path.read_text(encoding="utf-8")
-            for layer in LAYERS for path in sorted((core / layer).glob("*.[ch]"))}
+    return {str(path.relative_to(core)): path.read_text(encoding="utf-8")
+            for layer in LAYERS for path in sorted((core / layer).rglob("*.[ch]"))}
 
 
 def rank(name):
@@ -43,13 +43,13 @@ def faults(core):
     for name, text in code.items():
         for kind, what in INCLUDE.findall(text):
             if kind == "<":
-                if name.startswith("pure/") and name != "pure/pure.h" and \
+                if name.startswith("lib/") and name != "lib/pure.h" and \
                         what != "stdarg.h":
                     found.append(f"{name} includes <{what}>")
                 continue
-            local = what if "/" in what else f"{name.split('/')[0]}/{what}"
+            local = what if what in texts else str(Path(name).parent / what)
             if local not in texts:
-                local = f"pure/{what}"
+                local = f"lib/{what}"
             if local not in texts:
                 found.append(f"{name} includes {what}, which is in no layer")
             elif rank(local) < rank(name):
@@ -81,19 +81,19 @@ def test_every_layer_is_there():
 
 
 @pytest.mark.parametrize("name, line, sentence", [
-    ("log/journal.c", '#include "front/front.h"', "log/journal.c includes front/front.h"),
+    ("log/journal.c", '#include "io/io.h"', "log/journal.c includes io/io.h"),
     ("map/place.c", "static void up(void) { shingle_wcache_written(NULL, NULL, 0); }",
-     "map/place.c calls shingle_wcache_written() of front/wcache.c"),
-    ("front/destage.c", "static void up(void) { shingle_step_allowed(NULL, NULL); }",
-     "front/destage.c calls shingle_step_allowed() of clean/copy.c"),
+     "map/place.c calls shingle_wcache_written() of io/wcache.c"),
+    ("io/destage.c", "static void up(void) { shingle_step_allowed(NULL, NULL); }",
+     "io/destage.c calls shingle_step_allowed() of clean/copy.c"),
     ("medium/rw.c", "static void up(void) { shingle_commit(NULL, 0); }",
      "medium/rw.c calls shingle_commit() of log/journal.c"),
     ("base/wake.h", "static inline void up(void) { shingle_message(0, 0, 0, 0, 0); }",
-     "base/wake.h calls shingle_message() of face/message.c"),
+     "base/wake.h calls shingle_message() of target/message.c"),
     ("log/journal.c", "static void up(void) { queue_work(d->wq, &d->work); }",
      "log/journal.c queues work by itself, not by base/wake.h"),
-    ("pure/codec.c", "#include <linux/bio.h>", "pure/codec.c includes <linux/bio.h>"),
-    ("pure/layout.h", '#include "base/device.h"', "pure/layout.h includes base/device.h"),
+    ("lib/format/codec.c", "#include <linux/bio.h>", "lib/format/codec.c includes <linux/bio.h>"),
+    ("lib/format/layout.h", '#include "base/device.h"', "lib/format/layout.h includes base/device.h"),
 ])
 def test_it_is_seen(tmp_path, name, line, sentence):
     """A step upwards, put in by hand."""

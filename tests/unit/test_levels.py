@@ -611,9 +611,9 @@ def test_frees_wait_for_the_next_file(tool):
 
 def test_target_and_model_take_the_same_tracks():
     """The target's policies and the model's, from one specification."""
-    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/levels-check")], check=True,
+    subprocess.run(["make", "-s", "-C", str(TOP / "tests/levels-check")], check=True,
                    stdout=subprocess.DEVNULL)
-    done = subprocess.run([TOP / "build/userspace/levels-check", "200"], text=True,
+    done = subprocess.run([TOP / "build/tests/levels-check", "200"], text=True,
                           capture_output=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     agreed = re.findall(r"policy (\d), (first|next): (\d+) tracks agree", done.stdout)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""on-disk-format.rst against core/pure/format.h and the engines: byte by byte."""
+"""on-disk-format.rst against core/lib/format/format.h and the engines: byte by byte."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 DOCUMENT = (TOP / "Documentation/on-disk-format.rst").read_text(encoding="utf-8")
-HEADER = (TOP / "core/pure/format.h").read_text(encoding="utf-8")
+HEADER = (TOP / "core/lib/format/format.h").read_text(encoding="utf-8")
 RULE = re.compile(r"^=+(  +=+)+$")
 
 
@@ -51,12 +51,12 @@ LAYOUTS = tables(["offset", "bytes", "meaning"])
 
 # In the order of the document: where an engine's records are, and how they begin.
 RECORDS = {
-    "stl-set": ("dm-stl/set-engine.h", "STL_SET_"),
-    "stl-full": ("dm-stl/full-engine.h", "STL_FULL_"),
+    "stl-set": ("dm-stl/set/engine.h", "STL_SET_"),
+    "stl-full": ("dm-stl/full/engine.h", "STL_FULL_"),
     "imr": ("dm-imr/imr-engine.h", "IMR_"),
     "tiler": ("dm-tiler/tiler-engine.h", "TILER_REC_"),
-    "dualbuffer": ("dm-dualbuffer/dual-engine.h", "DUAL_REC_"),
-    "rmwf": ("dm-dualbuffer/rmwf-engine.h", "RMWF_REC_"),
+    "dualbuffer": ("dm-dualbuffer/dual/engine.h", "DUAL_REC_"),
+    "rmwf": ("dm-dualbuffer/rmwf/engine.h", "RMWF_REC_"),
 }
 
 
@@ -87,11 +87,11 @@ def compiled(tmp_path_factory):
     for engine in RECORDS:
         lines += [f'printf("{name} 0 %d\\n", {name});' for name in records(engine)]
     source = where / "format.c"
-    source.write_text('#include "codec.h"\n#include "badlist.h"\n#include "tracks.h"\n' + "".join(
+    source.write_text('#include "format/codec.h"\n#include "engine/badlist.h"\n#include "geometry/tracks.h"\n' + "".join(
         f'#include "{file}"\n' for file, _ in RECORDS.values()) +
         "int main(void)\n{\n" + "\n".join(lines) + "\nreturn 0;\n}\n")
     subprocess.run(["gcc", "-std=gnu11", "-o", where / "format", source] +
-                   [f"-I{TOP}/{d}" for d in ("userspace/include", "core/pure", ".")],
+                   [f"-I{TOP}/{d}" for d in ("userspace/include", "core/lib", "dm-stl", "dm-dualbuffer", ".")],
                    check=True)
     out = subprocess.run([where / "format"], check=True, capture_output=True, text=True).stdout
     return {name: (int(offset), int(size)) for name, offset, size in

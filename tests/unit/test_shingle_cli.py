@@ -29,7 +29,7 @@ from ondisk import (BLOCK, CHUNK, GROUP, HEADER, JOURNAL, PART, SB, VERSION, crc
 TOP = Path(__file__).resolve().parents[2]
 CLEAN, CORRECTED, ERRORS, FAILED, USAGE = 0, 1, 4, 8, 16
 RECORD = struct.Struct("<HHIQQ")
-# dm-stl/set-engine.h
+# dm-stl/set/engine.h
 MAP, STAGED, CLEANED, RESET, DISCARD, DROP = range(0x100, 0x106)
 BAD, GOOD = 1, 2
 
@@ -897,11 +897,11 @@ def test_tracks_that_cannot_be_described(run, engine, tib, track, what):
 def build_drives():
     """What a platter answers of one of its named drives, at full size: path, blocks."""
     if not os.environ.get("SHINGLE"):
-        subprocess.run(["make", "-s", "-C", str(TOP / "userspace"), "windows-check"],
+        subprocess.run(["make", "-s", "-C", str(TOP / "tests"), "windows-check"],
                        check=True, stdout=subprocess.DEVNULL)
 
     def drive(name, path):
-        text = subprocess.run([TOP / "build/userspace/windows-check", "describe", name],
+        text = subprocess.run([TOP / "build/tests/windows-check", "describe", name],
                               check=True, capture_output=True, text=True).stdout
         path.write_text(text)
         return path, int(text.split("\nblocks ")[1].split()[0])
@@ -2869,8 +2869,8 @@ def test_prometheus_has_all_that_platters_count(dm):
     """Whatever a platter counts in blocks or in time is exported with a unit, and what is a
     maximum is no counter: of the lists as the targets have them."""
     names = counted_by("dm-platter/platter.h", "PLATTER_COUNTERS") + \
-        counted_by("core/pure/counters.h", "SHINGLE_CPU_COUNTERS") + \
-        counted_by("core/pure/counters.h", "SHINGLE_COUNTERS")
+        counted_by("core/lib/engine/counters.h", "SHINGLE_CPU_COUNTERS") + \
+        counted_by("core/lib/engine/counters.h", "SHINGLE_COUNTERS")
     assert len(names) > 50
     dm.add("medium", "platter", stats="".join(f"{n} 1\n" for n in dict.fromkeys(names)))
     said = dm.run("stats", "--prometheus")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tables of the documentation against those of the code: options and counters."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -8,9 +9,9 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-ENGINES = {"stl-set": "dm-stl/set-engine", "stl-full": "dm-stl/full-engine",
+ENGINES = {"stl-set": "dm-stl/set/engine", "stl-full": "dm-stl/full/engine",
            "imr": "dm-imr/imr-engine", "tiler": "dm-tiler/tiler-engine",
-           "dualbuffer": "dm-dualbuffer/dual-engine", "rmwf": "dm-dualbuffer/rmwf-engine"}
+           "dualbuffer": "dm-dualbuffer/dual/engine", "rmwf": "dm-dualbuffer/rmwf/engine"}
 RULE = re.compile(r"^=+(  *=+)+$")
 
 PROGRAM = r"""
@@ -56,22 +57,23 @@ static inline void counters(const char *of, const struct shingle_counter *c)
 """
 
 
-def files_of(room):
-    """An engine's own files."""
-    return sorted(str(file.relative_to(TOP)) for file in (TOP / room).glob("*.c")
-                  if not file.stem.endswith(("-kunit", "-target", "-sim")) and
-                  file.stem not in ("geometry", "regions", "algorithms"))
+def files_of(name):
+    """The sources in a list of sources.mk."""
+    done = subprocess.run(["make", "-s", "-f", "-", "list"], cwd=TOP, check=True, text=True,
+                          capture_output=True, env={**os.environ, "MAKEFLAGS": ""},
+                          input=f"include sources.mk\nlist: ; @echo $({name})\n")
+    return done.stdout.split()
 
 
 def said(where, name, headers, main, files):
     """What a program prints that has been linked with these files: rows of fields."""
     source = where / f"{name}.c"
-    headers = [*headers, "counters.h", "records.h"]
+    headers = [*headers, "engine/counters.h", "engine/records.h"]
     source.write_text("".join(f'#include "{file}"\n' for file in headers) + PROGRAM +
                       "int main(void)\n{\n" + "\n".join(main) + "\nreturn 0;\n}\n")
     subprocess.run(["gcc", "-std=gnu11", "-o", where / name, source,
                     *(TOP / file for file in files)] +
-                   [f"-I{TOP}/{d}" for d in ("userspace/include", "core/pure")], check=True)
+                   [f"-I{TOP}/{d}" for d in ("userspace/include", "core/lib", "dm-stl", "dm-dualbuffer")], check=True)
     out = subprocess.run([where / name], check=True, capture_output=True, text=True).stdout
     return [line.split("|") for line in out.splitlines()]
 
@@ -90,17 +92,12 @@ def told(tmp_path_factory):
                  f"for (int i = 0; i < SHINGLE_STEP_KINDS && {ops}.step_kinds[i]; i++)",
                  f'printf("counter|{name}|step_%s_us\\ncounter|{name}|longest_%s_us\\n", '
                  f"{ops}.step_kinds[i], {ops}.step_kinds[i]);"]
-    return said(where, "engines", ["keys.h", *(f"{TOP}/{e}.h" for e in ENGINES.values())], main,
-                [*(f"core/pure/{name}.c" for name in ("codec", "geometry", "keys", "layout",
-                                                       "pages", "slotlog", "slotmap", "streams",
-                                                       "tracks")),
-                 "userspace/include/shim.c",
-                 *files_of("dm-imr"), *files_of("dm-stl"), *files_of("dm-tiler"),
-                 *files_of("dm-dualbuffer")]) + \
+    return said(where, "engines", ["engine/keys.h", *(f"{TOP}/{e}.h" for e in ENGINES.values())], main,
+                [*files_of("CORE_LIB"), "userspace/include/shim.c", *files_of("ENGINES")]) + \
         said(where, "platter", [f"{TOP}/dm-platter/platter-options.h"],
              ['options("platter", platter_options);'],
              ["dm-platter/platter-options.c", "dm-platter/profiles.c", "dm-platter/mech.c",
-              "core/pure/geometry.c", "userspace/include/shim.c"])
+              "core/lib/geometry/geometry.c", "userspace/include/shim.c"])
 
 
 FEATURE, NUMBER, WORD, TEXT = range(4)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-OUT = TOP / "build/userspace"
+OUT = TOP / "build/tests"
 
 # Write amplification by the share of a region in use, from an independent simulation of Ma
 # (2019), Algorithms 2 and 3; None: the region is never cleaned.
@@ -26,7 +26,7 @@ TABLE = {
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    subprocess.run(["make", "-s", "-C", TOP / "userspace", "tiler-check"], check=True)
+    subprocess.run(["make", "-s", "-C", TOP / "tests", "tiler-check"], check=True)
 
 
 def run(tool, *args):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""core/pure/trimlist.c against a list of blocks, long and short."""
+"""core/lib/engine/trimlist.c against a list of blocks, long and short."""
 
 import subprocess
 from pathlib import Path
@@ -10,7 +10,7 @@ TOP = Path(__file__).resolve().parents[2]
 PROGRAM = r"""
 #include <stdio.h>
 #include <stdlib.h>
-#include "trimlist.h"
+#include "engine/trimlist.h"
 
 #define BLOCKS	400
 
@@ -88,8 +88,8 @@ def test_it_says_what_was_discarded(tmp_path, most):
     (tmp_path / "trims.c").write_text(PROGRAM, encoding="ascii")
     subprocess.run(["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined",
                     f"-DSHINGLE_MAX_TRIMS={most}", "-I", TOP / "userspace/include",
-                    "-I", TOP / "core/pure", "-o", tmp_path / "trims", tmp_path / "trims.c",
-                    TOP / "core/pure/trimlist.c"], check=True)
+                    "-I", TOP / "core/lib", "-o", tmp_path / "trims", tmp_path / "trims.c",
+                    TOP / "core/lib/engine/trimlist.c"], check=True)
     for seed in range(2):
         done = subprocess.run([tmp_path / "trims", str(seed)], capture_output=True,
                               text=True, check=False)

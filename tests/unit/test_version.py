@@ -17,9 +17,9 @@ MODULES = re.findall(r'^BUILT_MODULE_NAME\[\d+\]="(.*)"$',
                      (TOP / "dkms.conf").read_text("utf-8"), re.M)
 
 
-def said(*command, cwd=TOP):
+def said(*command, cwd=TOP, **more):
     return subprocess.run(list(map(str, command)), check=True, cwd=cwd, text=True,
-                          capture_output=True).stdout.strip()
+                          capture_output=True, **more).stdout.strip()
 
 
 def test_the_version_has_three_numbers():
@@ -40,7 +40,7 @@ def make_tarball(tmp_path):
     """The sources alone: no git above them; and of another version than this."""
     for name in ("core", "userspace", "dm-platter"):
         shutil.copytree(TOP / name, tmp_path / name, ignore=shutil.ignore_patterns("corpus"))
-    for name in ("Kbuild", "version.mk", "dkms.conf"):
+    for name in ("Kbuild", "version.mk", "sources.mk", "dkms.conf"):
         shutil.copy(TOP / name, tmp_path)
     become(tmp_path, RELEASE, "9.8.7")
     return tmp_path
@@ -83,16 +83,20 @@ def test_without_a_version_nothing_is_built(tarball):
     assert done.returncode and "no PACKAGE_VERSION" in done.stderr
 
 
+def of_kbuild(room, words):
+    """What make finds for these words in a directory's Kbuild, on a kernel without KUnit."""
+    return said("make", "-s", "-C", TOP, "-f", "-", "list", "MAKEFLAGS=",
+                input=f"src := {room}\ninclude {room}/Kbuild\nlist: ; @echo {words}\n").split()
+
+
+def kbuilds():
+    return ["core", *(path.parent.name for path in TOP.glob("dm-*/Kbuild"))]
+
+
 def sources(module):
     """The files of a module that say something to modinfo."""
-    rows = {}
-    for kbuild in [TOP / "core/Kbuild", *TOP.glob("dm-*/Kbuild")]:
-        text = kbuild.read_text("utf-8").replace("\\\n", " ")
-        for prefix, names in re.findall(rf"^{module}-y [:+]= (?:\$\(addprefix (\S+),)?(.*?)\)?$",
-                                        text, re.M):
-            for name in names.split():
-                rows[kbuild.parent / f"{prefix}{name}".replace(".o", ".c")] = None
-    texts = [path.read_text("utf-8") for path in rows]
+    texts = [(TOP / room / name).with_suffix(".c").read_text("utf-8")
+             for room in kbuilds() for name in of_kbuild(room, f"$({module}-y)")]
     assert texts, module
     return [text for text in texts if "MODULE_LICENSE" in text], "".join(texts)
 
@@ -110,10 +114,7 @@ def test_modinfo_has_something_to_say(module):
 
 
 def test_every_module_is_dkms_too():
-    built = set()
-    for kbuild in [TOP / "core/Kbuild", *TOP.glob("dm-*/Kbuild")]:
-        everybody = kbuild.read_text("utf-8").split("ifneq ($(CONFIG_KUNIT),)")[0]
-        built.update(re.findall(r"^obj-m \+= (.*)\.o$", everybody, re.M))
+    built = {Path(name).stem for room in kbuilds() for name in of_kbuild(room, "$(obj-m)")}
     assert built == set(MODULES)
 
 

@@ -13,11 +13,11 @@ TOP = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    subprocess.run(["make", "-s", "-C", TOP / "userspace", "windows-check"], check=True)
+    subprocess.run(["make", "-s", "-C", TOP / "tests", "windows-check"], check=True)
 
 
 def check(*args):
-    done = subprocess.run([TOP / "build/userspace/windows-check", *map(str, args)],
+    done = subprocess.run([TOP / "build/tests/windows-check", *map(str, args)],
                           capture_output=True, text=True, timeout=1800)
     media, layouts, _, writes, exact, pairs, guards, destroyed, wrong = map(
         int, re.findall(r"\d+", done.stdout.splitlines()[-1]))

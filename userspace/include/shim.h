@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The userspace half of core/pure/pure.h: the few kernel names that the pure files
+ * The userspace half of core/lib/pure.h: the few kernel names that the pure files
  * use, with the kernel's meaning.
  */
 #ifndef SHINGLE_SHIM_H

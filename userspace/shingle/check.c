@@ -10,9 +10,9 @@
 #include <stdarg.h>
 
 #include "check.h"
-#include "codec.h"
-#include "pages.h"
-#include "settings.h"
+#include "format/codec.h"
+#include "pages/pages.h"
+#include "engine/settings.h"
 
 /* Of interlaced data the metadata may be on a shingled medium of their own. */
 static bool shingled(const struct image *img)

@@ -3,7 +3,7 @@
 #include <time.h>
 #include <uuid/uuid.h>
 
-#include "codec.h"
+#include "format/codec.h"
 #include "dm.h"
 #include "medium.h"
 #include "presets.h"

@@ -3,7 +3,7 @@
 #include <blkid/blkid.h>
 #include <uuid/uuid.h>
 
-#include "codec.h"
+#include "format/codec.h"
 #include "show.h"
 
 /* Fields where struct shingle_member has them, too: see shingle_format_check(). */

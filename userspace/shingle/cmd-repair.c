@@ -9,7 +9,7 @@
 #include <stdarg.h>
 
 #include "offline.h"
-#include "pages.h"
+#include "pages/pages.h"
 #include "ring.h"
 
 /**

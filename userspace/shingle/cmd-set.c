@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* shingle set: what a device keeps for 'shingle open'. */
-#include "codec.h"
+#include "format/codec.h"
 #include "dm.h"
 #include "engines.h"
-#include "settings.h"
+#include "engine/settings.h"
 #include "table.h"
 
 /**

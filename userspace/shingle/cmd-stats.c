@@ -2,7 +2,7 @@
 /* shingle stats. */
 #include <unistd.h>
 
-#include "counters.h"
+#include "engine/counters.h"
 #include "dm.h"
 #include "engines.h"
 #include "json.h"

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "recover.h"
+#include "format/recover.h"
 #include "tool.h"
 
 /**

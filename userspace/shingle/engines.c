@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the tool knows of each translation layer: one row each. */
-#include "dual-engine.h"
-#include "rmwf-engine.h"
+#include "dual/engine.h"
+#include "rmwf/engine.h"
 #include "engines.h"
-#include "full-engine.h"
+#include "full/engine.h"
 #include "imr-engine.h"
-#include "set-engine.h"
+#include "set/engine.h"
 #include "tiler-engine.h"
 #include "tiler-region.h"
 #ifdef SHINGLE_TOYS

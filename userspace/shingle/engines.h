@@ -3,7 +3,7 @@
 #ifndef SHINGLE_ENGINES_H
 #define SHINGLE_ENGINES_H
 
-#include "engine.h"
+#include "engine/engine.h"
 
 /**
  * struct engine_row - a translation layer

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A dm-shingle device, seen from outside: its metadata in memory. */
 #include "image.h"
-#include "codec.h"
-#include "pages.h"
-#include "settings.h"
+#include "format/codec.h"
+#include "pages/pages.h"
+#include "engine/settings.h"
 #include "show.h"
 
 /* Pages of a map that are kept in memory, unless an engine needs more. */

@@ -16,7 +16,7 @@
  */
 #include <stdarg.h>
 
-#include "pages.h"
+#include "pages/pages.h"
 #include "plan.h"
 
 #define DEFAULT_BAND_BLOCKS	((30ULL << 20) / SHINGLE_BLOCK_SIZE)

@@ -3,7 +3,7 @@
 #ifndef SHINGLE_PLAN_H
 #define SHINGLE_PLAN_H
 
-#include "pieces.h"
+#include "engine/pieces.h"
 
 enum plan_cache_unit {
 	PLAN_CACHE_PERCENT,	/* of all bands */

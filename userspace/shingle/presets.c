@@ -3,7 +3,7 @@
  * Drives of the literature by name: pure arithmetic.  Documentation/presets.rst
  * says where each figure is from, and what a scale keeps.
  */
-#include "format.h"
+#include "format/format.h"
 #include "presets.h"
 
 #define MIB_BLOCKS	(1024 * 1024 / SHINGLE_BLOCK_SIZE)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The journal ring, block by block. */
-#include "codec.h"
+#include "format/codec.h"
 #include "ring.h"
 
 /**

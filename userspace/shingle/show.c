@@ -3,7 +3,7 @@
 #include <time.h>
 #include <uuid/uuid.h>
 
-#include "settings.h"
+#include "engine/settings.h"
 #include "show.h"
 
 const char *role_name(enum shingle_role role)

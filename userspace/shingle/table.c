@@ -4,8 +4,8 @@
 #include <uuid/uuid.h>
 
 #include "dm.h"
-#include "keys.h"
-#include "settings.h"
+#include "engine/keys.h"
+#include "engine/settings.h"
 #include "show.h"
 #include "table.h"
 

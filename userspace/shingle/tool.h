@@ -6,7 +6,7 @@
 #include <getopt.h>
 #include <shim.h>
 
-#include "format.h"
+#include "format/format.h"
 
 /* Exit codes, as fsck's. */
 enum {

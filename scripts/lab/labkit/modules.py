@@ -16,14 +16,15 @@ def rooms():
 
 
 def folders():
-    """Where sources are: rooms, and a folder of core's for each layer."""
-    return rooms() + sorted(p for p in (TOP / "core").iterdir() if p.is_dir())
+    """Where sources are: rooms, layers of core, engines, and the exerciser of engines."""
+    below = [p for room in rooms() if room.name != "tests" for p in room.rglob("*") if p.is_dir()]
+    return rooms() + sorted(below) + [TOP / "tests/exercise"]
 
 
 def fingerprint(kernel):
     """Changes whenever a source, a Makefile or the kernel does."""
     facts = [kernel.kdir, (kernel.kdir / "Module.symvers").stat().st_mtime_ns]
-    names = [TOP / name for name in ("Makefile", "Kbuild", "dkms.conf", "version.mk")]
+    names = [TOP / name for name in ("Makefile", "Kbuild", "dkms.conf", "version.mk", "sources.mk")]
     for folder in folders():
         names += [Path(e.path) for e in os.scandir(folder) if e.is_file()]
     for name in sorted(names):

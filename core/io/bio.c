@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Bios as they come, and as they end.
+ *
+ * What needs nothing is remapped straight from .map.  Everything else waits, see
+ * waiting.c.
+ */
+#include "base/device.h"
+#include "base/shingle.h"
+#include "base/wake.h"
+#include "io/io.h"
+#include "log/log.h"
+#include "map/map.h"
+#include "medium/medium.h"
+
+/* ------------------------------------------------------------------------
+ * Their end
+ */
+
+/**
+ * shingle_finish() - complete a host's bio, after a commit if it asked for one
+ * @d: the device
+ * @bio: the bio
+ *
+ * Context: any, interrupts included.
+ */
+void shingle_finish(struct shingle_device *d, struct bio *bio)
+{
+	struct shingle_io *io = shingle_bio_io(bio);
+	unsigned long flags;
+
+	if (io->status)
+		bio->bi_status = io->status;
+	if (bio->bi_status || !io->fua) {
+		bio_endio(bio);
+		return;
+	}
+	spin_lock_irqsave(&d->map_lock, flags);
+	bio_list_add(&d->log.commits, bio);
+	/* Within the lock: a commit under way may complete it, and then @d may be freed. */
+	mod_delayed_work(d->wq, &d->log.commit_work, 0);
+	spin_unlock_irqrestore(&d->map_lock, flags);
+}
+
+/**
+ * shingle_put_piece() - a piece of a host's bio has ended
+ * @d: the device
+ * @parent: the bio
+ *
+ * Context: any, interrupts included.
+ */
+void shingle_put_piece(struct shingle_device *d, struct bio *parent)
+{
+	if (atomic_dec_and_test(&shingle_bio_io(parent)->pieces))
+		shingle_finish(d, parent);
+}
+
+/**
+ * shingle_end_part() - nothing more comes of a host's bio but pieces under way
+ * @d: the device
+ * @bio: the bio
+ *
+ * Context: any, interrupts included.
+ */
+void shingle_end_part(struct shingle_device *d, struct bio *bio)
+{
+	if (atomic_read(&shingle_bio_io(bio)->pieces))
+		shingle_put_piece(d, bio);
+	else
+		shingle_finish(d, bio);
+}
+
+/**
+ * shingle_end_write() - all of a write is on its way
+ * @d: the device
+ * @bio: the write
+ *
+ * What was gathered of it is in the write cache only: if that is not enough, it ends
+ * as a flush does.
+ *
+ * Context: process.
+ */
+void shingle_end_write(struct shingle_device *d, struct bio *bio)
+{
+	bool waits = false;
+
+	if (d->gathers && (shingle_bio_io(bio)->fua || !READ_ONCE(d->wcache.on))) {
+		spin_lock_irq(&d->map_lock);
+		waits = shingle_wcache_flush(d, bio);
+		spin_unlock_irq(&d->map_lock);
+	}
+	if (!waits)
+		shingle_end_part(d, bio);
+}
+
+static void defer(struct shingle_device *d, struct bio *bio)
+{
+	lockdep_assert_held(&d->map_lock);
+	bio_list_add(&d->front.deferred, bio);
+	d->n.deferred++;
+}
+
+/* ------------------------------------------------------------------------
+ * Reads
+ */
+
+/* Nobody can say yet where the block is: returns as shingle_prepare_read(). */
+static noinline int await_page(struct shingle_device *d, u32 *n)
+{
+	bool gone = shingle_pages_gone(d->engine);
+
+	if (shingle_await_page(d) == SHINGLE_ABSENT) {
+		/* What it will say is not known. */
+		*n = 1;
+		return -EBUSY;
+	}
+	d->n.read_errors++;
+	/* That a page cannot be read now does not say that its blocks are lost. */
+	return gone ? -ENODATA : DM_MAPIO_KILL;
+}
+
+/**
+ * shingle_prepare_read() - look up a prefix of a read
+ * @d: the device
+ * @io: of the read
+ * @lblk: its first block
+ * @n: its length; result, that of the prefix
+ * @pblk: result, its place
+ * @hits: result, where it is in the write cache; NULL if there was nothing in it when
+ *	the read came
+ *
+ * Context: map lock.  Returns DM_MAPIO_REMAPPED when it may be submitted,
+ * DM_MAPIO_SUBMITTED when it is zeroes, DM_MAPIO_KILL, -ENODATA when it is known to be
+ * unreadable, -EBUSY to wait, or -EALREADY when it is in the write cache.
+ */
+int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lblk, u32 *n,
+			 u64 *pblk, struct shingle_hits *hits)
+{
+	struct shingle_run run;
+	u64 bad;
+
+	lockdep_assert_held(&d->map_lock);
+	if (d->mode == SHINGLE_FAIL)
+		return DM_MAPIO_KILL;
+	if (unlikely(hits) && shingle_wcache_find(d, lblk, n, hits)) {
+		if (hits->n)
+			return -EALREADY;
+		d->n.read_errors++;
+		return -ENODATA;
+	}
+	if (unlikely(d->resetting)) {
+		/* One block at a time: who knows what will be there afterwards. */
+		*n = 1;
+		return -EBUSY;
+	}
+	if (unlikely(d->bad.nr) && shingle_bad_hit(&d->bad, lblk, *n, &bad)) {
+		if (bad == lblk) {
+			*n = 1;
+			d->n.read_errors++;
+			return -ENODATA;
+		}
+		*n = bad - lblk;
+	}
+	d->ops->map.resolve(d->engine, lblk, *n, &run);
+	*n = run.n;
+	if (run.kind >= SHINGLE_RUN_ZERO)
+		return run.kind == SHINGLE_RUN_ZERO ? DM_MAPIO_SUBMITTED : await_page(d, n);
+	if (unlikely(d->cleaner.hold_n) && run.pblk < d->cleaner.hold_pblk + d->cleaner.hold_n &&
+	    d->cleaner.hold_pblk < run.pblk + run.n) {
+		/* One block at a time: its map may be in pieces afterwards. */
+		*n = 1;
+		return -EBUSY;
+	}
+	io->state = SHINGLE_IO_READ;
+	io->reader_set = d->order.reader_set;
+	this_cpu_inc(d->cpu->readers[io->reader_set]);
+	io->zero = run.kind == SHINGLE_RUN_UNWRITTEN;
+	*pblk = run.pblk;
+	return DM_MAPIO_REMAPPED;
+}
+
+static __always_inline int map_read(struct shingle_device *d, struct bio *bio,
+				    struct shingle_io *io, struct shingle_hits *hits)
+{
+	u64 lblk = bio_lblk(d, bio), pblk;
+	u32 all = bio_blocks(bio), n = all;
+	int r;
+
+	this_cpu_inc(d->cpu->host_reads);
+	spin_lock_irq(&d->map_lock);
+	r = shingle_prepare_read(d, io, lblk, &n, &pblk, hits);
+	if (n < all)
+		dm_accept_partial_bio(bio, n << SHINGLE_SECTORS_SHIFT);
+	if (r == -EBUSY)
+		defer(d, bio);
+	spin_unlock_irq(&d->map_lock);
+	if (r == -EBUSY)
+		return DM_MAPIO_SUBMITTED;
+
+	follow_map(d, bio, io, r, n, pblk);
+	if (r == DM_MAPIO_SUBMITTED)
+		end_zeroes(bio);
+	else if (r == -ENODATA)
+		end_unreadable(bio);
+	if (hits && r == -EALREADY) {
+		shingle_wcache_read(d, bio, hits);
+		bio_endio(bio);
+	}
+	return r < 0 ? DM_MAPIO_SUBMITTED : r;
+}
+
+/* Apart, so that other reads need no room for @hits on the stack. */
+static noinline int map_read_wcache(struct shingle_device *d, struct bio *bio,
+				    struct shingle_io *io)
+{
+	struct shingle_hits hits;
+
+	return map_read(d, bio, io, &hits);
+}
+
+/* ------------------------------------------------------------------------
+ * Writes
+ */
+
+/**
+ * shingle_steer_gathered() - shingle_place(), of an engine that gathers writes
+ * @d: the device
+ * @lblk: first block
+ * @n: how many
+ * @w: result
+ * @bio: what will be submitted
+ *
+ * What is in the write cache is replaced there.  A part of shingle_steer().
+ *
+ * Context: map lock.  Returns as shingle_place().
+ */
+int shingle_steer_gathered(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
+			   struct bio *bio)
+{
+	u32 clear, offset;
+
+	lockdep_assert_held(&d->map_lock);
+	clear = shingle_wcache_clear(d, lblk, n);
+	if (clear)
+		return shingle_place(d, lblk, clear, w, bio);
+	/* Of the next unit the engine may have nothing there, nor room for it. */
+	div_u64_rem(lblk, d->engine->gather_blocks, &offset);
+	w->run.n = min(n, d->engine->gather_blocks - offset);
+	return d->mode == SHINGLE_RW ? SHINGLE_GATHER : -EROFS;
+}
+
+/* It waits, and all @n blocks of it are still to be dealt with. */
+static void defer_write(struct shingle_device *d, struct bio *bio, struct shingle_io *io, u64 lblk,
+			u32 n)
+{
+	io->lblk = lblk;
+	io->n = n;
+	defer(d, bio);
+}
+
+/*
+ * The write cache takes up to @n of @all blocks of a write, or it waits for room there.
+ */
+static u32 map_buffer(struct shingle_device *d, struct bio *bio, struct shingle_io *io, u64 lblk,
+		      u32 n, u32 all, struct list_head *slots)
+{
+	lockdep_assert_held(&d->map_lock);
+	/* Not before those who were here first. */
+	n = d->wcache.waiting ? 0 : shingle_wcache_take(d, lblk, n, slots);
+	if (!n) {
+		io->waits = true;
+		d->wcache.waiting++;
+		defer_write(d, bio, io, lblk, all);
+		if (d->gathers)
+			shingle_want_epoch(d);
+	} else if (n < all) {
+		dm_accept_partial_bio(bio, n << SHINGLE_SECTORS_SHIFT);
+	}
+	return n;
+}
+
+/*
+ * Does a write go through the write cache?  0 if it does not, SHINGLE_GATHER if it
+ * does, -EROFS, -EBUSY if it must wait for what is there.
+ */
+static int pass_wcache(struct shingle_device *d, struct shingle_io *io, u64 lblk, u32 n)
+{
+	/* Also for when it is switched off before there is room. */
+	io->seq = d->wcache.seq;
+	if (buffers(d, io)) {
+		io->w.run.n = n;
+		return d->mode == SHINGLE_RW ? SHINGLE_GATHER : -EROFS;
+	}
+	return shingle_wcache_in_the_way(d, lblk, n, io->seq) ? -EBUSY : 0;
+}
+
+static int map_write(struct shingle_device *d, struct bio *bio, struct shingle_io *io)
+{
+	u32 n = bio_blocks(bio), taken = 0;
+	u64 lblk = bio_lblk(d, bio);
+	LIST_HEAD(slots);
+	bool held = false;
+	int r = 0;
+
+	io->fua = bio->bi_opf & REQ_FUA;
+	/* A commit flushes the data before the map: FUA below would do it twice. */
+	bio->bi_opf &= ~REQ_FUA;
+	this_cpu_inc(d->cpu->host_writes);
+	spin_lock_irq(&d->map_lock);
+	d->n.fua_writes += io->fua;
+	if (unlikely(d->trims.nr))
+		shingle_trim_remove(&d->trims, lblk, n);
+	/* Where writes are gathered it ends as a flush does. */
+	if (unlikely(d->unreported) && io->fua && !d->gathers)
+		r = -EIO;
+	if (!r && unlikely(d->wcache.blocks) && !d->gathers)
+		r = pass_wcache(d, io, lblk, n);
+	if (!r)
+		r = shingle_steer(d, lblk, n, &io->w, bio);
+	if (!r) {
+		io->state = SHINGLE_IO_WRITE;
+		held = io->w.held;
+		if (io->w.run.n < n)
+			dm_accept_partial_bio(bio, io->w.run.n << SHINGLE_SECTORS_SHIFT);
+		this_cpu_add(d->cpu->host_write_blocks, io->w.run.n);
+		/* Once the lock goes it may be submitted. */
+		if (unlikely(held))
+			shingle_remap(d, bio, io->w.run.pblk);
+	} else if (r == SHINGLE_GATHER) {
+		taken = map_buffer(d, bio, io, lblk, io->w.run.n, n, &slots);
+	} else if (!shingle_is_final(r)) {
+		defer_write(d, bio, io, lblk, n);
+	}
+	spin_unlock_irq(&d->map_lock);
+
+	if (likely(!r && !held)) {
+		shingle_remap(d, bio, io->w.run.pblk);
+		return DM_MAPIO_REMAPPED;
+	}
+	if (unlikely(r == SHINGLE_FULL)) {
+		bio->bi_status = BLK_STS_NOSPC;
+		bio_endio(bio);
+		return DM_MAPIO_SUBMITTED;
+	}
+	if (shingle_is_final(r))
+		return DM_MAPIO_KILL;
+	if (taken) {
+		if (!shingle_wcache_fill(d, bio, bio->bi_iter, &slots))
+			bio->bi_status = BLK_STS_IOERR;
+		shingle_end_write(d, bio);
+	}
+	return DM_MAPIO_SUBMITTED;
+}
+
+/* ------------------------------------------------------------------------
+ * All of them
+ */
+
+static int map_bio(struct shingle_device *d, struct bio *bio)
+{
+	struct shingle_io *io = shingle_bio_io(bio);
+	bool waits;
+
+	io->state = SHINGLE_IO_PLAIN;
+	io->status = BLK_STS_OK;
+	io->zero = false;
+	io->fua = false;
+	io->waits = false;
+	atomic_set(&io->pieces, 0);
+
+	if (bio->bi_opf & REQ_PREFLUSH) {
+		/* dm sends flushes empty and by themselves. */
+		io->fua = true;
+		spin_lock_irq(&d->map_lock);
+		d->n.flushes++;
+		/* Of a table that takes no writes there is nothing to be made durable. */
+		io->fua = !d->read_only;
+		waits = unlikely(d->wcache.blocks) && shingle_wcache_flush(d, bio);
+		if (unlikely(d->unreported) && !d->wcache.blocks) {
+			io->status = BLK_STS_IOERR;
+			d->unreported = 0;
+		}
+		spin_unlock_irq(&d->map_lock);
+		if (!waits)
+			shingle_finish(d, bio);
+		return DM_MAPIO_SUBMITTED;
+	}
+	switch (bio_op(bio)) {
+	case REQ_OP_READ:
+		/* What is acknowledged after this look is not before the read. */
+		if (unlikely(READ_ONCE(d->wcache.nr)))
+			return map_read_wcache(d, bio, io);
+		return map_read(d, bio, io, NULL);
+	case REQ_OP_WRITE:
+		return map_write(d, bio, io);
+	case REQ_OP_DISCARD:
+	case REQ_OP_WRITE_ZEROES:
+		io->lblk = bio_lblk(d, bio);
+		io->n = bio_blocks(bio);
+		io->fua = bio->bi_opf & REQ_FUA;
+		spin_lock_irq(&d->map_lock);
+		io->seq = d->wcache.seq;
+		bio_list_add(&d->front.deferred, bio);
+		spin_unlock_irq(&d->map_lock);
+		shingle_kick(d);
+		return DM_MAPIO_SUBMITTED;
+	default:
+		return DM_MAPIO_KILL;
+	}
+}
+
+static void host_done(struct shingle_device *d)
+{
+	this_cpu_write(d->cpu->last_io, jiffies);
+	/* Who misses it among those under way sees when it has ended. */
+	smp_wmb();
+	this_cpu_dec(d->cpu->ios);
+}
+
+/**
+ * shingle_map() - a bio comes in
+ * @ti: the target
+ * @bio: see struct target_type
+ *
+ * Context: may sleep, does not.
+ */
+int shingle_map(struct dm_target *ti, struct bio *bio)
+{
+	struct shingle_device *d = ti->private;
+	int r;
+
+	this_cpu_inc(d->cpu->ios);
+	r = map_bio(d, bio);
+	/* Then there is no end_io. */
+	if (r == DM_MAPIO_KILL)
+		host_done(d);
+	return r;
+}
+EXPORT_SYMBOL_GPL(shingle_map);
+
+/**
+ * shingle_end_io() - a bio is about to end
+ * @ti: the target
+ * @bio: see struct target_type
+ * @error: its status
+ *
+ * Context: any, interrupts included.
+ */
+int shingle_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
+{
+	struct shingle_device *d = ti->private;
+	struct shingle_io *io = shingle_bio_io(bio);
+	u8 state = io->state;
+
+	io->state = SHINGLE_IO_PLAIN;
+	if (state == SHINGLE_IO_READ) {
+		/* What a write ahead of it has destroyed there counts for nothing. */
+		if (io->zero) {
+			*error = BLK_STS_OK;
+			bio->bi_iter = io->iter;
+			zero_fill_bio(bio);
+		}
+		shingle_leave_readers(d, io->reader_set);
+	} else if (state == SHINGLE_IO_WRITE) {
+		shingle_write_done(d, &io->w, *error, NULL);
+		if (io->fua && !*error) {
+			shingle_finish(d, bio);
+			return DM_ENDIO_INCOMPLETE;
+		}
+	}
+	host_done(d);
+	return DM_ENDIO_DONE;
+}
+EXPORT_SYMBOL_GPL(shingle_end_io);

@@ -1,0 +1,632 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The volatile write cache.
+ *
+ * A write is copied and acknowledged; a worker writes it later, by the same way
+ * that a host's write goes: placed by the engine, ordered, committed.  Until the
+ * instant of the commit reads find the copy, from it on what the engine says.
+ *
+ * What FLUSH promises rests on the numbers that blocks get when they are
+ * acknowledged: a flush has ended when nothing of its number or less is here.
+ *
+ * An index in order, not slotmap.c's hash: the elevator wants the next block,
+ * a read the next border, a discard of any length whether it overlaps.
+ */
+#include <linux/highmem.h>
+
+#include "base/device.h"
+#include "base/wake.h"
+#include "io/io.h"
+#include "io/slots.h"
+
+/* Attempts to write a block, each in a new place. */
+#define MAX_TRIES	3
+#define RETRY_DELAY	msecs_to_jiffies(100)
+
+static void insert(struct shingle_wcache *wc, struct shingle_wslot *s)
+{
+	struct rb_node **p = &wc->tree.rb_node, *parent = NULL;
+
+	while (*p) {
+		parent = *p;
+		p = s->lblk < rb_entry(parent, struct shingle_wslot, node)->lblk ?
+			&parent->rb_left : &parent->rb_right;
+	}
+	rb_link_node(&s->node, parent, p);
+	rb_insert_color(&s->node, &wc->tree);
+}
+
+static void put_slot(struct shingle_wcache *wc, struct shingle_wslot *s)
+{
+	if (s->pins) {
+		s->state = SHINGLE_WSLOT_GONE;
+		return;
+	}
+	s->state = SHINGLE_WSLOT_FREE;
+	list_add(&s->link, &wc->free);
+	wc->nr_free++;
+}
+
+/**
+ * shingle_wslot_from() - the newest version of the first block that is here
+ * @wc: the cache
+ * @lblk: at or after this one
+ *
+ * Context: map lock.  Returns NULL if there is none.
+ */
+struct shingle_wslot *shingle_wslot_from(const struct shingle_wcache *wc, u64 lblk)
+{
+	struct rb_node *node = wc->tree.rb_node;
+	struct shingle_wslot *found = NULL;
+
+	while (node) {
+		struct shingle_wslot *s = rb_entry(node, struct shingle_wslot, node);
+
+		if (s->lblk < lblk) {
+			node = node->rb_right;
+		} else {
+			found = s;
+			node = node->rb_left;
+		}
+	}
+	return found;
+}
+
+/**
+ * shingle_wslot_forget() - a slot is not what its block holds any more
+ * @wc: the cache
+ * @s: the slot; or what it holds is on the medium
+ *
+ * Context: map lock.
+ */
+void shingle_wslot_forget(struct shingle_wcache *wc, struct shingle_wslot *s)
+{
+	list_del(&s->age);
+	wc->nr--;
+	put_slot(wc, s);
+}
+
+/* ------------------------------------------------------------------------
+ * Host writes
+ */
+
+static void copy_block(struct bio *bio, struct bvec_iter *iter, u8 *mem, bool to_bio)
+{
+	u32 done, len;
+
+	for (done = 0; done < SHINGLE_BLOCK_SIZE; done += len) {
+		struct bio_vec bv = bio_iter_iovec(bio, *iter);
+
+		len = min_t(u32, bv.bv_len, SHINGLE_BLOCK_SIZE - done);
+		if (to_bio)
+			memcpy_to_page(bv.bv_page, bv.bv_offset, mem + done, len);
+		else
+			memcpy_from_page(mem + done, bv.bv_page, bv.bv_offset, len);
+		bio_advance_iter(bio, iter, len);
+	}
+}
+
+/**
+ * shingle_wcache_take() - get room for a prefix of a write
+ * @d: the device
+ * @lblk: first block
+ * @n: how many
+ * @slots: result, as many slots as there is room for
+ *
+ * A block that is here already needs no room but while it is copied.
+ *
+ * Context: map lock.  Returns the length of the prefix, 0 if there is no room;
+ * the deferred bios are looked at when there may be some.
+ */
+u32 shingle_wcache_take(struct shingle_device *d, u64 lblk, u32 n, struct list_head *slots)
+{
+	struct shingle_wcache *wc = &d->wcache;
+	struct shingle_wslot *here = shingle_wslot_from(wc, lblk), *s;
+	u32 i;
+
+	lockdep_assert_held(&d->map_lock);
+	n = min(n, RUN_BLOCKS);
+	for (i = 0; i < n; i++) {
+		bool replaces = false;
+
+		if (here && here->lblk == lblk + i) {
+			replaces = here->state != SHINGLE_WSLOT_FLIGHT;
+			here = next_of(here);
+		}
+		if (wc->nr_free <= (replaces ? 0 : wc->spare))
+			break;
+		s = list_first_entry(&wc->free, struct shingle_wslot, link);
+		list_move_tail(&s->link, slots);
+		wc->nr_free--;
+		wc->filling++;
+		s->state = SHINGLE_WSLOT_FILLING;
+		s->lblk = lblk + i;
+	}
+	return i;
+}
+
+/* From here on @s is what its block holds. */
+static void publish(struct shingle_device *d, struct shingle_wslot *s)
+{
+	struct shingle_wcache *wc = &d->wcache;
+	struct shingle_wslot *old = shingle_wslot_from(wc, s->lblk);
+
+	lockdep_assert_held(&d->map_lock);
+	s->state = SHINGLE_WSLOT_DIRTY;
+	s->tries = 0;
+	s->twin = NULL;
+	wc->dirty++;
+	if (old && old->lblk != s->lblk)
+		old = NULL;
+	if (old)
+		rb_replace_node(&old->node, &s->node, &wc->tree);
+	else
+		insert(wc, s);
+
+	if (!old || old->state == SHINGLE_WSLOT_FLIGHT) {
+		s->seq = ++wc->seq;
+		s->since = jiffies;
+		list_add_tail(&s->age, &wc->ages);
+		wc->nr++;
+		if (old) {
+			s->twin = old;
+			old->twin = s;
+		}
+		return;
+	}
+	s->seq = old->seq;
+	s->since = old->since;
+	list_add(&s->age, &old->age);
+	wc->nr++;
+	if (old->state == SHINGLE_WSLOT_LOST) {
+		list_del(&old->link);
+	} else {
+		wc->dirty--;
+		s->twin = old->twin;
+		if (s->twin)
+			s->twin->twin = s;
+	}
+	shingle_wslot_forget(wc, old);
+	d->n.wcache_replaced_blocks++;
+}
+
+/* Destage now, or later if there is nothing else to hurry it. */
+static void arm(struct shingle_device *d)
+{
+	struct shingle_wcache *wc = &d->wcache;
+
+	if (is_full(d) || !wc->on)
+		run_now(wc);
+	else if (d->config.destage_ms && !d->held)
+		queue_delayed_work(wc->wq, &wc->work, msecs_to_jiffies(d->config.destage_ms));
+}
+
+/**
+ * shingle_wcache_fill() - copy a prefix of a write into its slots
+ * @d: the device
+ * @bio: the write
+ * @iter: where in it the prefix begins
+ * @slots: what shingle_wcache_take() gave
+ *
+ * Context: process; no lock held.  Returns false if the device is not read-write
+ * any more, and then nothing has changed.
+ */
+bool shingle_wcache_fill(struct shingle_device *d, struct bio *bio, struct bvec_iter iter,
+			 struct list_head *slots)
+{
+	struct shingle_wcache *wc = &d->wcache;
+	struct shingle_wslot *s, *next;
+	bool ok, kick;
+
+	list_for_each_entry(s, slots, link) {
+		if (bio_op(bio) == REQ_OP_WRITE)
+			copy_block(bio, &iter, memory_of(wc, s), false);
+		else
+			memset(memory_of(wc, s), 0, SHINGLE_BLOCK_SIZE);
+	}
+
+	spin_lock_irq(&d->map_lock);
+	ok = d->mode == SHINGLE_RW;
+	list_for_each_entry_safe(s, next, slots, link) {
+		list_del(&s->link);
+		wc->filling--;
+		if (ok) {
+			publish(d, s);
+			d->n.host_write_blocks++;
+			d->n.wcache_write_blocks++;
+		} else {
+			put_slot(wc, s);
+		}
+	}
+	if (ok)
+		arm(d);
+	kick = wc->waiting;
+	/* Even if it is on: perhaps again, while somebody waits to switch it off. */
+	if (!wc->filling && wq_has_sleeper(&d->wait))
+		wake_up_all(&d->wait);
+	spin_unlock_irq(&d->map_lock);
+	if (kick)
+		shingle_kick(d);
+	return ok;
+}
+
+/* ------------------------------------------------------------------------
+ * Host reads
+ */
+
+/**
+ * shingle_wcache_find() - is a prefix of a read here?
+ * @d: the device
+ * @lblk: first block
+ * @n: how many; shortened to the next border between here and not here
+ * @hits: result, where they are, if they are; none if the first was lost
+ *
+ * Context: map lock.  Returns whether the prefix is here.
+ */
+bool shingle_wcache_find(struct shingle_device *d, u64 lblk, u32 *n, struct shingle_hits *hits)
+{
+	struct shingle_wslot *s = shingle_wslot_from(&d->wcache, lblk);
+
+	lockdep_assert_held(&d->map_lock);
+	hits->n = 0;
+	if (!s || s->lblk - lblk >= *n)
+		return false;
+	if (s->lblk != lblk) {
+		*n = s->lblk - lblk;
+		return false;
+	}
+	if (s->state == SHINGLE_WSLOT_LOST) {
+		*n = 1;
+		return true;
+	}
+	*n = min_t(u32, *n, SHINGLE_WCACHE_HITS);
+	do {
+		s->pins++;
+		hits->slot[hits->n++] = s;
+		s = next_of(s);
+	} while (hits->n < *n && s && s->lblk == lblk + hits->n &&
+		 s->state != SHINGLE_WSLOT_LOST);
+	*n = hits->n;
+	d->n.host_read_blocks += hits->n;
+	d->n.wcache_hits_blocks += hits->n;
+	return true;
+}
+
+/**
+ * shingle_wcache_read() - copy what was found into the read
+ * @d: the device
+ * @bio: the read, as long as @hits
+ * @hits: what shingle_wcache_find() found
+ *
+ * Context: process; no lock held.
+ */
+void shingle_wcache_read(struct shingle_device *d, struct bio *bio, struct shingle_hits *hits)
+{
+	struct shingle_wcache *wc = &d->wcache;
+	struct bvec_iter iter = bio->bi_iter;
+	bool kick = false;
+	u32 i;
+
+	for (i = 0; i < hits->n; i++)
+		copy_block(bio, &iter, memory_of(wc, hits->slot[i]), true);
+
+	spin_lock_irq(&d->map_lock);
+	for (i = 0; i < hits->n; i++) {
+		struct shingle_wslot *s = hits->slot[i];
+
+		if (!--s->pins && s->state == SHINGLE_WSLOT_GONE) {
+			put_slot(wc, s);
+			kick = wc->waiting;
+		}
+	}
+	spin_unlock_irq(&d->map_lock);
+	if (kick)
+		shingle_kick(d);
+}
+
+/* ------------------------------------------------------------------------
+ * What must not overtake
+ */
+
+/**
+ * shingle_wcache_in_the_way() - must a request wait for blocks that are here?
+ * @d: the device
+ * @lblk: first block
+ * @n: how many
+ * @seq: shingle_wcache::seq when the request came: what was acknowledged later
+ *	may come before it or after it
+ *
+ * A version that is under way is waited for in any case: it would land on top of
+ * the request's, or below it and hide it until then.
+ *
+ * Context: map lock.  If true, it is being destaged, and the deferred bios are
+ * looked at when it was.
+ */
+bool shingle_wcache_in_the_way(struct shingle_device *d, u64 lblk, u64 n, u64 seq)
+{
+	struct shingle_wcache *wc = &d->wcache;
+	struct shingle_wslot *s;
+
+	lockdep_assert_held(&d->map_lock);
+	/* Then it will fail, and there is nothing to wait for. */
+	if (d->mode != SHINGLE_RW)
+		return false;
+	for (s = shingle_wslot_from(wc, lblk); s && s->lblk - lblk < n; s = next_of(s)) {
+		if (s->seq > seq && !s->twin && s->state != SHINGLE_WSLOT_FLIGHT)
+			continue;
+		wc->drain = max(wc->drain, s->seq);
+		run_now(wc);
+		return true;
+	}
+	return false;
+}
+
+/**
+ * shingle_wcache_flush() - a flush comes in
+ * @d: the device
+ * @bio: the flush
+ *
+ * Context: map lock.  Returns false if there is nothing that it must wait for;
+ * else it will be handed to shingle_finish().
+ */
+bool shingle_wcache_flush(struct shingle_device *d, struct bio *bio)
+{
+	struct shingle_wcache *wc = &d->wcache;
+
+	lockdep_assert_held(&d->map_lock);
+	if (!wc->nr && !d->unreported && bio_list_empty(&wc->flushes))
+		return false;
+	shingle_bio_io(bio)->seq = wc->seq;
+	wc->drain = wc->seq;
+	bio_list_add(&wc->flushes, bio);
+	run_now(wc);
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * A destage has ended
+ */
+
+/**
+ * shingle_wcache_written() - a destage has ended
+ * @d: the device
+ * @slots: what it wrote
+ * @failed: or did not
+ *
+ * Context: map lock, held since the engine committed or aborted it: no reader
+ * can have found it in neither place.
+ */
+void shingle_wcache_written(struct shingle_device *d, struct list_head *slots, bool failed)
+{
+	struct shingle_wcache *wc = &d->wcache;
+	struct shingle_wslot *s, *next;
+
+	lockdep_assert_held(&d->map_lock);
+	list_for_each_entry_safe(s, next, slots, link) {
+		struct shingle_wslot *newer = s->twin;
+
+		wc->frozen -= d->gathers;
+		list_del(&s->link);
+		if (newer) {
+			newer->twin = NULL;
+			if (failed) {	/* Whoever waits for @s waits for it now. */
+				newer->seq = s->seq;
+				newer->since = s->since;
+				list_move(&newer->age, &s->age);
+			}
+			shingle_wslot_forget(wc, s);
+		} else if (!failed) {
+			rb_erase(&s->node, &wc->tree);
+			shingle_wslot_forget(wc, s);
+		} else if (++s->tries < MAX_TRIES) {
+			s->state = SHINGLE_WSLOT_DIRTY;
+			wc->dirty++;
+		} else {
+			s->state = SHINGLE_WSLOT_LOST;
+			list_add_tail(&s->link, &wc->lost);
+		}
+	}
+	if (!failed) {
+		wc->rounds = 0;
+	} else if (!wc->rounds || time_after_eq(jiffies, wc->retry_at)) {
+		wc->rounds++;
+		wc->retry_at = jiffies + RETRY_DELAY;
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Emptying it, switching it, its life
+ */
+
+static bool drained(struct shingle_device *d, u64 seq)
+{
+	bool done;
+
+	spin_lock_irq(&d->map_lock);
+	done = d->mode != SHINGLE_RW || d->leaving || reached(&d->wcache, seq);
+	spin_unlock_irq(&d->map_lock);
+	return done;
+}
+
+/**
+ * shingle_wcache_drain() - write all that was acknowledged so far
+ * @d: the device
+ *
+ * The map is not committed.
+ *
+ * Context: a message, may sleep.  Returns 0, -EROFS if it cannot be written, -EIO if
+ * some of it could not and no flush has said so yet, -EAGAIN if a suspend came
+ * before the end, which writes the rest, -ERESTARTSYS if killed.
+ */
+int shingle_wcache_drain(struct shingle_device *d)
+{
+	struct shingle_wcache *wc = &d->wcache;
+	bool done;
+	u64 seq;
+	int err;
+
+	if (!wc->blocks)
+		return 0;
+	spin_lock_irq(&d->map_lock);
+	seq = wc->seq;
+	wc->drain = seq;
+	done = reached(wc, seq);
+	if (!done)
+		run_now(wc);
+	spin_unlock_irq(&d->map_lock);
+	if (!done) {
+		err = wait_event_killable(d->wait, drained(d, seq));
+		if (err)
+			return err;
+	}
+	spin_lock_irq(&d->map_lock);
+	if (reached(wc, seq))
+		err = d->unreported ? -EIO : 0;
+	else
+		err = d->mode == SHINGLE_RW ? -EAGAIN : -EROFS;
+	spin_unlock_irq(&d->map_lock);
+	return err;
+}
+
+static bool nobody_fills(struct shingle_device *d)
+{
+	bool done;
+
+	spin_lock_irq(&d->map_lock);
+	done = !d->wcache.filling;
+	spin_unlock_irq(&d->map_lock);
+	return done;
+}
+
+/**
+ * shingle_wcache_switch() - switch it on, or empty it and switch it off
+ * @d: the device
+ * @on: which
+ *
+ * As ``hdparm -W``: when it is off, whatever was acknowledged is on the medium;
+ * the caller commits.
+ *
+ * Context: may sleep.  Returns what shingle_wcache_drain() does.
+ */
+int shingle_wcache_switch(struct shingle_device *d, bool on)
+{
+	spin_lock_irq(&d->map_lock);
+	WRITE_ONCE(d->wcache.on, on);
+	spin_unlock_irq(&d->map_lock);
+	if (on)
+		return 0;
+	/* Who found it on before may still be copying. */
+	wait_event(d->wait, nobody_fills(d));
+	return shingle_wcache_drain(d);
+}
+
+static bool stopped(struct shingle_device *d)
+{
+	bool done;
+
+	spin_lock_irq(&d->map_lock);
+	done = !d->wcache.flying && (!d->wcache.nr || d->mode != SHINGLE_RW);
+	spin_unlock_irq(&d->map_lock);
+	return done;
+}
+
+/**
+ * shingle_wcache_stop() - the device is being suspended
+ * @d: the device, without host I/O
+ *
+ * What cannot be written, because the device is not read-write, stays and can
+ * be read when it is resumed.
+ *
+ * Context: may sleep.  Cleaning must still go on.
+ */
+void shingle_wcache_stop(struct shingle_device *d)
+{
+	struct shingle_wcache *wc = &d->wcache;
+
+	if (!wc->blocks)
+		return;
+	spin_lock_irq(&d->map_lock);
+	wc->drain = wc->seq;
+	run_now(wc);
+	spin_unlock_irq(&d->map_lock);
+	wait_event(d->wait, stopped(d));
+	cancel_delayed_work_sync(&wc->work);
+}
+
+/**
+ * shingle_wcache_prepare() - before the table line is read
+ * @d: the device
+ *
+ * Context: constructor.
+ */
+void shingle_wcache_prepare(struct shingle_device *d)
+{
+	struct shingle_wcache *wc = &d->wcache;
+
+	wc->tree = RB_ROOT;
+	INIT_LIST_HEAD(&wc->ages);
+	INIT_LIST_HEAD(&wc->free);
+	INIT_LIST_HEAD(&wc->lost);
+	bio_list_init(&wc->flushes);
+	INIT_DELAYED_WORK(&wc->work, shingle_destage_work);
+}
+
+/**
+ * shingle_wcache_init() - allocate all that it will ever need
+ * @d: the device, the table line read
+ *
+ * Context: constructor, may sleep.  Returns 0 or -ENOMEM.
+ */
+int shingle_wcache_init(struct shingle_device *d)
+{
+	struct shingle_wcache *wc = &d->wcache;
+	u32 nr, i;
+
+	if (!wc->blocks)
+		return 0;
+	wc->spare = min(wc->blocks, RUN_BLOCKS);
+	nr = wc->blocks + wc->spare;
+	wc->pages = shingle_zalloc_array(DIV_ROUND_UP(nr, SLOTS_PER_PAGE), sizeof(*wc->pages));
+	wc->slots = shingle_zalloc_array(nr, sizeof(*wc->slots));
+	wc->wq = alloc_workqueue("shingle-destage", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!wc->pages || !wc->slots || !wc->wq)
+		return -ENOMEM;
+	for (i = 0; i < nr; i++) {
+		if (i % SLOTS_PER_PAGE == 0) {
+			struct page *page = alloc_page(GFP_KERNEL);
+
+			if (!page)
+				return -ENOMEM;
+			wc->pages[i / SLOTS_PER_PAGE] = page;
+		}
+		list_add_tail(&wc->slots[i].link, &wc->free);
+	}
+	wc->nr_free = nr;
+	return bioset_init(&wc->bios, DEPTH, offsetof(struct shingle_destage, bio),
+			   BIOSET_NEED_BVECS);
+}
+
+/**
+ * shingle_wcache_exit() - undo prepare and init
+ * @d: the device, not in use
+ *
+ * Context: may sleep.
+ */
+void shingle_wcache_exit(struct shingle_device *d)
+{
+	struct shingle_wcache *wc = &d->wcache;
+	u32 i;
+
+	cancel_delayed_work_sync(&wc->work);
+	if (wc->wq)
+		destroy_workqueue(wc->wq);
+	bioset_exit(&wc->bios);
+	if (wc->pages) {
+		for (i = 0; i < DIV_ROUND_UP(wc->blocks + wc->spare, SLOTS_PER_PAGE); i++) {
+			if (wc->pages[i])
+				__free_page(wc->pages[i]);
+		}
+	}
+	kvfree(wc->pages);
+	kvfree(wc->slots);
+}

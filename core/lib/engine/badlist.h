@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Logical blocks whose content was lost to a medium error while cleaning. */
+#ifndef SHINGLE_BADLIST_H
+#define SHINGLE_BADLIST_H
+
+#include "format/format.h"
+
+#define SHINGLE_MAX_BAD	(SHINGLE_CHUNK_BYTES / sizeof(__le64))
+
+/**
+ * struct shingle_badlist - unreadable logical blocks, ascending
+ * @nr: how many
+ * @lblk: which; beyond SHINGLE_MAX_BAD of them only while the journal is replayed
+ *
+ * Cleaning moves whole bands.  A block that cannot be read any more is moved
+ * as "unreadable", so that it goes on failing, and only it, until somebody
+ * writes it: a medium error never turns into zeroes.
+ */
+struct shingle_badlist {
+	u32 nr;
+	u64 lblk[2 * SHINGLE_MAX_BAD];
+};
+
+bool shingle_bad_add(struct shingle_badlist *b, u64 lblk);
+bool shingle_bad_replay(struct shingle_badlist *b, u64 lblk);
+bool shingle_bad_hit(const struct shingle_badlist *b, u64 lblk, u64 n, u64 *first);
+bool shingle_bad_remove(struct shingle_badlist *b, u64 lblk, u64 n);
+u32 shingle_bad_encode(const struct shingle_badlist *b, void *buf);
+int shingle_bad_decode(struct shingle_badlist *b, const void *buf, u32 bytes);
+
+#endif /* SHINGLE_BADLIST_H */

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Features and keys that a device keeps for who opens it. */
+#ifndef SHINGLE_SETTINGS_H
+#define SHINGLE_SETTINGS_H
+
+#include "format/format.h"
+
+int shingle_settings_encode(const char *words, struct shingle_disk_settings *s, const char **why);
+int shingle_settings_decode(const struct shingle_disk_settings *s, char *words, const char **why);
+
+#endif /* SHINGLE_SETTINGS_H */

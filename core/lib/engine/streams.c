@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Streams: pure code, see engine.h. */
+#include "engine/streams.h"
+
+/* The one that was left for longest; but the lone one stays, though strays come while it waits. */
+static struct shingle_stream *begin(struct shingle_streams *s)
+{
+	struct shingle_stream *found = NULL, *o;
+
+	for (o = s->stream; o < s->stream + SHINGLE_NR_STREAMS; o++) {
+		if (o->alone < s->alone_blocks && (!found || o->used < found->used))
+			found = o;
+	}
+	shingle_stream_end(found);
+	return found;
+}
+
+/**
+ * shingle_streams_follow() - blocks were placed
+ * @s: the streams, of which alone_blocks is not 0
+ * @st: what they go on with, or NULL: then they begin anew
+ * @lblk: first logical block
+ * @n: how many
+ *
+ * Context: map lock.
+ */
+void shingle_streams_follow(struct shingle_streams *s, struct shingle_stream *st, u32 lblk, u32 n)
+{
+	struct shingle_stream *o;
+
+	if (!st)
+		st = begin(s);
+	st->next = (u64)lblk + n;
+	st->blocks += n;
+	st->alone += n;
+	st->used = ++s->clock;
+	st->awaited = false;
+	for (o = s->stream; st->blocks >= s->alone_blocks && o < s->stream + SHINGLE_NR_STREAMS;
+	     o++) {
+		if (o != st)
+			o->alone = 0;
+	}
+}
+EXPORT_SYMBOL_GPL(shingle_streams_follow);

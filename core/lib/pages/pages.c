@@ -1,0 +1,1136 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A map that is larger than RAM: frames, which page is in which, and who may leave. */
+#include "pages/pages.h"
+#include "format/codec.h"
+
+/* ------------------------------------------------------------------------
+ * The index, and lists of frames
+ */
+
+static u32 bucket_of(const struct shingle_pages *p, u32 nr)
+{
+	return (nr * 2654435761U) >> 7 & (p->nr_buckets - 1);
+}
+
+static u32 find(const struct shingle_pages *p, u32 nr)
+{
+	u32 i = p->bucket[bucket_of(p, nr)];
+
+	while (i != SHINGLE_NO_PAGE && p->frame[i].nr != nr)
+		i = p->frame[i].chain;
+	return i;
+}
+
+static void index_add(struct shingle_pages *p, u32 i)
+{
+	u32 *first = &p->bucket[bucket_of(p, p->frame[i].nr)];
+
+	p->frame[i].chain = *first;
+	*first = i;
+}
+
+static void index_remove(struct shingle_pages *p, u32 i)
+{
+	u32 *at = &p->bucket[bucket_of(p, p->frame[i].nr)];
+
+	while (*at != i)
+		at = &p->frame[*at].chain;
+	*at = p->frame[i].chain;
+}
+
+static void list_append(struct shingle_pages *p, enum shingle_frame_list list, u32 i)
+{
+	struct shingle_frame *f = &p->frame[i];
+
+	f->before = p->tail[list];
+	f->after = SHINGLE_NO_PAGE;
+	f->listed = true;
+	if (f->before == SHINGLE_NO_PAGE)
+		p->head[list] = i;
+	else
+		p->frame[f->before].after = i;
+	p->tail[list] = i;
+	p->listed[list]++;
+}
+
+static void list_remove(struct shingle_pages *p, enum shingle_frame_list list, u32 i)
+{
+	struct shingle_frame *f = &p->frame[i];
+
+	if (f->before == SHINGLE_NO_PAGE)
+		p->head[list] = f->after;
+	else
+		p->frame[f->before].after = f->after;
+	if (f->after == SHINGLE_NO_PAGE)
+		p->tail[list] = f->before;
+	else
+		p->frame[f->after].before = f->before;
+	f->listed = false;
+	p->listed[list]--;
+}
+
+static void free_frame(struct shingle_pages *p, u32 i)
+{
+	p->frame[i].state = SHINGLE_FRAME_FREE;
+	p->frame[i].nr = SHINGLE_NO_PAGE;
+	list_append(p, SHINGLE_FRAMES_FREE, i);
+}
+
+/* ------------------------------------------------------------------------
+ * Who may leave
+ *
+ * A scan looks at a page two thousand times and never again, so what counts is not how
+ * often a page is looked at but whether it comes back: "2Q" (Johnson and Shasha, 1994).
+ * A page comes in through a queue, where nothing that is looked at stays for it.  Of those
+ * that have left it the numbers are remembered for a while; one that is wanted again
+ * meanwhile goes to the main list, which gives a second chance to what was looked at.
+ */
+
+static void remember(struct shingle_pages *p, u32 nr)
+{
+	u32 oldest = p->ghosts[p->ghost_at];
+
+	if (oldest != SHINGLE_NO_PAGE)
+		__clear_bit(oldest, p->ghost);
+	p->ghosts[p->ghost_at] = nr;
+	p->ghost_at = p->ghost_at + 1 == p->nr_ghosts ? 0 : p->ghost_at + 1;
+	__set_bit(nr, p->ghost);
+}
+
+/*
+ * Make a frame of @list free: its number, or SHINGLE_NO_PAGE.  Where all that half of a walk
+ * meets was looked at, there is no telling who should stay, but somebody has to leave.
+ */
+static u32 evict_from(struct shingle_pages *p, enum shingle_frame_list list)
+{
+	u32 looks = min(2 * p->listed[list], SHINGLE_WALK), half = looks / 2, i;
+	struct shingle_frame *f;
+
+	for (; looks; looks--) {
+		i = p->head[list];
+		f = &p->frame[i];
+		list_remove(p, list, i);
+		if (f->pins || (list == SHINGLE_FRAMES_MAIN && f->used && looks > half)) {
+			f->used = false;
+			list_append(p, list, i);
+			continue;
+		}
+		if (list == SHINGLE_FRAMES_IN && f->state == SHINGLE_FRAME_HERE)
+			remember(p, f->nr);
+		index_remove(p, i);
+		return i;
+	}
+	return SHINGLE_NO_PAGE;
+}
+
+static u32 take_frame(struct shingle_pages *p)
+{
+	u32 i = p->head[SHINGLE_FRAMES_FREE];
+	bool in;
+
+	if (i != SHINGLE_NO_PAGE) {
+		list_remove(p, SHINGLE_FRAMES_FREE, i);
+		return i;
+	}
+	in = p->listed[SHINGLE_FRAMES_IN] > p->nr_frames / 4;
+	i = evict_from(p, in ? SHINGLE_FRAMES_IN : SHINGLE_FRAMES_MAIN);
+	if (i == SHINGLE_NO_PAGE)
+		i = evict_from(p, in ? SHINGLE_FRAMES_MAIN : SHINGLE_FRAMES_IN);
+	return i;
+}
+
+/* A frame for page @nr, which has none; SHINGLE_NO_PAGE if all are in use. */
+static u32 frame_for(struct shingle_pages *p, u32 nr)
+{
+	struct shingle_frame *f;
+	u32 i = take_frame(p);
+
+	if (i == SHINGLE_NO_PAGE)
+		return i;
+	f = &p->frame[i];
+	f->nr = nr;
+	f->used = false;
+	f->asked = false;
+	f->home = __test_and_clear_bit(nr, p->ghost) ? SHINGLE_FRAMES_MAIN : SHINGLE_FRAMES_IN;
+	index_add(p, i);
+	return i;
+}
+
+static bool is_spoken_for(const struct shingle_frame *f)
+{
+	return f->holds || f->dirty || f->writing;
+}
+
+static void set_stepped(struct shingle_pages *p, struct shingle_frame *f, bool stepped)
+{
+	p->stepped += stepped - f->stepped;
+	f->stepped = stepped;
+}
+
+/* It was spoken for, and may not be any more. */
+static void let_go(struct shingle_pages *p, u32 i)
+{
+	struct shingle_frame *f = &p->frame[i];
+
+	if (!f->holds)
+		set_stepped(p, f, false);
+	if (is_spoken_for(f))
+		return;
+	p->spoken--;
+	list_append(p, f->home, i);
+}
+
+/* ------------------------------------------------------------------------
+ * For engines
+ */
+
+/* The asker keeps what he has looked at. */
+static void keep(struct shingle_pages *p, u32 i)
+{
+	struct shingle_frame *f = &p->frame[i];
+	enum shingle_asker asker = p->asker;
+
+	if (asker == SHINGLE_ASKER_HOT || f->keepers & BIT(asker) || !p->max_kept[asker])
+		return;
+	/* He wants something else by now. */
+	if (p->nr_kept[asker] == p->max_kept[asker])
+		shingle_pages_drop(p, asker);
+	f->keepers |= BIT(asker);
+	f->pins++;
+	p->kept[asker][p->nr_kept[asker]++] = i;
+}
+
+static u32 look_for(struct shingle_pages *p, u32 nr)
+{
+	u32 i = find(p, nr);
+
+	if (i == SHINGLE_NO_PAGE || p->frame[i].state != SHINGLE_FRAME_HERE)
+		return SHINGLE_NO_PAGE;
+	p->frame[i].used = true;
+	p->hits++;
+	if (unlikely(p->asker))
+		keep(p, i);
+	return i;
+}
+
+/* It has no place and no frame. */
+static bool is_zeroes(const struct shingle_pages *p, u32 nr)
+{
+	return shingle_place_of(p->places, nr) == SHINGLE_PAGE_NONE &&
+	       find(p, nr) == SHINGLE_NO_PAGE;
+}
+
+/**
+ * shingle_page() - look at a page
+ * @e: the engine
+ * @nr: which
+ *
+ * Context: inside an engine operation, until the end of which it stays; longer if it is
+ * held.  Returns NULL if it is absent: then the operation says so.
+ */
+const void *shingle_page(struct shingle_engine *e, u32 nr)
+{
+	struct shingle_pages *p = e->pages;
+	u32 i;
+
+	if (WARN_ON_ONCE(nr >= p->nr_pages))
+		return p->zeroes;
+	i = look_for(p, nr);
+	if (likely(i != SHINGLE_NO_PAGE))
+		return p->frame[i].block->payload;
+	if (is_zeroes(p, nr))
+		return p->zeroes;
+	p->missed = nr;
+	return NULL;
+}
+EXPORT_SYMBOL_GPL(shingle_page);
+
+/* Damage stays; anything else may be over. */
+static bool is_for_good(int err)
+{
+	return err == -EUCLEAN || err == -ENODATA;
+}
+
+/* May one page more be spoken for?  What a step holds nobody else has to wait for. */
+static bool may_speak_for(const struct shingle_pages *p)
+{
+	if (p->asker == SHINGLE_ASKER_LOAD)
+		return true;
+	if (p->asker == SHINGLE_ASKER_CLEAN)
+		return p->spoken < p->most + p->e->step_pages;
+	return p->spoken - p->stepped < p->most;
+}
+
+/**
+ * shingle_page_hold() - a page is going to be changed, or must not leave
+ * @e: the engine
+ * @nr: which
+ *
+ * As often as it is held it must be put.
+ *
+ * Context: inside an engine operation.  Returns NULL if it is absent, or if there are too
+ * many that have changed: then the operation puts what else it holds and says so.
+ */
+void *shingle_page_hold(struct shingle_engine *e, u32 nr)
+{
+	struct shingle_pages *p = e->pages;
+	struct shingle_frame *f;
+	u32 i;
+
+	if (WARN_ON_ONCE(nr >= p->nr_pages))
+		return NULL;
+	i = look_for(p, nr);
+	if ((i == SHINGLE_NO_PAGE || !is_spoken_for(&p->frame[i])) && !may_speak_for(p)) {
+		p->crowded = true;
+		/* A look ahead in vain is not what it gives up for. */
+		p->missed = SHINGLE_NO_PAGE;
+		return NULL;
+	}
+	if (i == SHINGLE_NO_PAGE && is_zeroes(p, nr)) {
+		i = frame_for(p, nr);
+		if (i != SHINGLE_NO_PAGE) {
+			p->frame[i].state = SHINGLE_FRAME_HERE;
+			memset(p->frame[i].block->payload, 0, SHINGLE_PAGE_BYTES);
+			list_append(p, p->frame[i].home, i);
+			keep(p, i);
+		}
+	}
+	if (i == SHINGLE_NO_PAGE) {
+		p->missed = nr;
+		return NULL;
+	}
+	f = &p->frame[i];
+	if (!is_spoken_for(f)) {
+		p->spoken++;
+		list_remove(p, f->home, i);
+	}
+	f->holds++;
+	if (p->asker == SHINGLE_ASKER_CLEAN)
+		set_stepped(p, f, true);
+	return f->block->payload;
+}
+EXPORT_SYMBOL_GPL(shingle_page_hold);
+
+/**
+ * shingle_page_held() - a page that is held
+ * @e: the engine
+ * @nr: which
+ *
+ * Context: inside an engine operation.  Never fails: that it is held is up to the engine.
+ */
+void *shingle_page_held(struct shingle_engine *e, u32 nr)
+{
+	u32 i = find(e->pages, nr);
+
+	if (WARN_ON_ONCE(i == SHINGLE_NO_PAGE || !e->pages->frame[i].holds))
+		return e->pages->zeroes;
+	return e->pages->frame[i].block->payload;
+}
+EXPORT_SYMBOL_GPL(shingle_page_held);
+
+/**
+ * shingle_page_dirty() - a page that is held is being changed
+ * @e: the engine
+ * @nr: which
+ *
+ * Context: inside an engine operation, in which the change is, too.
+ */
+void shingle_page_dirty(struct shingle_engine *e, u32 nr)
+{
+	struct shingle_pages *p = e->pages;
+	struct shingle_frame *f;
+	u32 i = find(p, nr);
+
+	if (WARN_ON_ONCE(i == SHINGLE_NO_PAGE || !p->frame[i].holds))
+		return;
+	f = &p->frame[i];
+	if (!f->dirty && !f->writing) {
+		p->nr_dirty++;
+		/* Recovery takes one itself when it has come to its end. */
+		if (p->press && p->asker != SHINGLE_ASKER_LOAD && shingle_pages_pressed(e))
+			p->press(p->ctx);
+	}
+	f->dirty = true;
+}
+EXPORT_SYMBOL_GPL(shingle_page_dirty);
+
+/**
+ * shingle_page_put() - a page is held once less
+ * @e: the engine
+ * @nr: which
+ *
+ * Context: inside an engine operation.
+ */
+void shingle_page_put(struct shingle_engine *e, u32 nr)
+{
+	struct shingle_pages *p = e->pages;
+	u32 i = find(p, nr);
+
+	if (WARN_ON_ONCE(i == SHINGLE_NO_PAGE || !p->frame[i].holds))
+		return;
+	p->frame[i].holds--;
+	let_go(p, i);
+}
+EXPORT_SYMBOL_GPL(shingle_page_put);
+
+/**
+ * shingle_page_lost() - is nobody going to see a page again, as far as is known?
+ * @e: the engine
+ * @nr: which
+ *
+ * What is done of oneself goes around it: a step that needs it would never begin.  Of a
+ * device that only fails right now that is known to whoever looks at all of the map, and
+ * would ask for ever.
+ *
+ * Context: inside an engine operation.
+ */
+bool shingle_page_lost(const struct shingle_engine *e, u32 nr)
+{
+	struct shingle_pages *p = e->pages;
+	u32 i = find(p, nr);
+
+	if (i == SHINGLE_NO_PAGE)
+		return shingle_place_of(p->places, nr) == SHINGLE_PAGE_LOST;
+	if (p->frame[i].state != SHINGLE_FRAME_FAILED)
+		return false;
+	if (is_for_good(p->frame[i].err))
+		return true;
+	p->unread += p->asker == SHINGLE_ASKER_LOOK;
+	return p->asker == SHINGLE_ASKER_LOOK;
+}
+EXPORT_SYMBOL_GPL(shingle_page_lost);
+
+/* ------------------------------------------------------------------------
+ * Construction
+ */
+
+/**
+ * shingle_pages_least() - the smallest number of frames with which everything goes on
+ * @e: the engine
+ *
+ * What a step holds and what verify() looks at, what the host's oldest wish needs, and as
+ * much that has changed.
+ *
+ * Context: any.
+ */
+u32 shingle_pages_least(const struct shingle_engine *e)
+{
+	return 2 * e->call_pages + 2 * e->step_pages;
+}
+EXPORT_SYMBOL_GPL(shingle_pages_least);
+
+static int add_frames(struct shingle_pages *p, u32 frames)
+{
+	for (; p->nr_frames < frames; p->nr_frames++) {
+		struct shingle_frame *f = &p->frame[p->nr_frames];
+
+		f->block = shingle_zalloc_array(1, sizeof(*f->block));
+		if (!f->block)
+			return -ENOMEM;
+		free_frame(p, p->nr_frames);
+	}
+	return 0;
+}
+
+/* A power of two. */
+static u32 buckets_for(u32 frames)
+{
+	u32 buckets = 1;
+
+	while (buckets < frames)
+		buckets *= 2;
+	return buckets;
+}
+
+/* Room for @frames, without blocks but for those that are there; an index of them. */
+static int make_room(struct shingle_pages *p, u32 frames)
+{
+	u32 buckets = buckets_for(frames), *bucket, i;
+	struct shingle_frame *frame;
+
+	frame = shingle_zalloc_array(frames, sizeof(*frame));
+	bucket = shingle_zalloc_array(buckets, sizeof(*bucket));
+	if (!frame || !bucket) {
+		kvfree(frame);
+		kvfree(bucket);
+		return -ENOMEM;
+	}
+	if (p->nr_frames)
+		memcpy(frame, p->frame, p->nr_frames * sizeof(*frame));
+	memset(bucket, 0xff, buckets * sizeof(*bucket));
+	kvfree(p->frame);
+	kvfree(p->bucket);
+	p->frame = frame;
+	p->bucket = bucket;
+	p->nr_buckets = buckets;
+	for (i = 0; i < p->nr_frames; i++) {
+		if (frame[i].nr != SHINGLE_NO_PAGE)
+			index_add(p, i);
+	}
+	return 0;
+}
+
+/**
+ * shingle_pages_destroy() - undo shingle_pages_create(), if it was called
+ * @e: the engine, before destroy()
+ *
+ * Context: may sleep.
+ */
+void shingle_pages_destroy(struct shingle_engine *e)
+{
+	struct shingle_pages *p = e->pages;
+	u32 i;
+
+	if (!p)
+		return;
+	/* Of a failed attempt the last one may be without its block. */
+	for (i = 0; i < p->nr_frames; i++)
+		kvfree(p->frame[i].block);
+	for (i = 0; i < SHINGLE_NR_ASKERS; i++)
+		kvfree(p->kept[i]);
+	kvfree(p->places);
+	kvfree(p->next);
+	kvfree(p->marks);
+	kvfree(p->frame);
+	kvfree(p->bucket);
+	kvfree(p->ghost);
+	kvfree(p->ghosts);
+	kvfree(p->zeroes);
+	kvfree(p->given_up);
+	kvfree(p);
+	e->pages = NULL;
+}
+EXPORT_SYMBOL_GPL(shingle_pages_destroy);
+
+/* Of @frames that may be so many are of use. */
+static u32 budget_for(const struct shingle_engine *e, u64 nr_pages, u32 frames)
+{
+	return min_t(u64, frames, max_t(u64, nr_pages, shingle_pages_least(e)));
+}
+
+/**
+ * shingle_pages_create() - give an engine frames for its map
+ * @e: the engine, fresh from create()
+ * @nr_pages: of the map
+ * @frames: how many may be in RAM
+ * @why: on error, a sentence
+ *
+ * There are no more frames than pages, unless it takes more for everything to go on.
+ *
+ * Context: may sleep.  Returns 0, -EINVAL or -ENOMEM.
+ */
+int shingle_pages_create(struct shingle_engine *e, u64 nr_pages, u32 frames, const char **why)
+{
+	u32 least = shingle_pages_least(e), i;
+	struct shingle_pages *p;
+
+	*why = "map has more pages than a device can have";
+	if (!nr_pages || nr_pages > INT_MAX)
+		return -EINVAL;
+	*why = "map has room for fewer pages in RAM than one step needs";
+	if (frames < least || !e->call_pages)
+		return -EINVAL;
+	*why = "out of memory";
+	p = shingle_zalloc_array(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	e->pages = p;
+	p->e = e;
+	p->nr_pages = nr_pages;
+	p->budget = budget_for(e, nr_pages, frames);
+	/* Where each has a frame of its own none has to leave. */
+	p->most = nr_pages;
+	if (p->budget < nr_pages)
+		p->most = max((p->budget - e->call_pages - 2 * e->step_pages) / 2, e->call_pages);
+	p->missed = SHINGLE_NO_PAGE;
+	p->nr_pieces = shingle_places_pieces(nr_pages);
+	p->nr_ghosts = p->budget;
+	for (i = 0; i < SHINGLE_NR_FRAME_LISTS; i++)
+		p->head[i] = SHINGLE_NO_PAGE;
+	memcpy(p->tail, p->head, sizeof(p->tail));
+	p->max_kept[SHINGLE_ASKER_FRONT] = e->call_pages;
+	p->max_kept[SHINGLE_ASKER_LOAD] = e->call_pages + e->step_pages;
+	p->max_kept[SHINGLE_ASKER_CLEAN] = e->step_pages;
+	p->max_kept[SHINGLE_ASKER_LOOK] = e->step_pages;
+	p->places = shingle_zalloc_array(DIV_ROUND_UP(p->nr_pages, 4), 1);
+	p->next = shingle_zalloc_array(DIV_ROUND_UP(p->nr_pages, 4), 1);
+	p->marks = shingle_zalloc_array(BITS_TO_LONGS(p->nr_pieces), sizeof(*p->marks));
+	p->ghost = shingle_zalloc_array(BITS_TO_LONGS(p->nr_pages), sizeof(*p->ghost));
+	p->ghosts = shingle_zalloc_array(p->nr_ghosts, sizeof(*p->ghosts));
+	p->zeroes = shingle_zalloc_array(1, SHINGLE_PAGE_BYTES);
+	if (!p->places || !p->next || !p->marks || !p->ghost || !p->ghosts || !p->zeroes)
+		goto no_memory;
+	memset(p->ghosts, 0xff, p->nr_ghosts * sizeof(*p->ghosts));
+	for (i = 0; i < SHINGLE_NR_ASKERS; i++) {
+		p->kept[i] = shingle_zalloc_array(max(p->max_kept[i], 1U), sizeof(u32));
+		if (!p->kept[i])
+			goto no_memory;
+	}
+	if (!make_room(p, p->budget) && !add_frames(p, p->budget))
+		return 0;
+no_memory:
+	shingle_pages_destroy(e);
+	return -ENOMEM;
+}
+EXPORT_SYMBOL_GPL(shingle_pages_create);
+
+/**
+ * shingle_pages_create_for() - give an engine frames for its map, if that is in pages
+ * @e: the engine, fresh from create()
+ * @l: its layout
+ * @frames: how many pages may be in RAM
+ * @why: on error, a sentence
+ *
+ * Context: may sleep.  Returns as shingle_pages_create().
+ */
+int shingle_pages_create_for(struct shingle_engine *e, const struct shingle_layout *l, u32 frames,
+			     const char **why)
+{
+	u64 nr = l->pages.blocks / 2;
+
+	if (!e->ops->pages.nr_pages)
+		return 0;
+	*why = "the superblock has room for another number of pages of the map";
+	if (nr != e->ops->pages.nr_pages(l))
+		return -EINVAL;
+	return shingle_pages_create(e, nr, frames, why);
+}
+EXPORT_SYMBOL_GPL(shingle_pages_create_for);
+
+static u64 bytes_of(u64 nr_pages, u64 frames, u64 buckets, u64 ghosts)
+{
+	return frames * (SHINGLE_BLOCK_SIZE + sizeof(struct shingle_frame)) +
+	       (buckets + ghosts) * sizeof(u32) + nr_pages / 2 + nr_pages / 8;
+}
+
+/**
+ * shingle_pages_bytes() - RAM used for them
+ * @p: pages
+ *
+ * Context: map lock.
+ */
+u64 shingle_pages_bytes(const struct shingle_pages *p)
+{
+	return bytes_of(p->nr_pages, p->nr_frames, p->nr_buckets, p->nr_ghosts);
+}
+
+/**
+ * shingle_pages_bytes_for() - RAM that they will need
+ * @e: the engine, its options set
+ * @nr_pages: of its map
+ *
+ * Context: any.
+ */
+u64 shingle_pages_bytes_for(const struct shingle_engine *e, u64 nr_pages)
+{
+	u32 frames = budget_for(e, nr_pages, e->map_cache_kb / (SHINGLE_BLOCK_SIZE / 1024));
+
+	return bytes_of(nr_pages, frames, buckets_for(frames), frames);
+}
+
+/**
+ * shingle_pages_grow() - recovery needs more frames than there should be
+ * @p: pages
+ *
+ * As many pages may have changed since a checkpoint as there were frames for then.
+ *
+ * Context: before I/O, may sleep.  Returns 0 or -ENOMEM.
+ */
+int shingle_pages_grow(struct shingle_pages *p)
+{
+	u32 frames = 2 * p->nr_frames;
+
+	return make_room(p, frames) ?: add_frames(p, frames);
+}
+
+/**
+ * shingle_pages_leave_room() - all that was replayed is in its pages
+ * @p: pages
+ *
+ * If no checkpoint will come, for nothing may be written, there must be frames in which
+ * pages can come and go: for the host's oldest wish, and for verify.
+ *
+ * Context: before I/O, may sleep.  Returns 0 or -ENOMEM.
+ */
+int shingle_pages_leave_room(struct shingle_pages *p)
+{
+	u32 need = p->e->call_pages + p->e->step_pages;
+	int err = 0;
+
+	/* Where each page has a frame of its own nobody needs another's. */
+	while (!err && p->nr_frames < p->nr_pages && p->nr_frames - p->spoken < need)
+		err = shingle_pages_grow(p);
+	return err;
+}
+
+/**
+ * shingle_pages_shrink() - give up frames that recovery needed, as far as that goes
+ * @p: pages, changed ones written
+ *
+ * Context: before I/O, may sleep.
+ */
+void shingle_pages_shrink(struct shingle_pages *p)
+{
+	while (p->nr_frames > p->budget) {
+		u32 i = p->nr_frames - 1;
+		struct shingle_frame *f = &p->frame[i];
+
+		if (f->state == SHINGLE_FRAME_FREE) {
+			list_remove(p, SHINGLE_FRAMES_FREE, i);
+		} else if (f->listed && !f->pins && f->state != SHINGLE_FRAME_WANTED) {
+			list_remove(p, f->home, i);
+			index_remove(p, i);
+		} else {
+			break;
+		}
+		kvfree(f->block);
+		memset(f, 0, sizeof(*f));
+		p->nr_frames--;
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * What is absent
+ */
+
+/* Who lacked the page has heard that it could not be read: the next one reads it again. */
+static void forget_failure(struct shingle_pages *p, u32 i)
+{
+	struct shingle_frame *f = &p->frame[i];
+
+	if (f->state != SHINGLE_FRAME_FAILED || f->pins || is_for_good(f->err))
+		return;
+	list_remove(p, f->home, i);
+	index_remove(p, i);
+	free_frame(p, i);
+}
+
+/**
+ * shingle_pages_drop() - an asker needs no more what he has looked at
+ * @p: pages
+ * @asker: who; not SHINGLE_ASKER_HOT
+ *
+ * Context: map lock.
+ */
+void shingle_pages_drop(struct shingle_pages *p, enum shingle_asker asker)
+{
+	while (p->nr_kept[asker]) {
+		struct shingle_frame *f = &p->frame[p->kept[asker][--p->nr_kept[asker]]];
+
+		f->keepers &= ~BIT(asker);
+		f->pins--;
+		forget_failure(p, f - p->frame);
+	}
+}
+EXPORT_SYMBOL_GPL(shingle_pages_drop);
+
+/* A frame into which page @nr will be read, or SHINGLE_NO_PAGE if all are in use. */
+static u32 want(struct shingle_pages *p, u32 nr)
+{
+	u32 i = frame_for(p, nr);
+
+	if (i == SHINGLE_NO_PAGE)
+		return i;
+	p->frame[i].state = SHINGLE_FRAME_WANTED;
+	list_append(p, SHINGLE_FRAMES_WANTED, i);
+	p->coming++;
+	return i;
+}
+
+static void want_ahead(struct shingle_pages *p, u32 first, u32 nr)
+{
+	if (WARN_ON_ONCE(nr > p->nr_pages || first > p->nr_pages - nr))
+		return;
+	for (; nr && p->coming < p->nr_frames / 4; first++, nr--) {
+		u8 place = shingle_place_of(p->places, first);
+
+		if ((place == SHINGLE_PAGE_A || place == SHINGLE_PAGE_B) &&
+		    find(p, first) == SHINGLE_NO_PAGE && want(p, first) == SHINGLE_NO_PAGE)
+			break;
+	}
+}
+
+/**
+ * shingle_pages_ask() - see to what an engine has just lacked
+ * @p: pages
+ *
+ * Context: map lock; between shingle_pages_begin(), if there was one, and
+ * shingle_pages_end().  Returns 0 if the page is to be read: the end of that is waited for;
+ * -EAGAIN if no frame is free: then the end of a read, a write or a step makes one free, or
+ * a checkpoint; -EBUSY if too many pages have changed: a checkpoint makes room; -ESTALE if
+ * a repair has given the page up; or why it cannot be read.  Of these two there is no
+ * remedy: the asker fails.  What was no damage is read again for the next one.
+ */
+int shingle_pages_ask(struct shingle_pages *p)
+{
+	u32 nr = p->missed, nr_ahead = p->nr_ahead, i;
+	int err;
+
+	p->missed = SHINGLE_NO_PAGE;
+	p->nr_ahead = 0;
+	if (nr == SHINGLE_NO_PAGE) {
+		p->crowds += p->crowded;
+		p->crowded = false;
+		return -EBUSY;
+	}
+	p->crowded = false;
+	p->misses++;
+	i = find(p, nr);
+	if (i != SHINGLE_NO_PAGE) {
+		p->frame[i].asked = true;
+		keep(p, i);
+		err = p->frame[i].state == SHINGLE_FRAME_FAILED ? p->frame[i].err : 0;
+		forget_failure(p, i);
+		return err;
+	}
+	if (shingle_place_of(p->places, nr) == SHINGLE_PAGE_LOST)
+		return -ESTALE;
+	/* It is zeroes, and there was no frame for them. */
+	if (shingle_place_of(p->places, nr) == SHINGLE_PAGE_NONE)
+		return -EAGAIN;
+	i = want(p, nr);
+	if (i == SHINGLE_NO_PAGE)
+		return -EAGAIN;
+	p->frame[i].asked = true;
+	keep(p, i);
+	want_ahead(p, p->ahead, nr_ahead);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(shingle_pages_ask);
+
+/* See pages.h. */
+bool shingle_pages_here_already(const struct shingle_engine *e)
+{
+	const struct shingle_pages *p = e->pages;
+	u32 i = p->missed == SHINGLE_NO_PAGE ? SHINGLE_NO_PAGE : find(p, p->missed);
+
+	return i != SHINGLE_NO_PAGE && p->frame[i].state == SHINGLE_FRAME_HERE;
+}
+EXPORT_SYMBOL_GPL(shingle_pages_here_already);
+
+/**
+ * shingle_pages_wanted() - the next page that is to be read
+ * @p: pages
+ *
+ * Context: map lock.  Returns the frame into whose block it goes, from where
+ * shingle_place_of() @p->places says; SHINGLE_NO_PAGE if there is none.
+ */
+u32 shingle_pages_wanted(struct shingle_pages *p)
+{
+	u32 i = p->head[SHINGLE_FRAMES_WANTED];
+
+	if (i != SHINGLE_NO_PAGE) {
+		list_remove(p, SHINGLE_FRAMES_WANTED, i);
+		p->frame[i].state = SHINGLE_FRAME_READING;
+	}
+	return i;
+}
+EXPORT_SYMBOL_GPL(shingle_pages_wanted);
+
+/**
+ * shingle_pages_here() - a page was read
+ * @p: pages
+ * @frame: as shingle_pages_wanted()
+ * @err: 0, or why it cannot be used
+ *
+ * One that nobody has lacked yet, and that cannot be used, is as if it had never been read.
+ *
+ * Context: map lock.  Who waits for it is to be woken.  Returns whether somebody lacks it
+ * and nobody will ever see it.
+ */
+bool shingle_pages_here(struct shingle_pages *p, u32 frame, int err)
+{
+	struct shingle_frame *f = &p->frame[frame];
+
+	p->coming--;
+	p->reads++;
+	if (err && !f->asked) {
+		index_remove(p, frame);
+		free_frame(p, frame);
+		return false;
+	}
+	f->state = err ? SHINGLE_FRAME_FAILED : SHINGLE_FRAME_HERE;
+	f->err = err;
+	list_append(p, f->home, frame);
+	return err && is_for_good(err);
+}
+EXPORT_SYMBOL_GPL(shingle_pages_here);
+
+/* ------------------------------------------------------------------------
+ * Checkpoints
+ */
+
+static void set_place(u8 *places, u32 nr, enum shingle_page_place place)
+{
+	u32 shift = nr % 4 * 2;
+
+	places[nr / 4] = (places[nr / 4] & ~(3U << shift)) | (u32)place << shift;
+}
+
+static void set_next(struct shingle_pages *p, u32 nr, enum shingle_page_place place)
+{
+	u32 piece = nr / SHINGLE_PLACES_PER_PIECE;
+
+	set_place(p->next, nr, place);
+	p->nr_marked += !__test_and_set_bit(piece, p->marks);
+}
+
+/**
+ * shingle_pages_dirty() - pages that a checkpoint has to write
+ * @p: pages
+ * @cursor: 0 at first; SHINGLE_NO_PAGE when there is no other
+ * @nr: their numbers
+ * @max: room there
+ *
+ * What becomes dirty after it has begun is in the journal behind it.
+ *
+ * Context: map lock.  Returns how many, perhaps none.
+ */
+u32 shingle_pages_dirty(const struct shingle_pages *p, u32 *cursor, u32 *nr, u32 max)
+{
+	u32 end = min(p->nr_frames, *cursor + SHINGLE_WALK), found = 0;
+
+	for (; *cursor < end && found < max; (*cursor)++) {
+		if (p->frame[*cursor].dirty)
+			nr[found++] = p->frame[*cursor].nr;
+	}
+	if (*cursor == p->nr_frames)
+		*cursor = SHINGLE_NO_PAGE;
+	return found;
+}
+
+/**
+ * shingle_pages_copy() - take a page for a checkpoint
+ * @p: pages
+ * @nr: as shingle_pages_dirty(), once for each checkpoint
+ * @payload: result
+ *
+ * It goes to the place that shingle_place_of() @p->next says now.
+ *
+ * Context: map lock.
+ */
+void shingle_pages_copy(struct shingle_pages *p, u32 nr, void *payload)
+{
+	struct shingle_frame *f = &p->frame[find(p, nr)];
+
+	memcpy(payload, f->block->payload, SHINGLE_PAGE_BYTES);
+	f->dirty = false;
+	f->writing = true;
+	set_next(p, nr, shingle_place_other(shingle_place_of(p->places, nr)));
+}
+
+/**
+ * shingle_pages_written() - a checkpoint has its footer, or will never have one
+ * @p: pages
+ * @cursor: 0 at first
+ * @good: it has
+ *
+ * A part of it at a time.
+ *
+ * Context: map lock.  Returns whether there is more.
+ */
+bool shingle_pages_written(struct shingle_pages *p, u32 *cursor, bool good)
+{
+	u32 end = min(p->nr_frames, *cursor + SHINGLE_WALK);
+
+	for (; *cursor < end; (*cursor)++) {
+		struct shingle_frame *f = &p->frame[*cursor];
+
+		if (!f->writing)
+			continue;
+		f->writing = false;
+		if (!good) {
+			f->dirty = true;
+			set_next(p, f->nr, shingle_place_of(p->places, f->nr));
+			continue;
+		}
+		set_place(p->places, f->nr, shingle_place_of(p->next, f->nr));
+		p->writes++;
+		p->nr_dirty -= !f->dirty;
+		let_go(p, *cursor);
+	}
+	return *cursor < p->nr_frames;
+}
+
+/* Bytes of a piece of the places. */
+static u32 piece_bytes(const struct shingle_pages *p, u64 piece)
+{
+	return min_t(u64, SHINGLE_CHUNK_BYTES,
+		     DIV_ROUND_UP(p->nr_pages, 4) - piece * SHINGLE_CHUNK_BYTES);
+}
+
+/**
+ * shingle_places_encode_next() - the next piece of where pages are
+ * @p: pages
+ * @all: take those that have not changed, too, but none that is empty
+ * @cursor: 0 at first; SHINGLE_NOWHERE when there is no other
+ * @index: its index
+ * @buf: as shingle_pieces_encode()
+ * @bytes: its bytes
+ *
+ * As they will be when the checkpoint under way counts.
+ *
+ * Context: map lock.  Returns as shingle_encode_next().
+ */
+bool shingle_places_encode_next(struct shingle_pages *p, bool all, u64 *cursor, u64 *index,
+				void *buf, u32 *bytes)
+{
+	const u8 *from;
+	u64 piece;
+
+	if (!all)
+		*cursor = find_next_bit(p->marks, p->nr_pieces, *cursor);
+	if (*cursor >= p->nr_pieces) {
+		*cursor = SHINGLE_NOWHERE;
+		return false;
+	}
+	piece = (*cursor)++;
+	*index = SHINGLE_CHUNK_CORE + 1 + piece;
+	from = p->next + piece * SHINGLE_CHUNK_BYTES;
+	*bytes = piece_bytes(p, piece);
+	while (*bytes && !from[*bytes - 1])
+		(*bytes)--;
+	memcpy(buf, from, *bytes);
+	p->nr_marked -= __test_and_clear_bit(piece, p->marks);
+	return !all || *bytes;
+}
+
+/**
+ * shingle_places_decode() - take back a piece of where pages are
+ * @p: pages, of which none is in a frame
+ * @index: of the piece, above SHINGLE_CHUNK_CORE
+ * @buf: the piece
+ * @bytes: of it
+ *
+ * Context: before I/O.  Returns 0 or -EUCLEAN.
+ */
+int shingle_places_decode(struct shingle_pages *p, u64 index, const void *buf, u32 bytes)
+{
+	u64 piece = index - SHINGLE_CHUNK_CORE - 1;
+	const u8 *from = buf;
+	u32 rest;
+
+	if (piece >= p->nr_pieces || bytes > piece_bytes(p, piece))
+		return -EUCLEAN;
+	rest = p->nr_pages % 4 * 2;
+	if (rest && piece == p->nr_pieces - 1 && bytes == piece_bytes(p, piece) &&
+	    from[bytes - 1] >> rest)
+		return -EUCLEAN;
+	memcpy(p->places + piece * SHINGLE_CHUNK_BYTES, buf, bytes);
+	memcpy(p->next + piece * SHINGLE_CHUNK_BYTES, buf, bytes);
+	return 0;
+}
+
+/**
+ * shingle_pages_found() - a page is in its other place, and so will the next checkpoint say
+ * @p: pages, of which none is in a frame
+ * @nr: which
+ * @place: where
+ *
+ * Context: before I/O.
+ */
+void shingle_pages_found(struct shingle_pages *p, u32 nr, enum shingle_page_place place)
+{
+	set_place(p->places, nr, place);
+	set_next(p, nr, place);
+}
+EXPORT_SYMBOL_GPL(shingle_pages_found);
+
+/**
+ * shingle_pages_give_up() - a page is lost, and so will the next checkpoint say
+ * @p: pages, of which none has changed
+ * @nr: which
+ *
+ * For `shingle repair': what the page said nobody knows any more.
+ *
+ * Context: not in use, may sleep.  Returns 0 or -ENOMEM.
+ */
+int shingle_pages_give_up(struct shingle_pages *p, u32 nr)
+{
+	u32 i = find(p, nr);
+
+	if (!p->given_up)
+		p->given_up = shingle_zalloc_array(BITS_TO_LONGS(p->nr_pages),
+						   sizeof(*p->given_up));
+	if (!p->given_up)
+		return -ENOMEM;
+	__set_bit(nr, p->given_up);
+	if (i != SHINGLE_NO_PAGE && p->frame[i].listed && !p->frame[i].pins) {
+		list_remove(p, p->frame[i].home, i);
+		index_remove(p, i);
+		free_frame(p, i);
+	}
+	set_place(p->places, nr, SHINGLE_PAGE_LOST);
+	set_next(p, nr, SHINGLE_PAGE_LOST);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(shingle_pages_give_up);
+
+/**
+ * shingle_pages_forgive() - a page is lost, but is it missed?
+ * @p: pages
+ * @nr: which; it was given up
+ *
+ * For `shingle repair', too.  A page that says of no block where it is holds nothing from
+ * now on, and so will the next checkpoint say.
+ *
+ * Context: not in use, after ready(): before that nobody knows whose a page is.  Returns
+ * whether it is so.
+ */
+bool shingle_pages_forgive(struct shingle_pages *p, u32 nr)
+{
+	u64 lblk, n;
+
+	p->e->ops->pages.blocks(p->e, nr, &lblk, &n);
+	/* Of a page that waits in a frame to be given to another more is known. */
+	if (n || find(p, nr) != SHINGLE_NO_PAGE)
+		return false;
+	set_place(p->places, nr, SHINGLE_PAGE_NONE);
+	set_next(p, nr, SHINGLE_PAGE_NONE);
+	return true;
+}
+EXPORT_SYMBOL_GPL(shingle_pages_forgive);
+
+/* ------------------------------------------------------------------------
+ * Blocks
+ */
+
+/**
+ * shingle_page_seal() - make a block of a page
+ * @l: layout
+ * @c: the block, its payload filled in
+ * @nr: number of the page
+ * @place: where it goes
+ * @seq: number of the checkpoint
+ *
+ * Context: any.
+ */
+void shingle_page_seal(const struct shingle_layout *l, struct shingle_chunk *c, u32 nr,
+		       enum shingle_page_place place, u64 seq)
+{
+	c->index = cpu_to_le64(nr);
+	c->bytes = cpu_to_le32(SHINGLE_PAGE_BYTES);
+	c->tail_pad = 0;
+	memset(c->tail, 0, sizeof(c->tail));
+	shingle_seal(c, SHINGLE_MAGIC_PAGE, l->uuid, shingle_page_block(l, nr, place), seq);
+}
+
+/**
+ * shingle_page_check() - is a block the page that should be there?
+ * @l: layout
+ * @e: the engine
+ * @c: the block, as read
+ * @nr: number of the page
+ * @place: where it was read from
+ *
+ * Context: any.  Returns 0 or -EUCLEAN.
+ */
+int shingle_page_check(const struct shingle_layout *l, const struct shingle_engine *e,
+		       const struct shingle_chunk *c, u32 nr, enum shingle_page_place place)
+{
+	if (shingle_check_block(c, SHINGLE_MAGIC_PAGE, l->uuid,
+				shingle_page_block(l, nr, place)) ||
+	    le64_to_cpu(c->index) != nr || le32_to_cpu(c->bytes) != SHINGLE_PAGE_BYTES)
+		return -EUCLEAN;
+	return e->ops->pages.check ? e->ops->pages.check(e, nr, c->payload) : 0;
+}

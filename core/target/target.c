@@ -1,0 +1,672 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Constructor, suspend and resume: the same for every target. */
+#include <linux/module.h>
+#include <linux/sched/mm.h>
+
+#include "base/device.h"
+#include "base/loss.h"
+#include "base/mode.h"
+#include "base/shingle.h"
+#include "base/wake.h"
+#include "clean/clean.h"
+#include "target/target.h"
+#include "io/io.h"
+#include "log/log.h"
+#include "medium/medium.h"
+
+#define CREATE_TRACE_POINTS
+#include "base/trace.h"
+
+#define DEFAULT_COPY_BLOCKS	1024U
+
+/* Devices in use by an active target, so that no two write to one of them. */
+static LIST_HEAD(active_devices);
+static DEFINE_MUTEX(active_lock);
+
+/* ------------------------------------------------------------------------
+ * Constructor
+ */
+
+/* No work is under way or will be.  Each may have asked for others at its end. */
+static void end_works(struct shingle_device *d)
+{
+	int pass;
+
+	/* A verify that was killed while the device was suspended leaves one behind. */
+	shingle_pager_stop(d);
+	for (pass = 0; pass < 2; pass++) {
+		cancel_delayed_work_sync(&d->log.commit_work);
+		cancel_delayed_work_sync(&d->cleaner.idle_work);
+		cancel_delayed_work_sync(&d->cleaner.work);
+		cancel_delayed_work_sync(&d->wcache.work);
+		cancel_work_sync(&d->work);
+		cancel_work_sync(&d->order.work);
+		cancel_work_sync(&d->log.ckpt_work);
+	}
+	flush_work(&d->log.sb_work);
+}
+
+static void free_device(struct shingle_device *d)
+{
+	int i;
+
+	/* Until then they may write to its devices. */
+	end_works(d);
+	mutex_lock(&active_lock);
+	list_del_init(&d->list);
+	mutex_unlock(&active_lock);
+	if (d->wq)
+		destroy_workqueue(d->wq);
+	if (d->cleaner.wq)
+		destroy_workqueue(d->cleaner.wq);
+	if (d->log.wq)
+		destroy_workqueue(d->log.wq);
+	if (d->order.wq)
+		destroy_workqueue(d->order.wq);
+	shingle_wcache_exit(d);
+	shingle_loss_free(d);
+	shingle_pager_exit(d);
+	if (d->engine) {
+		shingle_pages_destroy(d->engine);
+		d->ops->destroy(d->engine);
+	}
+	shingle_journal_exit(d);
+	kvfree(d->cleaner.copy_buf);
+	kvfree(d->cleaner.copy_extents);
+	kvfree(d->cleaner.copy_runs);
+	kvfree(d->cleaner.step_rec);
+	kvfree(d->log.meta_buf);
+	bioset_exit(&d->bios);
+	free_percpu(d->cpu);
+	if (!IS_ERR_OR_NULL(d->io))
+		dm_io_client_destroy(d->io);
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		if (d->dev[i])
+			dm_put_device(d->ti, d->dev[i]);
+	}
+	kvfree(d);
+}
+
+static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
+{
+	static const char *const device_is[SHINGLE_NR_DEVS] = {
+		"its device is read-only: data", "its device is read-only: cache",
+		"its device is read-only: metadata",
+	};
+	struct dm_target *ti = d->ti;
+	bool ro_table = !shingle_table_writable(ti->table);
+	const char *path;
+	int i, err;
+
+	d->read_only = ro_table;
+	if (ro_table)
+		d->mode_why = "its table is read-only";
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		path = dm_shift_arg(as);
+		if (!path)
+			return shingle_refuse(ti, -EINVAL,
+					      "Too few arguments: name the %s device%s",
+					      shingle_dev_names[i], i ? ", or - for none" : "");
+		if (i != SHINGLE_DEV_DATA && !strcmp(path, "-"))
+			continue;
+		err = dm_get_device(ti, path, dm_table_get_mode(ti->table), &d->dev[i]);
+		if (err)
+			return shingle_refuse(ti, err, "Cannot open the %s device %.100s%s",
+					      shingle_dev_names[i], path,
+					      ro_table ? "" : " for writing");
+		/* Some kernels open what is read-only for writing, too. */
+		if (bdev_read_only(d->dev[i]->bdev)) {
+			d->read_only = true;
+			/* The table may be so for the device's sake. */
+			d->mode_why = device_is[i];
+		}
+		if (bdev_logical_block_size(d->dev[i]->bdev) > SHINGLE_BLOCK_SIZE)
+			return shingle_refuse(ti, -EINVAL,
+					      "The logical blocks of the %s device are larger than 4096 bytes",
+					      shingle_dev_names[i]);
+		d->blocks[i] = bdev_nr_bytes(d->dev[i]->bdev) >> SHINGLE_BLOCK_SHIFT;
+	}
+	return 0;
+}
+
+static int check_devices(struct shingle_device *d)
+{
+	const struct shingle_layout *l = &d->layout;
+	struct dm_target *ti = d->ti;
+	int i, j;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		bool has = d->dev[i], wants = l->dev_blocks[i];
+
+		if (has && !wants)
+			return shingle_refuse(ti, -EINVAL, "No %s device belongs here: give -",
+					      shingle_dev_names[i]);
+		if (!has && wants)
+			return shingle_refuse(ti, -EINVAL, "The %s device is missing",
+					      shingle_dev_names[i]);
+		if (has && d->blocks[i] < l->dev_blocks[i])
+			return shingle_refuse(ti, -EINVAL,
+					      "The %s device has %llu blocks of 4096 bytes, fewer than the %llu at format time: restore its size",
+					      shingle_dev_names[i], d->blocks[i], l->dev_blocks[i]);
+		if (has && d->blocks[i] > l->dev_blocks[i])
+			DMINFO("%s: %s device: %llu blocks, %llu at format: the rest is not used",
+			       dm_table_device_name(ti->table), shingle_dev_names[i],
+			       d->blocks[i], l->dev_blocks[i]);
+		/* Its end is where it was: the second copies of its headers are there. */
+		d->blocks[i] = l->dev_blocks[i];
+		for (j = 0; has && j < i; j++) {
+			if (d->dev[j] && d->dev[j]->bdev == d->dev[i]->bdev)
+				return shingle_refuse(ti, -EINVAL,
+						      "The %s device is the %s device, too",
+						      shingle_dev_names[i], shingle_dev_names[j]);
+		}
+	}
+	return 0;
+}
+
+static int load_layout(struct shingle_device *d)
+{
+	enum shingle_dev dev = d->dev[SHINGLE_DEV_META] ? SHINGLE_DEV_META : SHINGLE_DEV_DATA;
+	const struct shingle_reader r = { .read = shingle_reader_read, .ctx = d };
+	struct dm_target *ti = d->ti;
+	char member_why[SHINGLE_MEMBERS_WHY];
+	const char *why;
+	int err;
+
+	err = shingle_load_sb(&r, dev, d->blocks[dev], &d->layout, &why);
+	if (err)
+		return shingle_refuse(ti, err, "No usable superblock on the %s device: %s",
+				      shingle_dev_names[dev], why);
+	if (strcmp(d->layout.engine, d->ops->name))
+		return shingle_refuse(ti, -EINVAL, "The device was formatted for target %s, not %s",
+				      d->layout.engine, d->ops->name);
+	if (d->read_only)
+		d->mode = SHINGLE_RO;
+	err = check_devices(d);
+	if (err)
+		return err;
+	err = shingle_check_members(d, member_why);
+	if (err)
+		return shingle_refuse(ti, err, "%s", member_why);
+	if (ti->len != d->layout.logical_blocks << SHINGLE_SECTORS_SHIFT || ti->begin)
+		return shingle_refuse(ti, -EINVAL,
+				      "Wrong start or length: the table must say 0 %llu; resizing is not supported, another size needs 'shingle format'",
+				      d->layout.logical_blocks << SHINGLE_SECTORS_SHIFT);
+	err = d->ops->create(&d->engine, &d->layout, &why);
+	if (err)
+		return shingle_refuse(ti, err, "%s", why);
+	d->engine->knows_life = SHINGLE_HAS_WRITE_HINTS;
+	shingle_config_init(&d->config, d->engine);
+	return 0;
+}
+
+static int alloc_buffers(struct shingle_device *d)
+{
+	struct shingle_cleaner *c = &d->cleaner;
+	const char *why;
+	int err, cpu;
+
+	err = shingle_journal_init(d);
+	if (err)
+		return err;
+	err = shingle_pages_give(d, d->engine, &why);
+	if (err)
+		return shingle_refuse(d->ti, err, "%s", why);
+	err = shingle_pager_init(d);
+	if (err)
+		return err;
+	c->copy_blocks = min(d->layout.band_blocks[SHINGLE_ROLE_DATA], DEFAULT_COPY_BLOCKS);
+	c->copy_blocks = max(c->copy_blocks, d->engine->copy_blocks);
+	c->copy_buf = shingle_zalloc_array(c->copy_blocks, SHINGLE_BLOCK_SIZE);
+	c->copy_extents = shingle_zalloc_array(c->copy_blocks, sizeof(*c->copy_extents));
+	c->copy_runs = shingle_zalloc_array(c->copy_blocks, sizeof(*c->copy_runs));
+	c->step_rec_max = shingle_most_step_records(d->engine);
+	if (c->step_rec_max > d->journal.room)
+		return shingle_refuse(d->ti, -EINVAL,
+				      "The journal has no room for a cleaning step's records");
+	c->step_rec = shingle_zalloc_array(c->step_rec_max, sizeof(*c->step_rec));
+	d->log.meta_buf = shingle_zalloc_array(SHINGLE_META_BATCH, SHINGLE_BLOCK_SIZE);
+	d->wq = alloc_workqueue("shingle-io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	c->wq = alloc_workqueue("shingle-clean", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	d->log.wq = alloc_workqueue("shingle-ckpt", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	d->order.wq = alloc_workqueue("shingle-order", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	d->cpu = alloc_percpu(struct shingle_cpu);
+	if (!d->cpu || !c->copy_buf || !c->copy_extents || !c->copy_runs || !c->step_rec ||
+	    !d->log.meta_buf || !d->wq || !c->wq || !d->log.wq || !d->order.wq)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu)
+		per_cpu_ptr(d->cpu, cpu)->last_io = jiffies;
+	err = shingle_wcache_init(d) ?: shingle_loss_init(d);
+	if (err)
+		return err;
+	return bioset_init(&d->bios, BIO_POOL_SIZE, offsetof(struct shingle_piece, bio),
+			   BIOSET_NEED_BVECS);
+}
+
+/**
+ * shingle_ctr() - construct a translation target
+ * @ti: the target
+ * @argc: number of arguments
+ * @argv: ``<data dev> <cache dev|-> <metadata dev|->
+ *	[<#features> <feature>... [<#keys> <key> <value>...]]``
+ * @ops: the engine
+ *
+ * Geometry is not in the table: it is in the superblock, which `shingle format`
+ * wrote.  Nothing is written here.
+ *
+ * Context: may sleep.  Returns 0 or -errno with a sentence in @ti->error.
+ */
+int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
+		const struct shingle_engine_ops *ops)
+{
+	struct dm_arg_set as = { .argc = argc, .argv = argv };
+	struct shingle_device *d;
+	int err = -ENOMEM;
+
+	d = shingle_zalloc_array(1, sizeof(*d));
+	if (!d) {
+		ti->error = "Out of memory";
+		return -ENOMEM;
+	}
+	d->ti = ti;
+	d->ops = ops;
+	d->stopping = true;
+	d->suspended = true;
+	INIT_LIST_HEAD(&d->list);
+	spin_lock_init(&d->map_lock);
+	mutex_init(&d->reset_lock);
+	mutex_init(&d->log.commit_lock);
+	mutex_init(&d->log.ckpt_lock);
+	init_waitqueue_head(&d->wait);
+	INIT_DELAYED_WORK(&d->log.commit_work, shingle_commit_work);
+	INIT_WORK(&d->log.ckpt_work, shingle_checkpoint_work);
+	INIT_WORK(&d->log.sb_work, shingle_superblock_work);
+	shingle_order_init(d);
+	shingle_io_init(d);
+	shingle_clean_init(d);
+	shingle_wcache_prepare(d);
+
+	ti->error = "Out of memory";
+	d->io = dm_io_client_create();
+	if (IS_ERR(d->io)) {
+		err = PTR_ERR(d->io);
+		goto bad;
+	}
+	if (WARN_ON_ONCE(max(ops->commit_records, ops->discard_records) + 1 > SHINGLE_MAX_EMIT ||
+			 shingle_counters_nr(ops->counters) > SHINGLE_MAX_COUNTERS)) {
+		err = -EINVAL;
+		goto bad;
+	}
+	err = parse_devices(d, &as);
+	if (!err)
+		err = load_layout(d);
+	if (!err)
+		err = shingle_parse_options(d, &as);
+	if (!err)
+		err = shingle_settle_options(d);
+	if (err)
+		goto bad;
+	d->gathers = d->engine->gather_blocks;
+	ti->error = "Out of memory";
+	err = alloc_buffers(d);
+	if (err)
+		goto bad;
+
+	d->engine->in_use = true;
+	ti->private = d;
+	ti->per_io_data_size = sizeof(struct shingle_io);
+	ti->flush_supported = true;
+	ti->num_flush_bios = 1;
+	ti->discards_supported = true;
+	ti->num_discard_bios = 1;
+	ti->num_write_zeroes_bios = 1;
+	return 0;
+bad:
+	free_device(d);
+	return err;
+}
+EXPORT_SYMBOL_GPL(shingle_ctr);
+
+/**
+ * shingle_dtr() - undo shingle_ctr()
+ * @ti: the target
+ *
+ * Context: may sleep.
+ */
+void shingle_dtr(struct dm_target *ti)
+{
+	free_device(ti->private);
+}
+EXPORT_SYMBOL_GPL(shingle_dtr);
+
+/* ------------------------------------------------------------------------
+ * Activation, suspend, resume
+ */
+
+/*
+ * The same devices may be in use by another mapped device; but while a table is
+ * being replaced, the old and the new one belong to the same.
+ */
+static int claim(struct shingle_device *d)
+{
+	struct mapped_device *md = dm_table_get_md(d->ti->table);
+	struct shingle_device *o;
+	int err = 0, i, j;
+
+	mutex_lock(&active_lock);
+	list_for_each_entry(o, &active_devices, list) {
+		if (dm_table_get_md(o->ti->table) == md)
+			continue;
+		for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+			for (j = 0; j < SHINGLE_NR_DEVS; j++) {
+				if (d->dev[i] && o->dev[j] &&
+				    d->dev[i]->bdev == o->dev[j]->bdev)
+					err = -EBUSY;
+			}
+		}
+		if (!err)
+			continue;
+		DMERR("%s: one of its devices is in use by %s; remove that first",
+		      dm_table_device_name(d->ti->table), dm_table_device_name(o->ti->table));
+		break;
+	}
+	if (!err && list_empty(&d->list))
+		list_add(&d->list, &active_devices);
+	mutex_unlock(&active_lock);
+	return err;
+}
+
+/**
+ * shingle_preresume() - about to take I/O
+ * @ti: the target
+ *
+ * The first time the state is read from the disk; not by the constructor,
+ * because the table that this one replaces was still changing it then.
+ *
+ * Context: may sleep.  Returns 0 or -errno, with the reason in the log.
+ */
+int shingle_preresume(struct dm_target *ti)
+{
+	struct shingle_device *d = ti->private;
+	unsigned int noio;
+	int err = claim(d);
+
+	if (err)
+		return err;
+	if (d->loaded) {
+		shingle_loss_take(d, true);
+		return 0;
+	}
+	/* What a failed attempt left in the engine is not a place to start from. */
+	if (d->spoilt) {
+		DMERR("%s: activation failed before: load its table again",
+		      dm_table_device_name(ti->table));
+		return -EIO;
+	}
+	/*
+	 * The table before this one is suspended: to free memory by writing to this
+	 * very device would be to wait for ourselves.
+	 */
+	noio = memalloc_noio_save();
+	err = shingle_load_state(d);
+	memalloc_noio_restore(noio);
+	spin_lock_irq(&d->map_lock);
+	d->loaded = !err;
+	spin_unlock_irq(&d->map_lock);
+	d->spoilt = err;
+	if (!err)
+		shingle_loss_take(d, false);
+	return err;
+}
+EXPORT_SYMBOL_GPL(shingle_preresume);
+
+/**
+ * shingle_resume() - taking I/O from now on
+ * @ti: the target
+ *
+ * Context: may sleep.
+ */
+void shingle_resume(struct dm_target *ti)
+{
+	struct shingle_device *d = ti->private;
+
+	shingle_tell_disk(ti, d->config.rotational);
+	spin_lock_irq(&d->map_lock);
+	WRITE_ONCE(d->leaving, false);
+	spin_unlock_irq(&d->map_lock);
+	WRITE_ONCE(d->stopping, false);
+	WRITE_ONCE(d->suspended, false);
+	shingle_wake_cleaner(d);
+	/* Blocks that are away from home since before. */
+	shingle_arm_idle(d);
+}
+EXPORT_SYMBOL_GPL(shingle_resume);
+
+static void set_leaving(struct shingle_device *d, bool yes)
+{
+	spin_lock_irq(&d->map_lock);
+	WRITE_ONCE(d->leaving, yes);
+	WRITE_ONCE(d->leavings, d->leavings + yes);
+	spin_unlock_irq(&d->map_lock);
+	wake_up_all(&d->wait);
+}
+
+/**
+ * shingle_presuspend() - a suspend begins
+ * @ti: the target
+ *
+ * From the next moment on dm holds I/O back until all messages have returned: those
+ * that wait for what may take long give up.  I/O still goes on here.
+ *
+ * Context: may sleep, does not.
+ */
+void shingle_presuspend(struct dm_target *ti)
+{
+	set_leaving(ti->private, true);
+}
+EXPORT_SYMBOL_GPL(shingle_presuspend);
+
+/**
+ * shingle_presuspend_undo() - the suspend came to nothing
+ * @ti: the target
+ *
+ * Context: may sleep, does not.
+ */
+void shingle_presuspend_undo(struct dm_target *ti)
+{
+	set_leaving(ti->private, false);
+}
+EXPORT_SYMBOL_GPL(shingle_presuspend_undo);
+
+/* What could not be committed by now is lost unless this table is resumed. */
+static void end_of_log(struct shingle_device *d)
+{
+	bool lost;
+
+	spin_lock_irq(&d->map_lock);
+	lost = d->journal.failed && d->journal.closed;
+	spin_unlock_irq(&d->map_lock);
+	if (lost)
+		shingle_set_mode(d, SHINGLE_RO, true,
+				 "it is suspended with data that could not be committed");
+}
+
+/**
+ * shingle_postsuspend() - no I/O is under way any more
+ * @ti: the target
+ *
+ * What the write cache holds is written, and all that was acknowledged is committed; what
+ * cannot be is counted in the log, and the next FLUSH fails, by whatever table.  A cleaning
+ * step in progress is given up between two pieces; it starts again after resume.
+ *
+ * Context: may sleep.
+ */
+void shingle_postsuspend(struct dm_target *ti)
+{
+	struct shingle_device *d = ti->private;
+
+	WRITE_ONCE(d->suspended, true);
+	/* While there is still somebody to make room. */
+	shingle_wcache_stop(d);
+	WRITE_ONCE(d->stopping, true);
+	wake_up_all(&d->wait);
+	/* A reset under way comes to its end; the next one will see. */
+	mutex_lock(&d->reset_lock);
+	mutex_unlock(&d->reset_lock);
+	cancel_delayed_work_sync(&d->cleaner.idle_work);
+	cancel_delayed_work_sync(&d->cleaner.work);
+	/* Its end may ask for any of these. */
+	shingle_pager_stop(d);
+	flush_work(&d->work);
+	cancel_delayed_work_sync(&d->log.commit_work);
+	/* It may have been asked for by the last commit. */
+	cancel_delayed_work_sync(&d->cleaner.work);
+	if (d->loaded)
+		shingle_commit(d, false);
+	flush_work(&d->log.ckpt_work);
+	end_of_log(d);
+	flush_work(&d->log.sb_work);
+	/* Errors of the last commit have queued another one. */
+	cancel_delayed_work_sync(&d->log.commit_work);
+	shingle_loss_keep(d);
+}
+EXPORT_SYMBOL_GPL(shingle_postsuspend);
+
+/* ------------------------------------------------------------------------
+ * Hibernation
+ */
+
+/**
+ * shingle_visit_active() - visit the devices that an active table uses
+ * @fn: what to do with each, may sleep
+ *
+ * Context: may sleep.  A device stays there while it is visited.
+ */
+void shingle_visit_active(shingle_active_fn *fn)
+{
+	struct shingle_device *d;
+
+	mutex_lock(&active_lock);
+	list_for_each_entry(d, &active_devices, list)
+		fn(d);
+	mutex_unlock(&active_lock);
+}
+
+static void set_held(struct shingle_device *d, bool held)
+{
+	lockdep_assert_held(&active_lock);
+	spin_lock_irq(&d->map_lock);
+	WRITE_ONCE(d->held, held);
+	spin_unlock_irq(&d->map_lock);
+}
+
+/**
+ * shingle_hold() - from now on nothing is written but what the host waits for
+ * @d: the device
+ *
+ * All that was acknowledged is written and committed, and the step in progress ends.
+ * Writes are still served, cleaning for room included: of a stack this may be the lower
+ * device, and the upper one writes until it is held.
+ *
+ * Context: may sleep, under active_lock.
+ */
+void shingle_hold(struct shingle_device *d)
+{
+	/* One that is suspended is quiet already. */
+	if (!d->loaded || READ_ONCE(d->suspended) || d->held)
+		return;
+	shingle_wcache_drain(d);
+	set_held(d, true);
+	cancel_delayed_work_sync(&d->cleaner.idle_work);
+	flush_delayed_work(&d->cleaner.work);
+	cancel_delayed_work_sync(&d->log.commit_work);
+	shingle_commit(d, false);
+	flush_work(&d->log.ckpt_work);
+	flush_work(&d->log.sb_work);
+}
+
+/**
+ * shingle_let_go() - undo shingle_hold()
+ * @d: the device
+ *
+ * Context: may sleep, under active_lock.
+ */
+void shingle_let_go(struct shingle_device *d)
+{
+	if (!d->held)
+		return;
+	set_held(d, false);
+	if (READ_ONCE(d->suspended))
+		return;		/* A resume does the rest. */
+	/* Writes that came meanwhile have set no timer. */
+	mod_delayed_work(d->wq, &d->log.commit_work, 0);
+	shingle_wcache_look(d);
+	shingle_wake_cleaner(d);
+	shingle_arm_idle(d);
+}
+
+/**
+ * shingle_iterate_devices() - see struct target_type
+ * @ti: the target
+ * @fn: called for each device
+ * @data: handed to @fn
+ *
+ * Context: may sleep.
+ */
+int shingle_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data)
+{
+	struct shingle_device *d = ti->private;
+	int i, r = 0;
+
+	for (i = 0; !r && i < SHINGLE_NR_DEVS; i++) {
+		if (d->dev[i])
+			r = fn(ti, d->dev[i], 0, d->blocks[i] << SHINGLE_SECTORS_SHIFT, data);
+	}
+	return r;
+}
+EXPORT_SYMBOL_GPL(shingle_iterate_devices);
+
+/* Limits of a queue are bytes of 32 bits. */
+#define MAX_LIMIT_BLOCKS	(1U << (31 - SHINGLE_BLOCK_SHIFT))
+
+/*
+ * 1 MiB: the kernel reads ahead twice as much, some one and a half tracks.  Then a
+ * reader that comes back to the drive after others waits about as long for the head
+ * as for the data.  With none a reader of older kernels gets 128 KiB; with the band,
+ * which says nothing to a reader, it would get hundreds of milliseconds of data that
+ * it may not want.  A power of two, since mkfs takes it for the width of a stripe.
+ */
+#define READ_BLOCKS		256U
+
+/**
+ * shingle_io_hints() - see struct target_type
+ * @ti: the target
+ * @limits: of the queue
+ *
+ * An engine that gathers writes wants them by its unit, and that is what is told.
+ *
+ * Context: may sleep.
+ */
+void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits)
+{
+	struct shingle_device *d = ti->private;
+	u32 best = d->gathers ? d->engine->gather_blocks : READ_BLOCKS;
+	bool aligned = true;
+	int i;
+
+	for (i = 0; i < SHINGLE_NR_DEVS; i++)
+		aligned &= !d->dev[i] || shingle_aligned(d->dev[i]->bdev, SHINGLE_BLOCK_SIZE);
+	shingle_limit_blocks(limits, SHINGLE_BLOCK_SIZE, aligned);
+	limits->io_opt = min(best, MAX_LIMIT_BLOCKS) << SHINGLE_BLOCK_SHIFT;
+	/* Not the band: pieces of one count, see trimlist.h. */
+	shingle_limit_discards(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1),
+			       SHINGLE_BLOCK_SIZE);
+	shingle_limit_write_zeroes(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1));
+	shingle_limit_disk(limits, d->config.rotational);
+}
+EXPORT_SYMBOL_GPL(shingle_io_hints);
+
+MODULE_AUTHOR("the dm-shingle project");
+MODULE_DESCRIPTION("dm-shingle: what shingled and interlaced translation targets share");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(SHINGLE_RELEASE);

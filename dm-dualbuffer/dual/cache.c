@@ -1,0 +1,684 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A persistent cache: what is written to it (Ma 2019, Algorithms 4 and 5), and
+ * what a power cut leaves.  See dual/cache.h; dual/clean.c has Algorithm 6.
+ */
+#include "dual/cache.h"
+
+/**
+ * dual_cache_init() - an empty cache
+ * @c: the cache; its features are set afterwards
+ * @shape: of it, checked; the caller's
+ * @band_blocks: of the bands that blocks belong to
+ *
+ * Context: may sleep.  Returns 0, -EINVAL or -ENOMEM.
+ */
+int dual_cache_init(struct dual_cache *c, const struct dual_shape *shape, u32 band_blocks)
+{
+	u32 slots = shape->tracks * shape->track_blocks;
+	const char *why;
+	int err;
+
+	memset(c, 0, sizeof(*c));
+	c->shape = shape;
+	c->band_blocks = band_blocks;
+	c->step_blocks = DUAL_STEP_BLOCKS;
+	c->blocks = dual_blocks(shape);
+	err = shingle_slotmap_init(&c->map, slots);
+	if (err)
+		return err;
+	c->count = shingle_zalloc_array(slots, sizeof(*c->count));
+	c->move = shingle_zalloc_array(DUAL_STEP_BLOCKS, sizeof(*c->move));
+	c->unfit = shingle_zalloc_array(BITS_TO_LONGS(slots), sizeof(*c->unfit));
+	if (!c->count || !c->move || !c->unfit) {
+		dual_cache_exit(c);
+		return -ENOMEM;
+	}
+	dual_round_first(shape, &c->round);
+	return dual_ready(c, &why);
+}
+
+/**
+ * dual_cache_exit() - free its memory
+ * @c: the cache
+ *
+ * Context: may sleep.
+ */
+void dual_cache_exit(struct dual_cache *c)
+{
+	shingle_slotmap_exit(&c->map);
+	kvfree(c->count);
+	kvfree(c->move);
+	kvfree(c->unfit);
+	memset(c, 0, sizeof(*c));
+}
+
+/**
+ * dual_home_of() - where does a block belong? (Figure 4.3)
+ * @lblk: the block
+ * @bands: of a surface
+ * @band_tracks: tracks of a band
+ * @track_blocks: blocks of a track
+ *
+ * Context: any.
+ */
+struct dual_home dual_home_of(u64 lblk, u32 bands, u32 band_tracks, u32 track_blocks)
+{
+	struct dual_home h;
+
+	lblk = div_u64_rem(lblk, track_blocks, &h.block);
+	lblk = div_u64_rem(lblk, band_tracks, &h.track);
+	h.surface = div_u64_rem(lblk, bands, &h.band);
+	return h;
+}
+
+/* ------------------------------------------------------------------------
+ * What is where
+ */
+
+static u32 rank_of(const struct dual_cache *c, u32 slot, enum dual_part part)
+{
+	return dual_rank(c->count[slot], part == DUAL_NEW);
+}
+
+static void mark(struct dual_cache *c, u32 piece)
+{
+	if (c->engine)
+		shingle_mark(c->engine, piece, 1);
+}
+
+/* Slots hold blocks of a band from now on, or do no more: so many more of them are cached. */
+static __always_inline void note_slots(struct dual_cache *c, u32 slot, u32 lblk, u32 n, u32 more)
+{
+	u32 band = lblk / c->band_blocks, piece = slot / PART_SLOTS;
+
+	if (!c->engine)
+		return;
+	shingle_mark(c->engine, DUAL_PIECE_SLOTS + piece, (slot + n - 1) / PART_SLOTS - piece + 1);
+	c->bands.live[band] += more;
+	if (band < c->bands.walked)
+		c->bands.walked_live += more;
+}
+
+/* A slot holds its block no more, but may be looked at. */
+void dual_forget(struct dual_cache *c, u32 slot)
+{
+	enum dual_part part = dual_holder(c->shape, &c->round, slot);
+
+	note_slots(c, slot, shingle_slot_lblk(&c->map, slot), 1, -1);
+	dual_heat_remove(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part), 1);
+	shingle_slotmap_remove(&c->map, slot, 1);
+}
+
+/* And another one does. */
+void dual_hold(struct dual_cache *c, u32 slot, u32 lblk, u16 count)
+{
+	enum dual_part part = dual_holder(c->shape, &c->round, slot);
+
+	note_slots(c, slot, lblk, 1, 1);
+	shingle_slotmap_insert(&c->map, slot, lblk, 1);
+	c->most = max(c->most, c->map.live);
+	c->count[slot] = count;
+	dual_heat_add(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part), 1);
+}
+
+/* V(X) is @live; what a clean takes home is missing from it. */
+static void note_sample(struct dual_cache *c, u32 x, u32 live)
+{
+	if (c->phase != DUAL_FILL)
+		return;
+	if (dual_curve_note(&c->curve, x, live))
+		mark(c, DUAL_PIECE_CURVE);
+	if (!c->history.ideal && x + live >= c->blocks)
+		c->history.ideal = x;
+}
+
+/* V(X) in this moment. */
+static void note_current(struct dual_cache *c)
+{
+	note_sample(c, c->fb1 + c->written, c->map.live);
+}
+
+/* ------------------------------------------------------------------------
+ * The partition
+ */
+
+void dual_change_round(struct dual_cache *c)
+{
+	c->round_changed = true;
+	c->ahead = 0;
+	mark(c, DUAL_PIECE_STATE);
+}
+
+static void measure(struct dual_cache *c)
+{
+	u32 fb2 = dual_part_blocks(c->shape, &c->round, DUAL_FB2);
+
+	c->room = dual_part_blocks(c->shape, &c->round, DUAL_NEW);
+	c->reserve = c->room > 1 ? DIV_ROUND_UP(min(c->room, fb2), 8) : 0;
+	c->limit = c->room - c->reserve;
+}
+
+/**
+ * dual_decide() - M, if it is not decided yet
+ * @c: the cache
+ *
+ * Context: map lock.
+ */
+void dual_decide(struct dual_cache *c)
+{
+	u32 x;
+
+	if (c->round.nr_drops)
+		return;
+	if (dual_predict(&c->curve, c->shape->fit, dual_blocks(c->shape), &x))
+		x = div_u64(mul_u32_u32(dual_blocks(c->shape), DUAL_FALLBACK_PERCENT), 100);
+	c->history.predicted = x;
+	dual_round_decide(c->shape, &c->round, x);
+	dual_change_round(c);
+	measure(c);
+}
+
+/* At the start of a track that is written in whole.  An engine records one M at a time. */
+static void ratchet(struct dual_cache *c)
+{
+	const struct dual_shape *s = c->shape;
+	u32 x;
+
+	if (!s->ratchet || s->static_percent || c->phase != DUAL_FILL || c->fill.at ||
+	    c->fill.row < 2 * s->sample_tracks ||
+	    c->fill.row >= s->tracks + s->sample_tracks || (c->engine && c->round_changed))
+		return;
+	if (dual_predict(&c->curve, s->fit, dual_blocks(s), &x) ||
+	    !dual_round_lower(s, &c->round, c->fill.row - s->sample_tracks, x, c->fb1 + c->filled))
+		return;
+	dual_change_round(c);
+	measure(c);
+}
+
+/**
+ * dual_begin_round() - of a round nothing is known yet but its parts
+ * @c: the cache
+ *
+ * Context: map lock.
+ */
+void dual_begin_round(struct dual_cache *c)
+{
+	c->fb1 = dual_part_blocks(c->shape, &c->round, DUAL_FB1);
+	c->fill = (struct dual_cursor){ 0 };
+	c->ahead = 0;
+	c->fb_fill = (struct dual_cursor){ 0 };
+	c->filled = 0;
+	c->written = 0;
+	c->phase = DUAL_FILL;
+	c->wanted = false;
+	c->empty = false;
+	c->drain = false;
+	c->history = (struct dual_history){ .number = c->round.number };
+	dual_curve_begin(&c->curve);
+	c->curve_round = c->round.number;
+	mark(c, DUAL_PIECE_CURVE);
+	note_current(c);
+	if (c->round.nr_drops)
+		measure(c);
+}
+
+/* ------------------------------------------------------------------------
+ * Writes
+ */
+
+/* So many slots, which follow each other, are given out. */
+static void take(struct dual_cache *c, u32 n)
+{
+	u32 *owner = &c->map.owner[c->next], i;
+
+	for (i = 0; i < n; i++)
+		owner[i] = SHINGLE_SLOT_SPENT;
+	c->next += n;
+	c->ahead -= n;
+	if (c->ahead)
+		c->fill.at += n;
+	else
+		dual_advance(c->shape, &c->round, DUAL_NEW, &c->fill, n);
+	c->filled += n;
+}
+
+/**
+ * dual_next_fit() - what of a part is written next, as dual_next(), that can be written?
+ * @c: the cache
+ * @part: the part
+ * @at: as dual_next()
+ * @n: as dual_next()
+ * @slot: as dual_next()
+ * @passed: result, how many slots it went past because they are unfit
+ *
+ * Context: map lock.  Returns as dual_next().
+ */
+u32 dual_next_fit(const struct dual_cache *c, enum dual_part part, struct dual_cursor *at, u32 n,
+		  u32 *slot, u32 *passed)
+{
+	u32 got, fit, unfit;
+
+	*passed = 0;
+	for (;;) {
+		got = dual_next(c->shape, &c->round, part, at, n, slot);
+		if (!got || !c->nr_unfit)
+			return got;
+		fit = find_next_bit(c->unfit, *slot + got, *slot) - *slot;
+		if (fit)
+			return fit;
+		unfit = find_next_zero_bit(c->unfit, *slot + got, *slot) - *slot;
+		dual_advance(c->shape, &c->round, part, at, unfit);
+		*passed += unfit;
+	}
+}
+
+static void seek(struct dual_cache *c)
+{
+	u32 passed;
+
+	if (c->ahead)
+		return;
+	c->ahead = dual_next_fit(c, DUAL_NEW, &c->fill, U32_MAX, &c->next, &passed);
+	c->filled += passed;
+}
+
+/* What is new next is looked for, and decided before; within a piece nothing is. */
+static bool look_ahead(struct dual_cache *c)
+{
+	seek(c);
+	if (!c->ahead && !c->round.nr_drops)
+		dual_decide(c);
+	if (c->round.nr_drops)
+		ratchet(c);
+	/* M was another. */
+	seek(c);
+	return !c->round.nr_drops || c->filled < c->limit;
+}
+
+/* The next row goes on where this one ends, and still does once it has been decided. */
+static bool goes_on(struct dual_cache *c, u32 slot)
+{
+	seek(c);
+	return c->ahead && c->next == slot && look_ahead(c) && c->next == slot;
+}
+
+/**
+ * dual_place() - room for blocks
+ * @c: the cache
+ * @n: so many, at most
+ * @slot: result, the first
+ * @got: result, how many that follow each other
+ *
+ * Context: map lock.  Returns 0; -ENOSPC: there is something to clean first; -EBUSY: wait
+ * for the writes under way, or for a release.
+ */
+int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got)
+{
+	u32 part;
+
+	if (c->switching)
+		return -EBUSY;
+	/* Whoever was cleaning may have stopped. */
+	if (c->drain)
+		return c->inflight ? -EBUSY : -ENOSPC;
+	if (!look_ahead(c)) {
+		c->wanted = true;
+		return -ENOSPC;
+	}
+	*slot = c->next;
+	*got = 0;
+	do {
+		part = min(n - *got, c->ahead);
+		if (c->round.nr_drops)
+			part = min(part, c->limit - c->filled);
+		take(c, part);
+		*got += part;
+	} while (*got < n && goes_on(c, *slot + *got));
+	c->inflight++;
+	return 0;
+}
+
+/*
+ * As note_sample() for each of @n blocks, with which V(X) grows or does not, but few of them
+ * are a sample.
+ */
+static void note_run(struct dual_cache *c, u32 x, u32 live, u32 n, bool grows)
+{
+	u32 sum = x + live, each = 1 + grows, i;
+
+	if (c->phase != DUAL_FILL)
+		return;
+	if (!c->history.ideal && sum + each * n >= c->blocks)
+		c->history.ideal = x + (sum < c->blocks ? DIV_ROUND_UP(c->blocks - sum, each) : 1);
+	for (i = 1; i <= n; i = max(i + 1, c->curve.next - min(x, c->curve.next)))
+		note_sample(c, x + i, grows ? live + i : live);
+}
+
+/*
+ * Consecutive blocks of a band that were not cached are, in slots that are new: nobody hands
+ * over while a write is under way.  Returns how many were not.
+ */
+static u32 hold_fresh(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
+{
+	u32 x = c->fb1 + c->written, live = c->map.live;
+
+	n = shingle_slotmap_adopt(&c->map, slot, lblk, n);
+	if (!n)
+		return 0;
+	memset(&c->count[slot], 0, n * sizeof(*c->count));
+	note_slots(c, slot, lblk, n, n);
+	c->most = max(c->most, c->map.live);
+	dual_heat_add(&c->heat, dual_rank(0, true), n);
+	c->written += n;
+	note_run(c, x, live, n, true);
+	return n;
+}
+
+/* Of slots that hold blocks that are written again: how many have the first one's count? */
+static u32 count_again(struct dual_cache *c, u32 old, u32 slot, u32 n)
+{
+	u16 count = c->count[old], up = dual_count_up(count);
+	u32 i;
+
+	for (i = 0; i < n && c->count[old + i] == count; i++)
+		c->count[slot + i] = up;
+	return i;
+}
+
+/* Blocks that were cached are in other slots now.  Returns how many from the first on. */
+static u32 hold_again(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
+{
+	u32 old = dual_find(c, lblk), alike, i;
+	enum dual_part part = dual_holders(c->shape, &c->round, old, &n);
+	struct dual_heat *heat = part == DUAL_FB2 ? &c->kept : &c->heat;
+
+	n = shingle_slotmap_run(&c->map, old, n);
+	for (i = 0; i < n; i += alike) {
+		alike = count_again(c, old + i, slot + i, n - i);
+		dual_heat_remove(heat, rank_of(c, old + i, part), alike);
+		dual_heat_add(&c->heat, rank_of(c, slot + i, DUAL_NEW), alike);
+	}
+	note_slots(c, old, lblk, n, 0);
+	note_slots(c, slot, lblk, n, 0);
+	shingle_slotmap_move(&c->map, old, slot, n);
+	note_run(c, c->fb1 + c->written, c->map.live, n, false);
+	c->written += n;
+	return n;
+}
+
+/**
+ * dual_commit() - what was placed is on the medium
+ * @c: the cache
+ * @lblk: the first block
+ * @slot: where it was placed
+ * @n: all of them
+ *
+ * Context: map lock.
+ */
+void dual_commit(struct dual_cache *c, u32 lblk, u32 slot, u32 n)
+{
+	u32 part;
+
+	for (; n; n -= part, lblk += part, slot += part) {
+		part = hold_fresh(c, slot, lblk, n);
+		if (!part)
+			part = hold_again(c, slot, lblk, n);
+	}
+	c->inflight--;
+}
+
+/**
+ * dual_abort() - what was placed was not, or not wholly, written
+ * @c: the cache
+ *
+ * The slots are spent.
+ *
+ * Context: map lock.
+ */
+void dual_abort(struct dual_cache *c)
+{
+	c->inflight--;
+}
+
+/**
+ * dual_drop() - blocks are forgotten
+ * @c: the cache
+ * @lblk: the first
+ * @n: how many
+ *
+ * Context: map lock.  Returns how many of them were cached.
+ */
+u32 dual_drop(struct dual_cache *c, u32 lblk, u32 n)
+{
+	u32 live = c->map.live, part, slot;
+
+	for (; n; n -= part, lblk += part) {
+		slot = dual_find(c, lblk);
+		part = 1;
+		if (slot != SHINGLE_NO_SLOT)
+			dual_forget(c, slot);
+		else
+			part = shingle_slotmap_absent(&c->map, lblk, n);
+	}
+	return live - c->map.live;
+}
+
+/* ------------------------------------------------------------------------
+ * What a power cut leaves
+ */
+
+/*
+ * Samples of the round that are in front of what is left of it.  Without an engine nobody has
+ * kept any.
+ */
+static void keep_curve(struct dual_cache *c, const struct dual_curve *curve, u32 round)
+{
+	if (round == c->round.number) {
+		c->curve = *curve;
+		dual_curve_trim(&c->curve,
+				dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->written);
+	} else {
+		dual_curve_begin(&c->curve);
+	}
+}
+
+static int adopt(struct dual_cache *c, u32 slot, const char **why)
+{
+	u32 lblk = shingle_slot_lblk(&c->map, slot);
+	struct dual_cursor at, *fill = NULL;
+
+	*why = "a slot of no part of the cache holds a block";
+	switch (dual_part_of(c->shape, &c->round, slot, &at)) {
+	case DUAL_NOBODYS:
+		return -EUCLEAN;
+	case DUAL_NEW:
+		fill = &c->fill;
+		break;
+	case DUAL_FB2:
+		fill = &c->fb_fill;
+		break;
+	case DUAL_FB1:
+		break;
+	}
+	*why = "two slots of the cache hold the same block";
+	if (dual_find(c, lblk) != SHINGLE_NO_SLOT)
+		return -EUCLEAN;
+	dual_hold(c, slot, lblk, c->count[slot]);
+	at.at++;
+	if (fill && dual_behind(&at, fill))
+		*fill = at;
+	return 0;
+}
+
+/*
+ * All that was new may have been moved by now, and then nothing says how far it went.  But M
+ * was lowered at the start of a row: on tracks behind it there may be FB_2 under what is in
+ * front of it.  And what comes now must not be taken for older than the staged copy.
+ */
+static void not_before(struct dual_cache *c, const struct dual_staging *staging)
+{
+	struct dual_cursor at = { 0 };
+
+	if (c->round.nr_drops > 1)
+		at.row = c->round.drop[c->round.nr_drops - 1].track + c->shape->sample_tracks;
+	if (dual_behind(&at, &c->fill))
+		c->fill = at;
+	if (staging->in_use && dual_behind(&staging->mark, &c->fill))
+		c->fill = staging->mark;
+}
+
+/*
+ * A slot that holds a block was written.  What was unfit when there were too many is forgotten:
+ * it will be found again.
+ */
+static void count_unfit(struct dual_cache *c)
+{
+	u32 slot;
+
+	c->nr_unfit = 0;
+	for (slot = find_first_bit(c->unfit, c->map.nr_slots); slot < c->map.nr_slots;
+	     slot = find_next_bit(c->unfit, c->map.nr_slots, slot + 1)) {
+		if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_OWNED ||
+		    c->nr_unfit == dual_most_unfit(c))
+			__clear_bit(slot, c->unfit);
+		else
+			c->nr_unfit++;
+		cond_resched();
+	}
+}
+
+/**
+ * dual_ready() - build what is derived from what was loaded
+ * @c: the cache, of which the owners and counts of slots, the round and the staging are known
+ * @why: on error the reason, in a sentence
+ *
+ * What was placed behind all that is current is placed again: nothing that counts is
+ * behind it in its columns.
+ *
+ * Context: before I/O.  Returns 0 or -EUCLEAN.
+ */
+int dual_ready(struct dual_cache *c, const char **why)
+{
+	struct dual_staging staging = c->staging;
+	u32 curve_round = c->engine ? c->curve_round : 0, slot;
+	struct dual_curve curve = c->curve;
+	int err;
+
+	*why = "a round of the cache makes no sense";
+	err = dual_round_check(c->shape, &c->round);
+	if (err || (staging.in_use && !c->round.nr_drops))
+		return -EUCLEAN;
+	*why = "what the staging band holds was copied when the cache was more than full";
+	if (staging.in_use && dual_cursor_check(c->shape, &c->round, DUAL_NEW, &staging.mark))
+		return -EUCLEAN;
+	memset(c->map.head, 0, c->map.nr_buckets * sizeof(*c->map.head));
+	memset(c->map.next, 0, c->map.nr_slots * sizeof(*c->map.next));
+	memset(&c->heat, 0, sizeof(c->heat));
+	memset(&c->kept, 0, sizeof(c->kept));
+	if (c->bands.live)
+		memset(c->bands.live, 0, c->bands.nr * sizeof(*c->bands.live));
+	c->bands.walked = 0;
+	c->map.live = 0;
+	c->map.seen = 0;
+	c->most = 0;
+	c->suspect.nr = 0;
+	c->misses = 0;
+	count_unfit(c);
+	c->inflight = 0;
+	c->waits = false;
+	c->switching = false;
+	c->nr_moves = 0;
+	c->round_changed = false;
+	dual_begin_round(c);
+	for (slot = 0; slot < c->map.nr_slots; slot++) {
+		if (shingle_slot_state(&c->map, slot) != SHINGLE_SLOT_OWNED)
+			c->map.owner[slot] = SHINGLE_SLOT_FREE;
+		else if (adopt(c, slot, why))
+			return -EUCLEAN;
+		cond_resched();
+	}
+	not_before(c, &staging);
+	c->filled = dual_before(c->shape, &c->round, DUAL_NEW, &c->fill);
+	c->written = c->filled;
+	keep_curve(c, &curve, curve_round);
+	c->staging = staging;
+	c->tidied = staging.in_use ? 0 : c->band_blocks;
+	while (dual_tidy(c))
+		cond_resched();
+	for (slot = 0; slot < c->map.nr_slots; slot++) {
+		if (shingle_slot_state(&c->map, slot) != SHINGLE_SLOT_OWNED)
+			c->map.owner[slot] = SHINGLE_SLOT_FREE;
+	}
+	/* A clean had begun. */
+	if (c->kept.sum || c->staging.in_use)
+		dual_begin_clean(c);
+	else
+		note_current(c);
+	return 0;
+}
+
+/**
+ * dual_verify_slot() - report what contradicts another of one slot
+ * @c: the cache
+ * @slot: which
+ * @report: called with a sentence
+ * @ctx: handed to it
+ *
+ * Context: map lock.  Returns how many there are.
+ */
+u32 dual_verify_slot(const struct dual_cache *c, u32 slot, shingle_report_fn report, void *ctx)
+{
+	struct dual_cursor at = { 0 };
+	enum dual_part part;
+	u32 bad = 0;
+
+	if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_FREE)
+		return 0;
+	if (test_bit(slot, c->unfit)) {
+		report(ctx, "slot %u cannot be written, and is used", slot);
+		bad++;
+	}
+	part = dual_part_of(c->shape, &c->round, slot, &at);
+	if (!c->switching && ((part == DUAL_FB2 && !dual_behind(&c->fb_fill, &at)) ||
+			      (part == DUAL_NEW && !dual_behind(&c->fill, &at)))) {
+		report(ctx, "slot %u is used, and was not handed out", slot);
+		bad++;
+	}
+	if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_OWNED &&
+	    (part == DUAL_NOBODYS || dual_find(c, shingle_slot_lblk(&c->map, slot)) != slot)) {
+		report(ctx, "slot %u holds a block, and is not found", slot);
+		bad++;
+	}
+	return bad;
+}
+
+/**
+ * dual_verify() - report what contradicts another
+ * @c: the cache
+ * @report: called with a sentence
+ * @ctx: handed to it
+ *
+ * Context: map lock; for tests, it looks at all slots.  Returns how many there are.
+ */
+u32 dual_verify(const struct dual_cache *c, shingle_report_fn report, void *ctx)
+{
+	u32 slot, bad = 0, in_fb2 = 0, rest = 0;
+
+	for (slot = 0; slot < c->map.nr_slots; slot++) {
+		struct dual_cursor at;
+		bool fb2 = dual_part_of(c->shape, &c->round, slot, &at) == DUAL_FB2;
+
+		bad += dual_verify_slot(c, slot, report, ctx);
+		if (shingle_slot_state(&c->map, slot) != SHINGLE_SLOT_OWNED)
+			continue;
+		in_fb2 += fb2;
+		rest += !fb2;
+	}
+	if (in_fb2 != c->kept.sum || rest != c->heat.sum || in_fb2 + rest != c->map.live) {
+		report(ctx, "%u and %u blocks are counted as %u and %u", in_fb2, rest,
+		       c->kept.sum, c->heat.sum);
+		bad++;
+	}
+	return bad;
+}

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The engine of RMW-F: a step of a collection as core sees it, and why there is one.  Pure
+ * code.
+ *
+ * A collection is of one band, from a track on:
+ *
+ *	choose	what: rmwf_collect().  From here on nothing is written to the band, and what
+ *		is under way is waited for
+ *	look	what else of these tracks is in flash, a part of them at a time
+ *	stage	all of it is merged into the staging band (F4)
+ *	write	and home from there, when that is durable
+ *	back
+ */
+#include "rmwf/state.h"
+
+/* ------------------------------------------------------------------------
+ * Why, and what
+ */
+
+static void choose_span(struct rmwf *s)
+{
+	const struct rmwf_victim *v = &s->victim;
+	u32 track = rmwf_track_blocks(&s->space, v->band), of = s->space.band_blocks;
+	u32 from = v->track * track;
+
+	s->span = (struct rmwf_span){
+		.lblk = v->band * of + from, .n = min(v->end * track, of) - from,
+	};
+	s->nr_merges = 0;
+	s->merged = 0;
+	s->looked = 0;
+	s->added = 0;
+	s->chosen = true;
+}
+
+/* The first stretch that begins behind a block. */
+static u32 first_behind(const struct rmwf *s, u32 lblk)
+{
+	u32 low = 0, high = s->nr_merges;
+
+	while (low < high) {
+		u32 mid = (low + high) / 2;
+
+		if (s->merge[mid].lblk > lblk)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+/* Consecutive to the one in front of it, or one more, in its order. */
+static bool add_merge(struct rmwf *s, u32 lblk, u32 slot)
+{
+	u32 i = first_behind(s, lblk);
+	struct rmwf_merge *m;
+
+	if (s->merged >= RMWF_MERGED)
+		return false;
+	m = i ? &s->merge[i - 1] : NULL;
+	if (m && lblk < m->lblk + m->n)
+		return true;
+	if (m && lblk == m->lblk + m->n && slot == m->slot + m->n) {
+		m->n++;
+		s->merged++;
+		return true;
+	}
+	if (s->nr_merges >= s->most_merges)
+		return false;
+	memmove(&s->merge[i + 1], &s->merge[i], (s->nr_merges - i) * sizeof(*s->merge));
+	s->merge[i] = (struct rmwf_merge){ lblk, slot, 1 };
+	s->nr_merges++;
+	s->merged++;
+	return true;
+}
+
+/*
+ * What it was chosen for comes first: it makes room (R5).  Some at a time: each may have to be
+ * put in front of all that there are.
+ */
+static void add_chosen(struct rmwf *s)
+{
+	const struct rmwf_want *want = &s->want;
+	const struct rmwf_flash *f = &s->flash;
+	u32 some = RMWF_ADDED, slot, lblk;
+
+	for (; some && s->added < want->n; s->added++) {
+		slot = want->from + s->added;
+		if (shingle_slot_state(&f->map, slot) != SHINGLE_SLOT_OWNED)
+			continue;
+		lblk = shingle_slot_lblk(&f->map, slot);
+		if (lblk - s->span.lblk >= s->span.n)
+			continue;
+		if (!add_merge(s, lblk, slot)) {
+			s->added = want->n;
+			return;
+		}
+		some--;
+	}
+}
+
+static bool collect(struct rmwf *s, const struct rmwf_want *want)
+{
+	bool found = rmwf_collect(&s->flash, want, s->row, &s->victim);
+
+	/* They have aged. */
+	rmwf_mark_slots(s, want->from, want->n);
+	if (!found)
+		return false;
+	choose_span(s);
+	s->want = *want;
+	s->count.cold_blocks += s->victim.cold;
+	s->count.hot_blocks += s->victim.all - s->victim.cold;
+	return true;
+}
+
+static bool choose_wanted(struct rmwf *s)
+{
+	const struct rmwf_want want = {
+		.from = s->want_from, .n = s->want_n, .percent = s->percent, .hot = s->hot,
+		.literal = s->literal,
+	};
+
+	s->wanted = false;
+	s->stuck = false;
+	if (collect(s, &want)) {
+		s->count.collections++;
+		return true;
+	}
+	s->stuck = s->literal;
+	return false;
+}
+
+/*
+ * All that is in flash by now, whatever comes meanwhile: 1, 0 at the end, -1: go on.  The page
+ * that is found loses what it holds, and with it all of its band in the rest of its flash block.
+ */
+static int choose_asked(struct rmwf *s)
+{
+	struct rmwf_flash *f = &s->flash;
+	struct rmwf_want want = { .percent = 100, .hot = s->hot, .of_first = true };
+
+	if (!s->asked) {
+		s->asked = true;
+		s->asked_at = 0;
+		rmwf_flash_age(f);
+	}
+	if (!rmwf_flash_old(f, &s->asked_at)) {
+		s->asked = s->asked_at < f->map.nr_slots;
+		return s->asked ? -1 : 0;
+	}
+	want.from = s->asked_at;
+	want.n = f->page_blocks - s->asked_at % f->page_blocks;
+	collect(s, &want);
+	s->count.collections_forced++;
+	return 1;
+}
+
+static int choose(struct rmwf *s, enum shingle_why why)
+{
+	switch (why) {
+	case SHINGLE_WHY_PRESSURE:
+		return s->wanted && choose_wanted(s);
+	case SHINGLE_WHY_FORCED:
+		return choose_asked(s);
+	default:
+		return 0;
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * The next step
+ */
+
+static void look_step(struct shingle_step *step)
+{
+	step->kind = RMWF_STEP_LOOK;
+	step->records = 1;
+	step->sync = SHINGLE_SYNC_NONE;
+}
+
+static void band_step(struct rmwf *s, struct shingle_step *step)
+{
+	const struct rmwf_span *span = s->staging.n ? &s->staging : &s->span;
+	u64 native = rmwf_native(&s->space, span->lblk);
+
+	step->n = span->n;
+	step->lblk = span->lblk;
+	step->records = 2;
+	if (s->staging.n) {
+		step->kind = RMWF_STEP_WRITEBACK;
+		step->base = rmwf_staging_pblk(s);
+		step->dst = native;
+		return;
+	}
+	step->kind = s->unsafe_inplace ? RMWF_STEP_INPLACE : RMWF_STEP_STAGE;
+	step->dst = s->unsafe_inplace ? native : rmwf_staging_pblk(s);
+	step->whole_in_memory = s->unsafe_inplace;
+	step->records = s->nr_merges + 2;
+}
+
+/* Operation of an engine. */
+int rmwf_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step)
+{
+	struct rmwf *s = to_rmwf(e);
+	u32 of = s->space.band_blocks;
+	int r;
+
+	memset(step, 0, sizeof(*step));
+	step->base = SHINGLE_NOWHERE;
+	step->lblk = SHINGLE_NOWHERE;
+	if (s->stepping || s->waits)
+		return -EAGAIN;
+	if (!s->staging.n && !s->chosen) {
+		r = choose(s, why);
+		if (!r)
+			return 0;
+		s->engine.jobs++;
+		if (r < 0) {
+			look_step(step);
+			s->stepping = true;
+			return 1;
+		}
+	}
+	if (!s->staging.n && rmwf_in_flight(&s->space, s->victim.band * of, of))
+		return -EAGAIN;
+	/* Not before: what has landed until now is in another page. */
+	if (!s->staging.n && s->added < s->want.n)
+		add_chosen(s);
+	if (!s->staging.n && s->looked < s->span.n)
+		look_step(step);
+	else
+		band_step(s, step);
+	s->stepping = true;
+	return 1;
+}
+
+/* The stretch that holds a block, or the first one behind it. */
+static const struct rmwf_merge *merge_at(const struct rmwf *s, u32 lblk)
+{
+	u32 low = 0, high = s->nr_merges;
+
+	while (low < high) {
+		u32 mid = (low + high) / 2;
+
+		if (s->merge[mid].lblk + s->merge[mid].n <= lblk)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < s->nr_merges ? &s->merge[low] : NULL;
+}
+
+/*
+ * Operation of an engine.  What is live at home and was not written again in flash comes from
+ * there; what was destroyed nobody looks at.
+ */
+bool rmwf_step_source(struct shingle_engine *e, const struct shingle_step *step, u32 offset,
+		      struct shingle_run *out)
+{
+	struct rmwf *s = to_rmwf(e);
+	u32 lblk = s->span.lblk + offset, end = s->span.lblk + s->span.n, live, stop;
+	const struct rmwf_merge *m;
+
+	if (step->kind == RMWF_STEP_WRITEBACK)
+		return false;
+	m = merge_at(s, lblk);
+	live = find_next_bit(s->space.live, end, lblk);
+	out->kind = SHINGLE_RUN_MAPPED;
+	if (m && m->lblk <= live) {
+		lblk = max(lblk, m->lblk);
+		out->lblk = lblk - s->span.lblk;
+		out->pblk = s->cache_pblk + m->slot + lblk - m->lblk;
+		out->n = m->lblk + m->n - lblk;
+		return true;
+	}
+	if (live >= end)
+		return false;
+	stop = m ? min(m->lblk, end) : end;
+	for (out->n = 1; live + out->n < stop && test_bit(live + out->n, s->space.live);)
+		out->n++;
+	out->lblk = live - s->span.lblk;
+	out->pblk = rmwf_native(&s->space, live);
+	return true;
+}
+
+/* ------------------------------------------------------------------------
+ * What comes of it
+ */
+
+/* A part of the span: what of it is in flash. */
+static void look(struct rmwf *s)
+{
+	u32 looks = SHINGLE_WALK, slot;
+
+	if (!s->chosen || s->added < s->want.n)
+		return;
+	for (; looks && s->looked < s->span.n; looks--, s->looked++) {
+		slot = rmwf_find(&s->flash, s->span.lblk + s->looked);
+		if (slot != SHINGLE_NO_SLOT && !add_merge(s, s->span.lblk + s->looked, slot))
+			s->looked = s->span.n - 1;
+	}
+}
+
+static void merged(struct rmwf *s, struct shingle_emit *emit)
+{
+	u32 band = rmwf_band(s, s->span.lblk), i, k;
+
+	for (i = 0; i < s->nr_merges; i++) {
+		const struct rmwf_merge *m = &s->merge[i];
+
+		for (k = 0; k < m->n; k++)
+			rmwf_leave_flash(s, m->lblk + k, band, emit->seq);
+		rmwf_space_live(&s->space, m->lblk, m->n, false);
+		rmwf_mark_live(s, m->lblk, m->n);
+		shingle_emit(emit, RMWF_REC_HOME, m->n, 0, m->lblk, 0);
+	}
+	s->count.merged_blocks += s->merged;
+	s->stuck = false;
+}
+
+/* Operation of an engine. */
+void rmwf_finish_step(struct shingle_engine *e, const struct shingle_step *step,
+		      struct shingle_emit *emit)
+{
+	struct rmwf *s = to_rmwf(e);
+
+	s->stepping = false;
+	switch (step->kind) {
+	case RMWF_STEP_LOOK:
+		look(s);
+		return;
+	case RMWF_STEP_STAGE:
+		merged(s, emit);
+		s->staging = s->span;
+		s->count.rmw_staged_blocks += step->n;
+		shingle_emit(emit, RMWF_REC_STAGED, 0, 0, s->span.lblk, s->span.n);
+		break;
+	case RMWF_STEP_INPLACE:
+		merged(s, emit);
+		s->count.rmw_home_blocks += step->n;
+		break;
+	case RMWF_STEP_WRITEBACK:
+		s->count.rmw_home_blocks += step->n;
+		shingle_emit(emit, RMWF_REC_BACK, 0, 0, s->staging.lblk, s->staging.n);
+		s->staging.n = 0;
+		break;
+	}
+	s->chosen = false;
+	rmwf_mark_state(s);
+	s->waits = true;
+	s->waits_seq = emit->seq;
+}
+
+/* Operation of an engine: what was chosen may be another one when it is asked again. */
+bool rmwf_fail_step(struct shingle_engine *e, const struct shingle_step *step,
+		    const struct shingle_unwritten *bad)
+{
+	struct rmwf *s = to_rmwf(e);
+
+	s->stepping = false;
+	s->chosen = false;
+	return false;
+}
+
+/* Operation of an engine. */
+bool rmwf_release_step(struct shingle_engine *e, u64 seq)
+{
+	struct rmwf *s = to_rmwf(e);
+
+	if (s->waits && seq >= s->waits_seq)
+		s->waits = false;
+	return rmwf_space_release(&s->space, seq) || rmwf_flash_release(&s->flash, seq);
+}
+
+/* Operation of an engine. */
+bool rmwf_is_pending(struct shingle_engine *e)
+{
+	const struct rmwf *s = to_rmwf(e);
+
+	return s->waits || rmwf_pending(&s->space) || s->flash.nr_freed;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Set-associative shingle translation layer: Skylight's Emulated-SMR-1 and -2. */
+#ifndef SHINGLE_SET_ENGINE_H
+#define SHINGLE_SET_ENGINE_H
+
+#include "engine/engine.h"
+
+/**
+ * struct stl_set_params - struct shingle_sb::params of "stl-set"
+ * @set_shift: neighbouring bands that share a cache band, as a power of two:
+ *	set = (band >> @set_shift) mod number of cache bands
+ * @reserved: zero
+ */
+struct stl_set_params {
+	__le32 set_shift;
+	__le32 reserved;
+} __packed;
+
+/* Journal records. */
+enum {
+	STL_SET_MAP = SHINGLE_REC_ENGINE, /* n blocks: a = lblk, b = slot, c = age of the set */
+	STL_SET_STAGED,		/* a = band, b = first slot offset not in the copy */
+	STL_SET_CLEANED,	/* a = band, b = as STAGED; the copy is home */
+	STL_SET_RESET,		/* a = set: all its slots are empty */
+	STL_SET_DISCARD,	/* a = first band, b = how many: unwritten again */
+	STL_SET_DROP,		/* n blocks: a = lblk, read as zeroes again */
+	STL_SET_DIRECT,		/* n blocks: a = lblk; the band is at home up to their end */
+};
+
+extern const struct shingle_engine_ops stl_set_engine_ops;
+
+#endif /* SHINGLE_SET_ENGINE_H */

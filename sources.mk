@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0
+# The sources that know no kernel, as paths from the top.  Kbuild files build them into modules,
+# userspace/ and tests/ into programs: a new file of an engine is a word in one of these lists.
+CORE_FORMAT := $(addprefix core/lib/,$(addprefix format/,codec.c layout.c recover.c) \
+	$(addprefix geometry/,geometry.c tracks.c) engine/badlist.c pages/pages.c)
+CORE_ENGINE := $(addprefix core/lib/engine/,slotlog.c slotmap.c streams.c)
+CORE_LIB    := $(CORE_FORMAT) $(CORE_ENGINE) $(addprefix core/lib/engine/,keys.c settings.c \
+	trimlist.c)
+
+STL_SET  := $(addprefix dm-stl/set/,engine.c clean.c bypass.c state.c recover.c)
+STL_FULL := $(addprefix dm-stl/full/,engine.c log.c clean.c bands.c state.c recover.c)
+STL      := $(STL_SET) $(STL_FULL)
+
+IMR := $(addprefix dm-imr/,$(addprefix imr-,engine.c epoch.c persist.c steps.c tiers.c state.c \
+	format.c options.c verify.c) policy.c)
+
+TILER := $(addprefix dm-tiler/tiler-,engine.c resident.c steps.c format.c options.c region.c \
+	write.c clean.c map.c)
+
+# The algorithms alone, which tests build without core.
+DUAL_ALGORITHMS := $(addprefix dm-dualbuffer/dual/,cache.c clean.c select.c rounds.c predict.c)
+DUAL := $(addprefix dm-dualbuffer/dual/,engine.c steps.c recover.c options.c) $(DUAL_ALGORITHMS)
+RMWF := $(addprefix dm-dualbuffer/rmwf/,engine.c steps.c recover.c options.c space.c flash.c \
+	collect.c)
+
+ENGINES := $(STL) $(IMR) $(TILER) $(DUAL) $(RMWF)
+
+PLATTER_MECHANICS := $(addprefix dm-platter/,mech.c profiles.c)
+
+# $(call sources-of,DIRECTORY,SOURCES): the objects of SOURCES as DIRECTORY/Kbuild names them.
+sources-of = $(patsubst $(1)/%.c,%.o,$(2))

@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * shingle-exercise SEED [RUNS [ROUNDS [ENGINE [FEATURE]]]]: put engines through
+ * their paces, perhaps with an unsafe feature that is to be caught.
+ *
+ * Two features are of any engine: told_busy and told_room.  It has room for a write or two, and
+ * then tells all -EBUSY, or -ENOSPC, until it is asked for a step, and be it that there is none.
+ * Core would leave alone who was told the first, and has the other one look again.
+ *
+ * The feature worn is of any engine, too: one in 12 to 40 blocks of the cache bands cannot be
+ * written.
+ *
+ * Each run draws a small device and a load from its seed.  Prints what was done,
+ * a line for each engine, or the seed and the sentence of the first failure;
+ * exit status 0 or 1.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "comb-engine.h"
+#include "dual/engine.h"
+#include "rmwf/engine.h"
+#include "exercise.h"
+#include "full/engine.h"
+#include "imr-engine.h"
+#include "paged-engine.h"
+#include "set/engine.h"
+#include "tiler-engine.h"
+
+static u32 draw(u32 *rng, u32 from, u32 to)
+{
+	*rng = *rng * 1664525U + 1013904223U;
+	return from + (*rng >> 16) % (to - from + 1);
+}
+
+static void draw_set(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
+{
+	struct stl_set_params p = { 0 };
+
+	shape->data_bands = draw(rng, 1, 20);
+	shape->staging_bands = 1;
+	shape->cache_bands = draw(rng, 1, 5);
+	/* Cache bands may be shorter and longer, staging longer than what it holds. */
+	if (draw(rng, 0, 1))
+		shape->cache_band_blocks = draw(rng, 1, 3 * shape->band_blocks);
+	if (!draw(rng, 0, 3))
+		shape->staging_band_blocks = shape->band_blocks + draw(rng, 0, 9);
+	p.set_shift = cpu_to_le32(draw(rng, 0, 4) ? draw(rng, 0, 2) : draw(rng, 30, 31));
+	shingle_exercise_layout(l, &stl_set_engine_ops, shape, &p, sizeof(p));
+}
+
+/* Zones of a few bands, often with no more of a provision than is needed. */
+static void draw_full(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
+{
+	u32 zone = draw(rng, 6, 20), provision = draw(rng, 2, draw(rng, 0, 1) ? 3 : zone / 2);
+	struct stl_full_params p = {
+		.zone_bands = cpu_to_le32(zone),
+		.provision = cpu_to_le32(provision),
+		.log_bands = cpu_to_le32(draw(rng, 1, provision - 1)),
+	};
+
+	shape->data_bands = draw(rng, zone, 3 * zone);
+	shingle_exercise_layout(l, &stl_full_engine_ops, shape, &p, sizeof(p));
+}
+
+/* Every band a track of its own. */
+static void draw_imr(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
+{
+	struct imr_params p = { .spare_tracks = cpu_to_le32(draw(rng, 0, 2)) };
+
+	shape->band_blocks = draw(rng, 1, draw(rng, 1, 16));
+	shape->track_blocks = 0;
+	shape->head_tracks = 1;
+	shape->interlaced = true;
+	shape->data_bands = draw(rng, 3, 24);
+	shape->staging_bands = draw(rng, 2, 8);
+	shingle_exercise_layout(l, &imr_engine_ops, shape, &p, sizeof(p));
+}
+
+/* Teeth as far from each other as the head is wide, or at any distance. */
+static void draw_comb(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
+{
+	u32 pitch = shape->head_tracks > 1 ? shape->head_tracks * shape->track_blocks :
+					     draw(rng, 1, 3);
+	struct comb_params p = { .pitch_blocks = cpu_to_le32(pitch) };
+
+	shape->data_bands = draw(rng, 4, 40);
+	shingle_exercise_layout(l, &comb_engine_ops, shape, &p, sizeof(p));
+}
+
+/* Regions of two bands each, and of one page or several. */
+static void draw_paged(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
+{
+	const __le32 none = 0;
+
+	shape->band_blocks = max(shape->band_blocks, 2U);
+	shape->data_bands = draw(rng, 2, 40);
+	shingle_exercise_layout(l, &paged_engine_ops, shape, &none, sizeof(none));
+}
+
+/* Combs beside each other where it is known what lies under one angle; else whole tracks. */
+static void draw_tiler(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
+{
+	bool combs = !shape->track_blocks || shape->columns;
+	u32 rows = draw(rng, 1, draw(rng, 2, 20)), track = draw(rng, 1, 16);
+	struct tiler_params p = {
+		.rows = cpu_to_le32(draw(rng, 0, 3) || !shape->track_blocks ? rows : 0),
+		.columns = cpu_to_le32(combs && draw(rng, 0, 2) ?
+				       draw(rng, 1, draw(rng, 0, 1) ? track : 1) : 0),
+		.over_permille = cpu_to_le32(draw(rng, 0, 1) ? 0 : draw(rng, 0, 600)),
+		.spares = cpu_to_le32(draw(rng, 0, 3)),
+	};
+	u32 slots = p.columns ? track / le32_to_cpu(p.columns) : 1;
+
+	if (shape->track_blocks)
+		shape->track_blocks = track;
+	shape->skew_units = shape->skew_units / SHINGLE_SUB_UNITS * SHINGLE_SUB_UNITS;
+	shape->band_blocks = rows * track;
+	/* A part of a track behind the last row is nobody's. */
+	if (shape->track_blocks && !draw(rng, 0, 3))
+		shape->band_blocks += draw(rng, 0, track - 1);
+	shape->data_bands = le32_to_cpu(p.spares) / slots + draw(rng, 2, 7);
+	/* Of a surface that is not the usual one the skew is another, too. */
+	if (shape->track_blocks && !draw(rng, 0, 3))
+		shape->density = 500;
+	shingle_exercise_layout(l, &tiler_engine_ops, shape, &p, sizeof(p));
+}
+
+/* Caches of a few tracks; where the head is wide it is known what lies under one angle. */
+static void draw_dual(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
+{
+	u32 track = draw(rng, 8, 20), tracks = draw(rng, 1, draw(rng, 2, 10));
+	struct dual_params p = {
+		.m_percent = cpu_to_le32(draw(rng, 0, 3) ? 0 : draw(rng, 1, 99)),
+		.sample_percent = cpu_to_le32(draw(rng, 0, 60)),
+		.sample_tracks = cpu_to_le32(draw(rng, 0, 3)),
+		.min_new_percent = cpu_to_le32(draw(rng, 0, 40)),
+		.min_fb_percent = cpu_to_le32(draw(rng, 0, 30)),
+		.track_blocks = cpu_to_le32(draw(rng, 0, 1) ? track : 0),
+	};
+
+	if (shape->track_blocks)
+		shape->track_blocks = track;
+	shape->columns = shape->track_blocks;
+	shape->staging_bands = 1;
+	shape->cache_bands = 1;
+	shape->cache_band_blocks = track * tracks;
+	/* What is left of a track is nobody's. */
+	if (!draw(rng, 0, 3))
+		shape->cache_band_blocks += draw(rng, 0, track - 1);
+	if (!draw(rng, 0, 3))
+		shape->staging_band_blocks = shape->band_blocks + draw(rng, 0, 9);
+	shape->data_bands = track * tracks / (2 * shape->band_blocks) + draw(rng, 1, 8);
+	if (shape->track_blocks && !draw(rng, 0, 3))
+		shape->density = 500;
+	shingle_exercise_layout(l, &dualbuffer_engine_ops, shape, &p, sizeof(p));
+}
+
+/* Flash that is not shingled, in front of bands of several tracks. */
+static void draw_rmwf(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
+{
+	u32 track = draw(rng, 4, 12), pages = draw(rng, 0, 3) ? draw(rng, 1, 12) : 0;
+	struct rmwf_params p = {
+		.page_blocks = cpu_to_le32(pages),
+		.group_columns = cpu_to_le32(draw(rng, 0, 1) ? draw(rng, 1, 4) : 0),
+	};
+
+	if (shape->track_blocks) {
+		shape->track_blocks = track;
+		shape->columns = draw(rng, 0, 3);
+	}
+	shape->band_blocks = track * draw(rng, 1, 6);
+	/* Or one that ends within a track. */
+	if (!draw(rng, 0, 3))
+		shape->band_blocks += draw(rng, 0, track - 1);
+	shape->staging_bands = 1;
+	shape->cache_bands = 1;
+	shape->cache_apart = true;
+	shape->cache_band_blocks = max(pages, 1U) * draw(rng, 2, 12) + draw(rng, 0, 5);
+	if (!draw(rng, 0, 3))
+		shape->staging_band_blocks = shape->band_blocks + draw(rng, 0, 9);
+	shape->data_bands = draw(rng, 1, 8);
+	if (shape->columns && !draw(rng, 0, 3))
+		shape->density = 500;
+	shingle_exercise_layout(l, &rmwf_engine_ops, shape, &p, sizeof(p));
+}
+
+static const char *const greedy_keys[] = { "order", "greedy", NULL };
+static const char *const tight_keys[] = { "threshold", "1", NULL };
+static const char *const always_keys[] = { "read_home", "always", NULL };
+static const char *const *const full_keys[] = { NULL, greedy_keys, tight_keys, always_keys };
+static const char *const aggressive_keys[] = { "cleaning", "aggressive", NULL };
+static const char *const bypass_keys[] = { "bypass_blocks", "1", NULL };
+static const char *const long_keys[] = { "bypass_blocks", "4", "cleaning", "aggressive", NULL };
+static const char *const habit_keys[] = { "bypass_blocks", "2", "read_home", "always", NULL };
+static const char *const block_keys[] = { "rmw", "block", NULL };
+static const char *const few_keys[] = { "rmw", "block", "order", "greedy", "read_home", "always",
+					NULL };
+static const char *const *const set_keys[] = {
+	NULL, aggressive_keys, greedy_keys, bypass_keys, long_keys, always_keys, habit_keys,
+	block_keys, few_keys,
+};
+static const char *const *const no_keys[] = { NULL };
+
+static const char *const few_regions_keys[] = { "region_cache", "4", NULL };
+static const char *const two_state_keys[] = { "region_cache", "5", "lazy", "off", NULL };
+static const char *const *const tiler_keys[] = { few_regions_keys, NULL, two_state_keys };
+
+static const char *const once_keys[] = { "ratchet", "off", NULL };
+static const char *const literal_keys[] = { "ageing", "off", "fit", "sat", NULL };
+static const char *const power_keys[] = { "fit", "power", NULL };
+static const char *const *const dual_keys[] = { NULL, once_keys, literal_keys, power_keys };
+
+static const char *const pointer_keys[] = { "rule", "pointer", NULL };
+static const char *const pool_keys[] = { "alloc", "pool", "hot_threshold", "0", NULL };
+static const char *const empty_keys[] = { "gc_free_percent", "100", NULL };
+static const char *const *const rmwf_keys[] = { NULL, pointer_keys, pool_keys, empty_keys };
+
+static const char *const naive_keys[] = { "rmw", "naive", "partial", "level", NULL };
+static const char *const seq_keys[] = {
+	"policy", "seq", "rmw", "naive", "adjsync", "needed", NULL,
+};
+static const char *const phase_keys[] = { "policy", "3phase", "overwrite", "move", NULL };
+static const char *const zigzag_keys[] = {
+	"policy", "zigzag", "start", "first", "syncs", "literal", "buffer_tracks", "2", NULL,
+};
+static const char *const lba_keys[] = {
+	"level", "lba", "overwrite", "move", "rmw", "naive", "buffer_tracks", "3", NULL,
+};
+static const char *const merged_keys[] = { "policy", "seq", "buffer_tracks", "4", NULL };
+static const char *const most_keys[] = {
+	"largest", "most", "level", "hint", "buffer_tracks", "5", NULL,
+};
+static const char *const hint_keys[] = { "level", "hint", "overwrite", "move", NULL };
+static const char *const *const imr_keys[] = {
+	NULL, naive_keys, seq_keys, phase_keys, zigzag_keys, lba_keys, merged_keys, most_keys,
+	hint_keys,
+};
+
+/* What may be set while the device is in use. */
+static const char *const set_turns[] = {
+	"cleaning", "lazy", "cleaning", "aggressive", "order", "fifo", "order", "greedy",
+	"bypass_blocks", "0", "bypass_blocks", "1", "bypass_blocks", "4",
+	"read_home", "needed", "read_home", "always", "rmw", "band", "rmw", "block", NULL,
+};
+static const char *const full_turns[] = {
+	"cleaning", "lazy", "cleaning", "aggressive", "order", "fifo", "order", "greedy",
+	"threshold", "1", "read_home", "needed", "read_home", "always", NULL,
+};
+static const char *const dual_turns[] = {
+	"fit", "hyper", "fit", "linear", "fit", "power", "fit", "sat", "ratchet", "on",
+	"ratchet", "off", "ageing", "on", "ageing", "off", NULL,
+};
+static const char *const rmwf_turns[] = {
+	"rule", "window", "rule", "pointer", "alloc", "static", "alloc", "pool", "hot_threshold", "0",
+	"hot_threshold", "3", "gc_free_percent", "1", "gc_free_percent", "80", NULL,
+};
+static const char *const imr_turns[] = {
+	"policy", "seq", "policy", "3phase", "policy", "zigzag", "policy", "compaction",
+	"start", "first", "start", "next", "rmw", "naive", "rmw", "merged",
+	"adjsync", "literal", "adjsync", "needed", "syncs", "literal", "syncs", "needed",
+	"overwrite", "inplace", "overwrite", "move", "level", "message", "level", "hint",
+	"level", "lba", "partial", "top", "partial", "level", "largest", "auto",
+	"largest", "most", "largest", "1", NULL,
+};
+
+static const struct engine {
+	const struct shingle_engine_ops *ops;
+	void (*draw)(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l);
+	const char *const *const *keys;
+	u32 nr_keys;
+	const char *const *turns;
+} engines[] = {
+	{ &stl_set_engine_ops, draw_set, set_keys, ARRAY_SIZE(set_keys), set_turns },
+	{ &stl_full_engine_ops, draw_full, full_keys, ARRAY_SIZE(full_keys), full_turns },
+	{ &imr_engine_ops, draw_imr, imr_keys, ARRAY_SIZE(imr_keys), imr_turns },
+	{ &comb_engine_ops, draw_comb, no_keys, ARRAY_SIZE(no_keys), NULL },
+	{ &tiler_engine_ops, draw_tiler, tiler_keys, ARRAY_SIZE(tiler_keys), NULL },
+	{ &paged_engine_ops, draw_paged, no_keys, ARRAY_SIZE(no_keys), NULL },
+	{ &dualbuffer_engine_ops, draw_dual, dual_keys, ARRAY_SIZE(dual_keys), dual_turns },
+	{ &rmwf_engine_ops, draw_rmwf, rmwf_keys, ARRAY_SIZE(rmwf_keys), rmwf_turns },
+};
+
+/* An engine that never has room for some blocks, whatever is cleaned. */
+static const struct shingle_engine_ops *roomy;
+
+/* Is there none for @lblk?  Else @n becomes what there is room for behind it. */
+static bool is_full(const struct shingle_engine *e, u64 lblk, u64 *n)
+{
+	u32 unit = e->gather_blocks ?: 16;
+
+	*n = min_t(u64, *n, unit - lblk % unit);
+	return lblk / unit % 8 == 7;
+}
+
+static int place_if_room(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
+			 struct shingle_run *out)
+{
+	u64 most = n;
+
+	return is_full(e, lblk, &most) ? SHINGLE_FULL : roomy->map.place(e, lblk, most, life, out);
+}
+
+static int discard_if_room(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
+			   struct shingle_emit *emit)
+{
+	u64 most = n;
+
+	return is_full(e, lblk, &most) ? SHINGLE_FULL :
+					 roomy->map.discard(e, lblk, n, done, dropped, emit);
+}
+
+/*
+ * What told_busy and told_room tell, else 0, and to how many writes not before a step is asked for;
+ * nor while the engine itself has refused one: who was turned away must come again.
+ */
+static int refusal;
+static bool worn;
+static u32 room;
+static bool turned_away;
+
+static int place_when_asked(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
+			    struct shingle_run *out)
+{
+	int r;
+
+	if (!room && !turned_away)
+		return refusal;
+	r = roomy->map.place(e, lblk, n, life, out);
+	room -= room && !r;
+	turned_away |= r == -ENOSPC || r == -EBUSY;
+	return r;
+}
+
+static int ask(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step)
+{
+	int r = roomy->clean.next_step(e, why, step);
+
+	room = 2;
+	turned_away &= r || why != SHINGLE_WHY_PRESSURE;
+	return r;
+}
+
+/* Of every fourth device of dualbuffer the number of the round is about to wrap. */
+static u32 near_the_wrap(const struct shingle_engine_ops *ops, const struct shingle_layout *l,
+			 u32 seed, struct shingle_record *rec)
+{
+	const struct dual_params *p = (const void *)l->params;
+
+	if (ops != &dualbuffer_engine_ops || seed % 4 != 1 || p->m_percent)
+		return 0;
+	shingle_record_set(rec, DUAL_REC_ROUND, 0, U32_MAX - seed % 3, 0, 0);
+	return 1;
+}
+
+static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
+		    const char *feature)
+{
+	const char *const features[] = { refusal || worn ? NULL : feature, NULL };
+	u64 gathered = 0, epochs = 0, spoilt = 0;
+	u64 writes = 0, steps = 0, cuts = 0, checkpoints = 0, destroyed = 0, emptied = 0, bypassed = 0;
+	u64 nonsense = 0, refused = 0, pieces = 0, unchanged = 0, scattered = 0, walks = 0;
+	u64 pages_read = 0, pages_written = 0, crowds = 0, grown = 0, beside = 0;
+	struct shingle_engine_ops full = *engine->ops, slow = *engine->ops;
+	struct shingle_exercise_result res;
+	struct shingle_record first;
+	static struct shingle_layout layout;
+	u32 end = seed + runs;
+
+	roomy = engine->ops;
+	full.map.place = place_if_room;
+	full.map.discard = discard_if_room;
+	slow.map.place = place_when_asked;
+	slow.clean.next_step = ask;
+	for (; seed < end; seed++) {
+		struct shingle_exercise_plan plan = {
+			.ops = refusal ? &slow : seed % 16 == 7 ? &full : engine->ops,
+			.layout = &layout, .seed = seed, .rounds = rounds,
+			.cuts = true, .features = features, .keys = engine->keys[seed % engine->nr_keys],
+			/* Every other drive is left as it was made. */
+			.turns = seed % 2 ? engine->turns : NULL,
+			.worn = worn ? 12 + seed % 29 : 0,
+		};
+		struct shingle_exercise_shape shape = { 0 };
+		u32 rng = seed;
+
+		room = 0;
+		turned_away = false;
+		shape.band_blocks = draw(&rng, 1, 24);
+		shape.head_tracks = draw(&rng, 1, 4);
+		shape.track_blocks = shape.head_tracks > 1 ? draw(&rng, 1, 12) : 0;
+		shape.columns = (shape.track_blocks || engine->ops == &imr_engine_ops) &&
+				seed % 4 < 3;
+		shape.skew_units = seed % 4 ? draw(&rng, 0, 0xffff) : 0;
+		engine->draw(&rng, &shape, &layout);
+		plan.first = &first;
+		plan.nr_first = near_the_wrap(engine->ops, &layout, seed, &first);
+		if (shingle_exercise(&plan, &res)) {
+			printf("%s: seed %u: %s\n", engine->ops->name, seed, res.error);
+			return 1;
+		}
+		gathered += res.gathered;
+		epochs += res.epochs;
+		writes += res.writes;
+		steps += res.steps;
+		scattered += res.scattered;
+		spoilt += res.spoilt;
+		cuts += res.cuts;
+		checkpoints += res.checkpoints;
+		pieces += res.pieces;
+		unchanged += res.unchanged;
+		destroyed += res.destroyed;
+		emptied += res.emptied;
+		beside += res.beside;
+		walks += res.walks;
+		bypassed += res.bypassed;
+		nonsense += res.nonsense;
+		refused += res.refused;
+		pages_read += res.pages_read;
+		pages_written += res.pages_written;
+		crowds += res.crowds;
+		grown += res.grown;
+	}
+	printf("%s: %u runs: %llu blocks written, %llu gathered, %llu epochs, "
+	       "%llu past the cache, %llu steps, %llu of them scattered, %llu spoilt, "
+	       "%llu checkpoints of %llu pieces, %llu left unchanged, %llu power cuts, "
+	       "%llu times emptied, %llu beside a crowd, %llu times verified, "
+	       "%llu times nonsense believed, "
+	       "%llu times no room, "
+	       "%llu pages read, %llu written, %llu times too many changed, %llu after a cut, "
+	       "%llu blocks destroyed by the head, 0 lost\n",
+	       engine->ops->name, runs, (unsigned long long)writes,
+	       (unsigned long long)gathered, (unsigned long long)epochs,
+	       (unsigned long long)bypassed, (unsigned long long)steps,
+	       (unsigned long long)scattered, (unsigned long long)spoilt,
+	       (unsigned long long)checkpoints, (unsigned long long)pieces,
+	       (unsigned long long)unchanged, (unsigned long long)cuts,
+	       (unsigned long long)emptied, (unsigned long long)beside, (unsigned long long)walks,
+	       (unsigned long long)nonsense, (unsigned long long)refused,
+	       (unsigned long long)pages_read, (unsigned long long)pages_written,
+	       (unsigned long long)crowds, (unsigned long long)grown,
+	       (unsigned long long)destroyed);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	u32 seed = argc > 1 ? strtoul(argv[1], NULL, 0) : 1;
+	u32 runs = argc > 2 ? strtoul(argv[2], NULL, 0) : 200;
+	u32 rounds = argc > 3 ? strtoul(argv[3], NULL, 0) : 6000;
+	const char *feature = argc > 5 ? argv[5] : NULL;
+	int bad = 0;
+	u32 i;
+
+	if (feature && !strcmp(feature, "told_busy"))
+		refusal = -EBUSY;
+	if (feature && !strcmp(feature, "told_room"))
+		refusal = -ENOSPC;
+	worn = feature && !strcmp(feature, "worn");
+	for (i = 0; i < ARRAY_SIZE(engines); i++) {
+		if (argc <= 4 || !strcmp(argv[4], engines[i].ops->name))
+			bad |= exercise(&engines[i], seed, runs, rounds, feature);
+	}
+	return bad;
+}
