@@ -1409,8 +1409,8 @@ static int help(struct exercise *x, enum shingle_why why)
  * - after a release (settle()), before it asks for a step, or when next_step() returns -EAGAIN;
  * - if there is nothing to clean and one of them got -ENOSPC (awaits_room):
  *
- *         if (pressure && !turns->pressure) {
- *                 *kick |= d->front.awaits_room;
+ *	if (pressure && !turns->pressure) {
+ *		*kick |= d->front.awaits_room;
  *
  * In the last case core does not wake a request that got -EBUSY (awaits_write), even if the call of
  * next_step() has removed its reason to wait.  An engine must not rely on another request beside it
