@@ -857,7 +857,7 @@ static void end_write(struct exercise *x, struct flight *f, bool good)
 	x->res->writes += n;
 	x->plan->ops->map.commit(x->e, &f->run, &emit);
 	take_records(x, &emit);
-	/* Of writes that overlap in time either may win: find out which one has. */
+	/* If writes overlap in time, either may win: find out which one has. */
 	for (i = 0; i < n; i++) {
 		struct model *m = &x->model[f->run.lblk + i];
 
@@ -1392,7 +1392,7 @@ static int carry_on(struct exercise *x, int r, const struct shingle_step *step)
 	return r;
 }
 
-/* What core does while a request waits: a step, if there is one, a commit and a release. */
+/* Do what core does while a request waits: a step, if there is one, a commit and a release. */
 static int help(struct exercise *x, enum shingle_why why)
 {
 	struct shingle_step step;
