@@ -257,7 +257,7 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 		if (busy)
 			queue_delayed_work(d->cleaner.wq, &d->cleaner.idle_work, 0);
 	}
-	/* The engine is asked again, for the same reason, when the page has been read. */
+	/* When the page has been read, core calls the engine again for the same reason. */
 	if (r == SHINGLE_ABSENT) {
 		d->pager.clean_waits = true;
 		r = shingle_await_page(d);

@@ -7,9 +7,9 @@
 #include "front/wcache.h"
 #include "medium/medium.h"
 
-/* Maximum of blocks of a step for which the engine is asked in one critical section. */
+/* Maximum of blocks of a step that one critical section looks up. */
 #define SOURCE_BLOCKS	256U
-/* Maximum of extents for which it is asked in one. */
+/* Maximum of extents that one critical section looks up. */
 #define EXTENTS		64U
 
 /* ------------------------------------------------------------------------

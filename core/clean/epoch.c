@@ -2,7 +2,7 @@
 /*
  * Epochs of gathered writes.
  *
- * An engine whose writes cost less together lets the write cache gather them.  When they must go to
+ * If writes cost less together, an engine lets the write cache gather them.  When they must go to
  * the medium (for a flush, FUA, lack of room, or after a time), the cleaner freezes them, hands
  * them to the engine, and does the engine's steps in its order, with its syncs.  A flush ends when
  * the last block that it waits for has left the write cache.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Logical blocks whose content is lost: pure code. */
+/* Logical blocks with lost content: pure code. */
 #include "badlist.h"
 
 /* Index of the first entry that is not below @lblk. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Logical blocks whose content is lost because cleaning met a medium error. */
+/* Logical blocks that are lost because cleaning met a medium error. */
 #ifndef SHINGLE_BADLIST_H
 #define SHINGLE_BADLIST_H
 

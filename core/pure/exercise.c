@@ -378,7 +378,7 @@ static struct shingle_reader store_reader(struct exercise *x)
 	return (struct shingle_reader){ .read = read_store, .ctx = x };
 }
 
-/* Complete the reads of pages that were asked for. */
+/* Complete the reads of the wanted pages. */
 static void read_pages(struct exercise *x)
 {
 	const struct shingle_layout *l = x->plan->layout;

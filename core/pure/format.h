@@ -107,7 +107,7 @@ struct shingle_disk_group {
 #define SHINGLE_MAX_DENSITY	2000
 
 /**
- * struct shingle_disk_zone - cylinders whose tracks have one length on each surface
+ * struct shingle_disk_zone - cylinders with tracks of one length on each surface
  * @cyls: cylinders
  * @track_blocks: blocks on a track of a surface of usual density
  * @swath_cyls: tracks of one surface before the next surface's turn

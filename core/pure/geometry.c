@@ -691,7 +691,7 @@ u32 platter_geo_pass(const struct platter_geo *geo, u64 blk, u64 *end)
 }
 
 /**
- * platter_reach_begin - walk over the blocks that a write destroys, or whose write destroys it
+ * platter_reach_begin - walk over the blocks that a write destroys, or that destroy it
  * @r: the walk
  * @geo: an initialised geometry
  * @blk: first block written

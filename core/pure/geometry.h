@@ -9,7 +9,7 @@
  *
  * Words:
  *   cylinder  radial position, 0 at the outer diameter; one track per surface
- *   zone      cylinders whose tracks hold the same number of blocks
+ *   zone      cylinders with the same number of blocks on each track
  *   run       tracks of one surface and one zone that follow each other in
  *             LBA order and lie side by side.  Between runs lies a guard: the
  *             head's width never reaches from one run into another.
@@ -129,7 +129,7 @@ enum platter_effect {
  * @effect: written or covered
  * @blk: first block of the range
  * @n: blocks
- * @src_blk: the written block whose pattern lies on @blk (exact when the skew is a whole
+ * @src_blk: the written block with its pattern on @blk (exact when the skew is a whole
  *	number of blocks, else the first of the two that touch it)
  *
  * A value other than 0 ends the walk and is returned by platter_geo_write().
@@ -165,7 +165,7 @@ enum platter_way {
 };
 
 /**
- * struct platter_reach - a walk over the blocks that a write destroys, or whose write destroys it
+ * struct platter_reach - a walk over the blocks that a write destroys, or that destroy it
  * @geo: the geometry
  * @way: selects one of them, or both
  * @start: first block of the write

@@ -34,7 +34,7 @@ enum shingle_page_place {
 	SHINGLE_PAGE_LOST,	/* a repair has given it up */
 };
 
-/* Pages whose places are in one piece of a checkpoint. */
+/* Number of pages with their places in one piece of a checkpoint. */
 #define SHINGLE_PLACES_PER_PIECE	(SHINGLE_CHUNK_BYTES * 4U)
 
 /*
@@ -140,7 +140,7 @@ struct shingle_frame {
  * @ahead: first page that it will look at next
  * @nr_ahead: number of these pages
  * @unread: how many times SHINGLE_ASKER_LOOK left out a page that cannot be read at present
- * @coming: frames whose page is to be read, or being read
+ * @coming: frames with a page that is to be read, or being read
  * @kept: frames that are kept for each asker
  * @nr_kept: their number
  * @max_kept: maximum of their number
@@ -209,7 +209,7 @@ struct shingle_pages {
 /* 64 MiB. */
 #define SHINGLE_MAP_CACHE_KB		65536
 
-/* A row of the options of each engine whose map is in pages. */
+/* A row of the options of each engine with a paged map. */
 #define SHINGLE_OPTION_MAP_CACHE							\
 	{ .name = "map_cache_kb", .kind = SHINGLE_OPTION_NUMBER,			\
 	  .when = SHINGLE_OPTION_TABLE,							\
@@ -369,7 +369,7 @@ static inline bool shingle_pages_gone(const struct shingle_engine *e)
 	       shingle_place_of(p->places, p->missed) == SHINGLE_PAGE_LOST;
 }
 
-/* Is there a page whose read is wanted and has not begun? */
+/* Is there a wanted page that no read has begun for? */
 static inline bool shingle_pages_wanting(const struct shingle_engine *e)
 {
 	return e->pages && e->pages->listed[SHINGLE_FRAMES_WANTED];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Slot logs: bands whose slots are written in order, each with any block. */
+/* Slot logs: bands with slots that are written in order, each with any block. */
 #ifndef SHINGLE_SLOTLOG_H
 #define SHINGLE_SLOTLOG_H
 
@@ -47,7 +47,7 @@ struct shingle_slotlog_walk {
 };
 
 /**
- * struct shingle_slotlogs - logs of one length, and the logical bands whose blocks they hold
+ * struct shingle_slotlogs - logs of one length, and the logical bands that they serve
  * @engine: the engine
  * @may_hold: may blocks of @band be in @log?
  * @nr_logs: logs

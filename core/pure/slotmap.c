@@ -46,7 +46,7 @@ EXPORT_SYMBOL_GPL(shingle_slotmap_init);
 
 /**
  * shingle_slotmap_exit() - free a map's memory
- * @m: the map, or one whose init failed
+ * @m: the map, even if its init has failed
  *
  * Context: may sleep.
  */
@@ -246,7 +246,7 @@ static __always_inline void replace(struct shingle_slotmap *m, u32 *head, u32 sl
 }
 
 /**
- * shingle_slotmap_remove() - remove slots whose content is no longer current
+ * shingle_slotmap_remove() - remove slots that are no longer current
  * @m: the map
  * @slot: the first slot
  * @n: number of slots, with consecutive blocks; they become SHINGLE_SLOT_SPENT

@@ -44,7 +44,7 @@ void shingle_streams_follow(struct shingle_streams *s, struct shingle_stream *st
  * @s: the streams
  * @lblk: logical block
  *
- * Of several it returns the one that has been alone for longest.
+ * If there are several, it returns the one that has been alone for longest.
  *
  * Context: map lock.
  * Return: the stream, or NULL.
