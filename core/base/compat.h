@@ -58,6 +58,7 @@ static inline bool shingle_table_writable(struct dm_table *t)
  * @error_bits: see dm_io(), NULL for asynchronous requests
  *
  * Context: may sleep if @req has no notify function.
+ * Return: as dm_io().
  */
 static inline int shingle_dm_io(struct dm_io_request *req, unsigned int nr,
 				struct dm_io_region *where, unsigned long *error_bits)

@@ -369,7 +369,7 @@ static inline bool shingle_has_reason(const struct shingle_cleaner *c)
  * @engine: map_lock
  * @layout: constant but for flags, sb_seq and settings, which ckpt_lock protects
  * @bad: unreadable blocks; map_lock
- * @trims: parts of units that the host has discarded and the engine still maps; map_lock
+ * @trims: discarded parts of units that the engine can only discard as a whole; map_lock
  * @dev: the devices of the table line
  * @blocks: their sizes
  * @io: for all I/O except host bios

@@ -91,8 +91,8 @@ static struct shingle_write *may_have_to_wait(struct shingle_device *d,
 
 /*
  * Which earlier write must @w wait for?  One that it could meet in a column of the medium, on
- * another track under the same head; or one to the same blocks.  Of several it is the latest, since
- * that is likely to end last.
+ * another track under the same head; or one to the same blocks.  If there are several, wait for the
+ * latest: it is likely to end last.
  */
 static struct shingle_write *must_wait(struct shingle_device *d, const struct shingle_write *w)
 {

@@ -43,7 +43,7 @@ enum shingle_page_place {
  * of two pages while it waits for the second.
  */
 enum shingle_asker {
-	SHINGLE_ASKER_HOT,	/* any request; it waits like the others if a page is absent */
+	SHINGLE_ASKER_HOT,	/* any other request: no pages are kept for it */
 	SHINGLE_ASKER_FRONT,	/* the bio or cache that has waited longest */
 	SHINGLE_ASKER_CLEAN,	/* next_step() */
 	SHINGLE_ASKER_LOOK,	/* verify() */

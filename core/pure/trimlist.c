@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Blocks that the host has discarded and the engine still maps: pure code. */
+/* Discards of parts of units that an engine can only discard as a whole: pure code. */
 #include "trimlist.h"
 
 /* Index of the first entry that ends behind @lblk. */
@@ -37,7 +37,7 @@ static void halve(struct shingle_trimlist *t, u64 lblk)
 }
 
 /**
- * shingle_trim_remove() - remove blocks that are written, or no longer mapped
+ * shingle_trim_remove() - remove blocks that were written, or discarded as a part of their unit
  * @t: the list
  * @lblk: first block
  * @n: number of blocks

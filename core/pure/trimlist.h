@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Blocks that the host has discarded and the engine still maps. */
+/* Discards of parts of units that an engine can only discard as a whole. */
 #ifndef SHINGLE_TRIMLIST_H
 #define SHINGLE_TRIMLIST_H
 
@@ -27,10 +27,10 @@ struct shingle_trim {
  * @nr: number of entries
  * @trim: the entries; equal neighbours are merged
  *
- * Blocks at home can only be discarded by whole bands, but discards come in pieces: file systems
- * split them at their groups, tools at 2 GiB, the block layer at 4 GiB.  A band is discarded when
- * the last piece of it has come.  A block that is written meanwhile leaves the list.  The list does
- * not survive a power cut.  A discard that finds no room in it has no effect.
+ * An engine can discard blocks at home only by whole bands, but discards come in pieces: file
+ * systems split them at their groups, tools at 2 GiB, the block layer at 4 GiB.  A band is
+ * discarded when the last piece of it has come.  A block that is written meanwhile leaves the list.
+ * The list does not survive a power cut.  A discard that finds no room in it has no effect.
  */
 struct shingle_trimlist {
 	u32 nr;

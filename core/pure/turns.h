@@ -23,8 +23,8 @@
  * @forced_next: the turn belongs to the clean, otherwise to the write
  *
  * The turn belongs to the reason for which the last job was *not* begun, whatever became of that
- * job.  The engine is asked for the reason that has the turn first, and for the other only if there
- * is nothing to do for the first.  It follows that
+ * job.  Core first asks the engine for a step for the reason that has the turn.  It asks for the
+ * other reason only if there is nothing to do for the first.  It follows that
  *
  * - neither reason starves: it keeps the turn until a job has begun for it, even while the engine
  *   returns -EAGAIN or lacks a page.  Both conditions end by themselves, with the writes in flight,
