@@ -202,8 +202,7 @@ struct shingle_journal {
  * struct shingle_front - host bios that wait
  * @deferred: bios that wait for room, in order; map_lock
  * @awaits_write: one of them, or a destage, may go on when a write ends; map_lock
- * @awaits_room: one of them may go on even if the engine has nothing to clean for it;
- *	map_lock
+ * @awaits_room: retry them, too, when the engine finds nothing to clean; map_lock
  * @no_promise: the journal had no room for one of them, so the others are not tried; used by
  *	the worker only
  * @retrying: the worker has taken them; those that still have to wait will come back;

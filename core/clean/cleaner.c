@@ -141,8 +141,7 @@ static int sync_step(struct shingle_device *d, const struct shingle_step *step)
 }
 
 /*
- * @avoids: result, the engine will avoid the blocks that this step could not write, and can
- *	go on.
+ * @avoids: result, the engine will avoid the blocks that this step could not write, and can go on.
  */
 static int run_step(struct shingle_device *d, const struct shingle_step *step,
 		    enum shingle_why why, bool *unread, bool *avoids)

@@ -449,8 +449,8 @@ static bool is_sound(struct shingle_device *d, u64 block)
  * Write both copies, one after the other, with the next generation; return the number of successful
  * writes.  A failed write may have torn its block, so a single sound copy is written last.
  *
- * @all: try the second copy even if the first has failed, since one new copy is better than
- *	none; otherwise stop, and the old state is unchanged.
+ * @all: try the second copy even if the first has failed, since one new copy is better than none;
+ * otherwise stop, and the old state is unchanged.
  */
 static int write_superblocks(struct shingle_device *d, bool all)
 {

@@ -705,8 +705,8 @@ EXPORT_SYMBOL_GPL(shingle_windows_begin);
  * @pblk: first block written
  * @n: blocks written
  *
- * The walk visits the blocks that the write destroys, and the blocks outside of it whose writing
- * destroys one of its own.
+ * The walk visits the blocks that the write destroys, and the blocks outside of the write that
+ * would destroy one of its own blocks if they were written.
  *
  * Context: any.
  * Return: false, without a walk, if these are unknown.
