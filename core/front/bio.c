@@ -416,7 +416,7 @@ static int map_bio(struct shingle_device *d, struct bio *bio)
 static void host_done(struct shingle_device *d)
 {
 	this_cpu_write(d->cpu->last_io, jiffies);
-	/* A reader that misses this bio in the count must see the time of its end. */
+	/* If shingle_quiet_for() no longer counts this bio, it must see the time of its end. */
 	smp_wmb();
 	this_cpu_dec(d->cpu->ios);
 }

@@ -342,8 +342,8 @@ void shingle_wcache_read(struct shingle_device *d, struct bio *bio, struct shing
  * @seq: shingle_wcache::seq when the request arrived: blocks that were acknowledged later may
  *	precede or follow it
  *
- * A version in flight must always be waited for: it would overwrite the request's version, or be
- * older and hide it meanwhile.
+ * The request must always wait for a version in flight.  If that completed later it would replace
+ * the request's version; if not, the cached copy would hide the request's version until then.
  *
  * Context: map lock.
  * Return: true if it must wait; the blocks are being destaged, and the deferred bios are retried
