@@ -99,7 +99,7 @@ int shingle_journal_remark(struct shingle_device *d, const struct shingle_recove
 }
 
 /**
- * shingle_journal_tight() - is there no room for two more commits?
+ * shingle_journal_tight() - is there too little room for two more commits?
  * @d: the device
  *
  * This happens after a power cut between a checkpoint's commit and its footer, or if recovery falls
@@ -107,7 +107,7 @@ int shingle_journal_remark(struct shingle_device *d, const struct shingle_recove
  * one could not commit.
  *
  * Context: before I/O.
- * Return: true if there is no room.
+ * Return: true if there is too little room.
  */
 bool shingle_journal_tight(const struct shingle_device *d)
 {

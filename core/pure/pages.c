@@ -1090,8 +1090,7 @@ int shingle_pages_give_up(struct shingle_pages *p, u32 nr)
 EXPORT_SYMBOL_GPL(shingle_pages_give_up);
 
 /**
- * shingle_pages_forgive() - turn a page that was given up into an empty one, if it located no
- * blocks
+ * shingle_pages_forgive() - make a given-up page empty if it located no blocks
  * @p: pages
  * @nr: number of the page; it was given up
  *
@@ -1105,7 +1104,7 @@ bool shingle_pages_forgive(struct shingle_pages *p, u32 nr)
 	u64 lblk, n;
 
 	p->e->ops->pages.blocks(p->e, nr, &lblk, &n);
-	/* A page in a frame is known not to be empty. */
+	/* A page in a frame has content: it must not become empty. */
 	if (n || find(p, nr) != SHINGLE_NO_PAGE)
 		return false;
 	set_place(p->places, nr, SHINGLE_PAGE_NONE);
