@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# Asks the kernel tree at hand which form of an API it has, by compiling a few
-# lines against it.  Version numbers would lie: stable branches changed
-# signatures too (dm_io got its ioprio argument in 6.1.83).
+# Finds out which form of an API the kernel tree has by compiling a few lines
+# against it.  Version numbers do not suffice: stable branches have changed
+# signatures, too (dm_io got its ioprio argument in 6.1.83).
 #
 #   compat-probe.sh CACHE_DIR CC CFLAGS   prints -D flags for the compiler
 #
-# The answers are kept in CACHE_DIR beside the build, keyed by compiler and
-# flags, so that an incremental build asks once.
+# CACHE_DIR, beside the build, stores the results by compiler and flags, so
+# that incremental builds do not repeat the tests.
 set -u
 dir=$1 cc=$2 cflags=$3
 
@@ -24,7 +24,7 @@ flags=
 
 compiles() {
 	printf '#include <linux/module.h>\n%s\n' "$1" > "$tmp/t.c"
-	# KBUILD_MODNAME is what <linux/module.h> and dm's macros expect.
+	# <linux/module.h> and dm's macros need KBUILD_MODNAME.
 	$cc $cflags -DMODULE -DKBUILD_MODNAME='"probe"' -DKBUILD_BASENAME='"probe"' \
 		-Werror=implicit-function-declaration -c -o "$tmp/t.o" "$tmp/t.c" 2> "$tmp/err"
 }
@@ -35,8 +35,8 @@ probe() {
 	fi
 }
 
-# A tree in which nothing compiles would answer "no" to everything and fail
-# much later, with a riddle.
+# In a tree that cannot compile anything every test would fail, and the build
+# would stop much later with a misleading error.
 if ! compiles '#include <linux/device-mapper.h>'; then
 	echo "FAILED: this kernel tree cannot compile a module: $(grep -m1 error "$tmp/err")"
 	exit 0
@@ -49,7 +49,7 @@ int t(struct dm_io_request *r, struct dm_io_region *w);
 int t(struct dm_io_request *r, struct dm_io_region *w)
 { return dm_io(r, 1, w, NULL, IOPRIO_DEFAULT); }'
 
-# Operations that a device does not support came apart from errors.
+# dm_io() reports unsupported operations separately from errors.
 probe DM_IO_UNSUP '
 #include <linux/dm-io.h>
 #include <linux/ioprio.h>
@@ -67,13 +67,13 @@ probe MAX_HW_DISCARD_LIMIT_ONLY '
 void t(struct queue_limits *l);
 void t(struct queue_limits *l) { l->max_hw_discard_sectors = 1; l->features |= 1; }'
 
-# A flag of the queue before 6.11.
+# Before 6.11 it was a flag of the queue.
 probe FEAT_ROTATIONAL '
 #include <linux/blkdev.h>
 void t(struct queue_limits *l);
 void t(struct queue_limits *l) { l->features |= BLK_FEAT_ROTATIONAL; }'
 
-# A field of its own before 6.11.
+# Before 6.11 it was a separate field.
 probe FLAG_MISALIGNED '
 #include <linux/blkdev.h>
 void t(struct queue_limits *l);
@@ -85,7 +85,7 @@ probe MAX_HW_WZEROES_UNMAP '
 void t(struct queue_limits *l);
 void t(struct queue_limits *l) { l->max_hw_wzeroes_unmap_sectors = 0; }'
 
-# Gone with 5.18, back with 6.9.
+# Removed in 5.18, restored in 6.9.
 probe BIO_WRITE_HINT '
 #include <linux/blk_types.h>
 unsigned int t(const struct bio *b);

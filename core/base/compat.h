@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Kernel interfaces that changed between 6.1 and today, under one name each.
- * Which form the tree at hand has is asked by core/base/compat-probe.sh.
+ * One name for each kernel interface that changed between 6.1 and today. core/base/compat-probe.sh
+ * finds out which form the kernel tree has.
  */
 #ifndef SHINGLE_COMPAT_H
 #define SHINGLE_COMPAT_H
@@ -38,7 +38,8 @@ static inline void shingle_hrtimer_setup(struct hrtimer *timer,
  * shingle_table_writable() - was a table loaded for reading and writing?
  * @t: the table
  *
- * Context: any.  Returns false of one loaded read-only (``dmsetup create -r``).
+ * Context: any.
+ * Return: false if it was loaded read-only (``dmsetup create -r``).
  */
 static inline bool shingle_table_writable(struct dm_table *t)
 {
@@ -57,6 +58,7 @@ static inline bool shingle_table_writable(struct dm_table *t)
  * @error_bits: see dm_io(), NULL for asynchronous requests
  *
  * Context: may sleep if @req has no notify function.
+ * Return: as dm_io().
  */
 static inline int shingle_dm_io(struct dm_io_request *req, unsigned int nr,
 				struct dm_io_region *where, unsigned long *error_bits)
@@ -72,9 +74,9 @@ static inline int shingle_dm_io(struct dm_io_request *req, unsigned int nr,
 
 /*
  * SHINGLE_DM_IO_NOTIFY() - head of a dm_io() notify function
- * @name: of the function
- * @error: its parameter, bits of regions that failed
- * @context: its parameter
+ * @name: name of the function
+ * @error: name of its parameter with the bits of regions that failed
+ * @context: name of its parameter with the context
  */
 #ifdef SHINGLE_HAVE_DM_IO_UNSUP
 #define SHINGLE_DM_IO_NOTIFY(name, error, context) \
@@ -85,7 +87,7 @@ static inline int shingle_dm_io(struct dm_io_request *req, unsigned int nr,
 #endif
 
 /**
- * SHINGLE_HAS_WRITE_HINTS - do bios carry hints of how long what they write will live?
+ * SHINGLE_HAS_WRITE_HINTS - do bios have lifetime hints?
  */
 #ifdef SHINGLE_HAVE_BIO_WRITE_HINT
 #define SHINGLE_HAS_WRITE_HINTS	true
@@ -94,11 +96,12 @@ static inline int shingle_dm_io(struct dm_io_request *req, unsigned int nr,
 #endif
 
 /**
- * shingle_bio_write_hint() - what a bio's sender says of the lifetime of its data
+ * shingle_bio_write_hint() - lifetime hint of a bio
  * @bio: a write
  *
- * Context: any.  Returns RWH_WRITE_LIFE_..., RWH_WRITE_LIFE_NOT_SET from kernels
- * whose bios do not carry it (5.18 to 6.8).
+ * Context: any.
+ * Return: RWH_WRITE_LIFE_...; RWH_WRITE_LIFE_NOT_SET on kernels without hints in bios (5.18 to
+ * 6.8).
  */
 static inline u32 shingle_bio_write_hint(const struct bio *bio)
 {
@@ -124,15 +127,14 @@ static inline bool shingle_aligned(struct block_device *bdev, unsigned int block
 }
 
 /**
- * shingle_limit_blocks() - present a device of blocks of that size
- * @limits: of the queue, as the devices below have left them
+ * shingle_limit_blocks() - present a device with a given size of blocks
+ * @limits: limits of the queue, as the devices below have left them
  * @block: bytes of a block, logical and physical, a power of two
- * @aligned: shingle_aligned() is true of all devices below
+ * @aligned: shingle_aligned() returned true for all devices below
  *
- * What the devices below prefer is kept if it is a multiple of @block.  If it is not, the
- * block layer would call the device misaligned: USB bridges report 0xffff sectors as the
- * optimal size, stripes may have any number of sectors, and two devices below may have
- * physical blocks that differ.
+ * Keeps a preference of the devices below if it is a multiple of @block.  Otherwise the block layer
+ * would report the device as misaligned: USB bridges report 0xffff sectors as the optimal size,
+ * stripes may have any number of sectors, and two devices below may have different physical blocks.
  *
  * Context: io_hints.
  */
@@ -159,11 +161,11 @@ static inline void shingle_limit_blocks(struct queue_limits *limits, unsigned in
 }
 
 /**
- * shingle_limit_discards() - how much one discard may cover
- * @limits: of the queue
- * @sectors: the most, in sectors of 512 bytes
- * @granularity: bytes of which it must be a multiple, a power of two: with any other
- *	number the block layer cuts discards at multiples of something else
+ * shingle_limit_discards() - set the limits of a discard
+ * @limits: limits of the queue
+ * @sectors: maximum, in sectors of 512 bytes
+ * @granularity: unit of discards in bytes, a power of two: with any other number the block
+ *	layer would split discards at multiples of something else
  *
  * Context: io_hints.
  */
@@ -179,12 +181,12 @@ static inline void shingle_limit_discards(struct queue_limits *limits, unsigned 
 }
 
 /**
- * shingle_limit_write_zeroes() - how much may be zeroed at once
- * @limits: of the queue
- * @sectors: the most, in sectors of 512 bytes
+ * shingle_limit_write_zeroes() - set the limit of a write of zeroes
+ * @limits: limits of the queue
+ * @sectors: maximum, in sectors of 512 bytes
  *
- * That it unmaps is not promised, whatever the devices below say: a kernel that
- * knows the difference takes either the same number for both or none.
+ * Does not promise that it unmaps, whatever the devices below support: a kernel that has separate
+ * limits accepts either the same number for both or none.
  *
  * Context: io_hints.
  */
@@ -197,13 +199,13 @@ static inline void shingle_limit_write_zeroes(struct queue_limits *limits, unsig
 }
 
 /**
- * shingle_limit_disk() - what a device says of itself as a disk
- * @limits: of the queue
- * @rotational: whether it rotates, whatever the devices below say
+ * shingle_limit_disk() - set the properties of a device as a disk
+ * @limits: limits of the queue
+ * @rotational: whether it rotates, whatever the devices below are
  *
- * A disk has no queues to poll: what is asked of it waits for cleaning and for the
- * head, is cut and is sent on by others.  Kernels before 6.11 have neither in the
- * limits: there shingle_tell_disk() tells.
+ * A target has no queues to poll: a request waits for cleaning and for the head, is split, and
+ * other threads submit it.  Kernels before 6.11 have neither property in the limits; there
+ * shingle_tell_disk() sets them.
  *
  * Context: io_hints.
  */
@@ -217,13 +219,12 @@ static inline void shingle_limit_disk(struct queue_limits *limits, bool rotation
 }
 
 /**
- * shingle_tell_disk() - the same on kernels before 6.11
+ * shingle_tell_disk() - set the same properties on kernels before 6.11
  * @ti: the target
  * @rotational: whether it rotates
  *
- * Device mapper puts together there what the devices below say, whenever a table is
- * bound, and asks no target.  A target that does not rotate has the last word only
- * if it is the whole table.
+ * These kernels combine the properties of the devices below whenever a table is bound, and do not
+ * ask the target.  A target that does not rotate can override them only if it is the whole table.
  *
  * Context: resume.
  */

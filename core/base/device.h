@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Core's own view of a device, shared by its layers.  From above to below, each with a
- * header of its folder's name:
+ * Core's own view of a device, shared by its layers.  From top to bottom, each with a header of its
+ * folder's name:
  *
  *   face/     constructor, status, messages, suspend and resume, secure erase
  *   clean/    cleaning steps, and the epochs of writes that an engine gathers
  *   front/    host bios, and the volatile write cache
- *   map/      placing, and what the map says when a write has landed
- *   log/      journal, checkpoints, superblock; flush and FUA; what is read back
- *   medium/   reading and writing; who must not overtake whom
+ *   map/      placing, and the change of the map when a write has completed
+ *   log/      journal, checkpoints, superblock; flush and FUA; recovery
+ *   medium/   reading and writing; order of writes that may meet
  *   base/     this, the failure ladder, lost blocks that no FLUSH has reported, wake.h
  *
- * Each calls those below it.  Upwards there is wake.h, which queues work, and what was
- * handed down to be called: shingle_landed_fn, a bio's end.
+ * Each layer calls those below it.  Calls upwards go through wake.h, which queues work, or through
+ * a callback that was handed down: shingle_landed_fn, the end of a bio.
  *
  * Locks, outermost first:
  *   reset_lock (mutex)   one reset at a time, and none while suspended
  *   ckpt_lock (mutex)    one checkpoint or superblock write at a time
  *   commit_lock (mutex)  one journal commit at a time
- *   map_lock (spinlock, irq-safe)  the engine and all that says so below
+ *   map_lock (spinlock, irq-safe)  the engine and all members marked "map_lock" below
  */
 #ifndef SHINGLE_DEVICE_H
 #define SHINGLE_DEVICE_H
@@ -48,7 +48,7 @@
 
 #define DM_MSG_PREFIX "shingle"
 
-/* Records one engine operation may emit, core's own included. */
+/* Maximum of records of one engine operation, core's own included. */
 #define SHINGLE_MAX_EMIT	16
 
 enum shingle_mode {
@@ -59,14 +59,14 @@ enum shingle_mode {
 
 /**
  * struct shingle_write - a placed write on its way to the medium
- * @run: where it goes
- * @flight: in shingle_device::order.flight, if order on the medium matters
- * @flight_last: last block of all below @flight in the tree
- * @turn: when it was placed, counted by shingle_device::order.turns
+ * @run: its place
+ * @flight: in shingle_device::order.flight, if the order on the medium matters
+ * @flight_last: last block of all writes below @flight in the tree
+ * @turn: value of shingle_device::order.turns when it was placed
  * @waiters: held writes that wait for this one
- * @wait: if held: in @waiters of another, or in shingle_device::order.woken
- * @bio: what is to be submitted
- * @held: not submitted yet: it must not overtake an earlier one
+ * @wait: if held: in @waiters of another write, or in shingle_device::order.woken
+ * @bio: the bio to be submitted
+ * @held: not submitted yet: it must not overtake an earlier write
  */
 struct shingle_write {
 	struct shingle_run run;
@@ -80,11 +80,11 @@ struct shingle_write {
 };
 
 /**
- * struct shingle_cpu - what one processor counts
- * @ios: bios that have begun less those that have ended here; only the sum over all
- *	processors has a meaning
- * @last_io: when one ended, in jiffies
- * @readers: of each set, reads looked up less reads ended here, as @ios
+ * struct shingle_cpu - counts of one processor
+ * @ios: bios begun minus bios ended on this processor; only the sum over all processors has a
+ *	meaning
+ * @last_io: time of the last end of a bio, in jiffies
+ * @readers: for each set, reads looked up minus reads ended on this processor, summed as @ios
  */
 struct shingle_cpu {
 	long ios;
@@ -107,15 +107,15 @@ enum shingle_io_state {
 /**
  * struct shingle_io - core's part of a bio
  * @w: the placement, if state is SHINGLE_IO_WRITE
- * @iter: what a read of unwritten blocks must fill with zeroes
- * @lblk: next block to be dealt with
- * @n: blocks still to be dealt with
- * @seq: what was acknowledged up to this one by the write cache came before
- * @pieces: parts under way, plus one while more may come
- * @status: of the parts
+ * @iter: the part that a read of unwritten blocks must fill with zeroes
+ * @lblk: next block to be processed
+ * @n: blocks still to be processed
+ * @seq: the bio follows all blocks that the write cache acknowledged up to this number
+ * @pieces: parts in flight, plus one while more may be added
+ * @status: error of the parts
  * @state: enum shingle_io_state
- * @reader_set: which of the two reader counts it is in
- * @zero: fill with zeroes when read
+ * @reader_set: the reader count in which it is included, 0 or 1
+ * @zero: fill with zeroes after reading
  * @fua: commit before completion
  * @waits: counted in shingle_wcache::waiting
  */
@@ -139,7 +139,7 @@ struct shingle_io {
  * @d: the device
  * @parent: the bio
  * @w: the placement
- * @bio: the part; last, dictated by the bio_set
+ * @bio: the part; last member, as bio_set requires
  */
 struct shingle_piece {
 	struct shingle_device *d;
@@ -151,9 +151,9 @@ struct shingle_piece {
 /**
  * struct shingle_txn - a journal transaction being filled or written
  * @blocks: room for shingle_journal::max_blocks
- * @nr: records in it
+ * @nr: number of records
  * @seq: its number, once it is closed
- * @acked: blocks of host data that its records point to: they are durable when it is
+ * @acked: blocks of host data that its records point to: they become durable with it
  */
 struct shingle_txn {
 	struct shingle_journal_block *blocks;
@@ -167,19 +167,18 @@ struct shingle_txn {
  * @max_blocks: blocks of the longest transaction
  * @room: records that fit into one transaction
  * @txn: one is open, the other may be on its way to the disk
- * @open: which one is open; map_lock
+ * @open: index of the open one; map_lock
  * @closed: the other one is closed and not on the disk; changes under commit_lock and
  *	map_lock
- * @failed: the last attempt to commit has failed; as @closed
- * @reserved: records promised to operations under way; map_lock
- * @awaited: somebody waits until there are fewer of these; map_lock
+ * @failed: the last commit has failed; as @closed
+ * @reserved: records promised to operations in progress; map_lock
+ * @awaited: a waiter needs @reserved to decrease; map_lock
  * @seq: number of the open transaction; map_lock
  * @durable_seq: last transaction on the disk; map_lock
- * @pos: where in the ring the open transaction will go; changes under
- *	commit_lock and map_lock
+ * @pos: place of the open transaction in the ring; changes under commit_lock and map_lock
  * @used: ring blocks from the tail to @pos; as @pos
- * @keep: so many blocks more than else other commits leave to a checkpoint under
- *	way, which will free less than its own commit may take; map_lock
+ * @keep: additional blocks that other commits leave free for a checkpoint in progress,
+ *	because its own commit may take more than it will free; map_lock
  * @prev_crc: end of the checksum chain; commit_lock
  */
 struct shingle_journal {
@@ -201,12 +200,12 @@ struct shingle_journal {
 
 /**
  * struct shingle_front - host bios that wait
- * @deferred: for room, in order; map_lock
+ * @deferred: bios that wait for room, in order; map_lock
  * @awaits_write: one of them, or a destage, may go on when a write ends; map_lock
- * @awaits_room: one of them may go on when the engine has nothing to clean for it, too;
- *	map_lock
- * @no_promise: the journal had no room for one of them: none for others; the worker's
- * @retrying: the worker has them, and those that still have to wait come back;
+ * @awaits_room: retry them, too, when the engine finds nothing to clean; map_lock
+ * @no_promise: the journal had no room for one of them, so the others are not tried; used by
+ *	the worker only
+ * @retrying: the worker has taken them; those that still have to wait will come back;
  *	map_lock
  */
 struct shingle_front {
@@ -218,14 +217,14 @@ struct shingle_front {
 };
 
 /**
- * struct shingle_order - who must not overtake whom on the medium
+ * struct shingle_order - order of writes on the medium
  * @flight: writes placed and not completed, by position; map_lock
- * @turns: writes that were in @flight so far; map_lock
- * @woken: held writes whose cause to wait has ended; map_lock
- * @reader_set: which of the two counts of readers counts new ones; map_lock
- * @wq: @work: apart, so that it has a rescuer of its own when memory is short
- * @work: sends writes that waited for others, which shingle_device::work has placed and
- *	may wait for
+ * @turns: number of writes that have entered @flight so far; map_lock
+ * @woken: held writes that may be submitted now; map_lock
+ * @reader_set: the count of readers that includes new ones, 0 or 1; map_lock
+ * @wq: runs @work; separate, so that it has a rescuer of its own when memory is short
+ * @work: submits writes that waited for others; shingle_device::work has placed them and may
+ *	wait for them
  */
 struct shingle_order {
 	struct rb_root_cached flight;
@@ -237,23 +236,23 @@ struct shingle_order {
 };
 
 /**
- * struct shingle_log - what survives
+ * struct shingle_log - journal, checkpoints and superblocks
  * @commits: flushes and FUA writes that wait for a commit; map_lock
  * @commit_work: commits
  * @commit_lock: one commit at a time
  * @ckpt_lock: one checkpoint or superblock write at a time
- * @wq: @ckpt_work and @sb_work, for which commits may wait: apart, so that they have a
- *	rescuer of their own when memory is short
+ * @wq: runs @ckpt_work and @sb_work, for which commits may wait; separate, so that it has a
+ *	rescuer of its own when memory is short
  * @ckpt_work: takes a checkpoint
  * @sb_work: writes the superblocks
- * @ckpt_seq: of the last checkpoint; ckpt_lock
- * @ckpt_slot: of the last checkpoint; ckpt_lock
- * @ckpt_end: block of that slot behind it, 0 if nothing is to be written there;
- *	ckpt_lock
- * @ckpt_crc: of its footer; ckpt_lock
- * @ckpt_bad: it says that there are unreadable blocks; ckpt_lock
+ * @ckpt_seq: number of the last checkpoint; ckpt_lock
+ * @ckpt_slot: slot of the last checkpoint; ckpt_lock
+ * @ckpt_end: block of that slot behind the last checkpoint, 0 if nothing may be written
+ *	there; ckpt_lock
+ * @ckpt_crc: checksum of its footer; ckpt_lock
+ * @ckpt_bad: it records unreadable blocks; ckpt_lock
  * @meta_buf: SHINGLE_META_BATCH blocks for checkpoints; ckpt_lock
- * @dead: nothing can be added to the journal in this activation; set under map_lock, never
+ * @dead: the journal accepts no more records in this activation; set under map_lock, never
  *	cleared
  * @no_ckpt: a checkpoint has failed, and there will be no other; as @dead
  */
@@ -276,20 +275,21 @@ struct shingle_log {
 };
 
 /**
- * struct shingle_pager - pages of the engine's map that are read, and who waits for one
- * @wq: @work, for which everybody else may wait; NULL if the map has no pages
- * @work: reads what is wanted
- * @bios: for that
- * @reading: so many are under way, or have failed and nobody knows; map_lock
- * @failed: so many could not be read, and the mode has not gone down for it yet; map_lock
- * @crowded: somebody waits for a checkpoint to make room; map_lock
- * @beginning: a worker is about to begin some, and wakes who waits when it has; map_lock
- * @again: somebody has looked at enough for one call and waits to be asked again, or a page
- *	has come while others were being begun; map_lock
+ * struct shingle_pager - reads of pages of the engine's map, and their waiters
+ * @wq: runs @work, for which all other work may wait; NULL if the map has no pages
+ * @work: reads the pages that are wanted
+ * @bios: bios for these reads
+ * @reading: number of reads in flight, or failed and not yet reported; map_lock
+ * @failed: number of pages that could not be read while the mode has not been lowered for it;
+ *	map_lock
+ * @crowded: a waiter needs a checkpoint to make room; map_lock
+ * @beginning: a worker is about to begin reads, and will wake the waiters then; map_lock
+ * @again: an operation has reached the limit of one call and must be called again, or a page
+ *	has arrived while other reads were being begun; map_lock
  * @clean_waits: the cleaner waits for a page; map_lock
- * @oldest: who has waited longest of the host's wishes, a bio or the write cache, and
- *	keeps what he has looked at; map_lock
- * @events: pages read and checkpoints taken so far; map_lock
+ * @oldest: the bio or the write cache, whichever has waited longest; the pages that it has
+ *	looked at are kept; map_lock
+ * @events: number of pages read and checkpoints taken so far; map_lock
  */
 struct shingle_pager {
 	struct workqueue_struct *wq;
@@ -306,29 +306,29 @@ struct shingle_pager {
 };
 
 /**
- * struct shingle_cleaner - the step in progress, and why there should be one
- * @hold_pblk: reads of this run wait for it; map_lock
+ * struct shingle_cleaner - the step in progress, and the reasons for one
+ * @hold_pblk: reads of this run wait for the step; map_lock
  * @hold_n: its length, 0 = none
- * @step_bad: blocks of it that could not be read; map_lock
- * @unwritten: which destination of the step could not be written; cleaner only
- * @turns: who wants something cleaned; map_lock
- * @cleans: so many wait for a clean that they asked for; map_lock
- * @idle: the host is quiet; map_lock
+ * @step_bad: blocks of the step that could not be read; map_lock
+ * @unwritten: the destination that the step could not write; cleaner only
+ * @turns: requests for cleaning; map_lock
+ * @cleans: number of messages that wait for the clean that they requested; map_lock
+ * @idle: the host is idle; map_lock
  * @epoch_wanted: gathered writes are to be written; map_lock
  * @epoch_open: some of them are in the epoch; changed by the cleaner under map_lock
- * @recovering: a step interrupted by a power cut is to be finished; map_lock
+ * @recovering: a step that a power cut interrupted is to be finished; map_lock
  * @busy: a step is in progress; map_lock
- * @retries: failures of it in a row; cleaner only
- * @failed_at: the last of them, in jiffies; cleaner only
- * @wq: @work, which may wait for a commit, and @idle_work
+ * @retries: consecutive failures of the step; cleaner only
+ * @failed_at: time of the last failure, in jiffies; cleaner only
+ * @wq: runs @work, which may wait for a commit, and @idle_work
  * @work: cleans
- * @idle_work: looks whether the host is quiet
+ * @idle_work: checks whether the host is idle
  * @copy_buf: @copy_blocks blocks; cleaner only
  * @copy_blocks: blocks copied at a time
  * @copy_extents: @copy_blocks entries; cleaner only
  * @copy_runs: @copy_blocks entries; cleaner only
  * @step_rec: room for the records of a step; cleaner only
- * @step_rec_max: for so many
+ * @step_rec_max: number of records in @step_rec
  */
 struct shingle_cleaner {
 	u64 hold_pblk;
@@ -355,7 +355,7 @@ struct shingle_cleaner {
 	u32 step_rec_max;
 };
 
-/* Does anybody want a step, or is there an epoch to be ended?  Context: map lock. */
+/* Is there a reason for a step, or an epoch to be ended?  Context: map lock. */
 static inline bool shingle_has_reason(const struct shingle_cleaner *c)
 {
 	return c->turns.pressure || c->turns.forced || c->idle || c->epoch_open;
@@ -364,56 +364,58 @@ static inline bool shingle_has_reason(const struct shingle_cleaner *c)
 /**
  * struct shingle_device - a translation target
  * @ti: its target
- * @ops: of its engine
+ * @ops: operations of its engine
  * @engine: map_lock
  * @layout: constant but for flags, sb_seq and settings, which ckpt_lock protects
  * @bad: unreadable blocks; map_lock
- * @trims: discarded blocks that are not forgotten; map_lock
+ * @trims: discarded parts of units that the engine can only discard as a whole; map_lock
  * @dev: the devices of the table line
  * @blocks: their sizes
- * @io: for everything that is not a host bio
+ * @io: for all I/O except host bios
  * @bios: struct shingle_piece
  * @list: in the list of active devices
  * @gathers: the engine gathers writes; constant
- * @read_only: the table is, or one of the devices: nothing is ever written to them,
- *	not even what is wrong with them; constant
- * @loaded: state was read from the disk: before that no message touches the
- *	engine; set under map_lock, never cleared
- * @spoilt: reading it failed half-way
- * @config: what its keys say; set under map_lock
+ * @read_only: the table or one of the devices is read-only: core never writes to them, not
+ *	even needs_check; constant
+ * @loaded: the state was read from the disk: before that no message touches the engine; set
+ *	under map_lock, never cleared
+ * @spoilt: reading the state failed half-way
+ * @config: values of its keys; set under map_lock
  * @wcache: see there
  * @cpu: see struct shingle_cpu
  * @map_lock: see above
- * @mode: enum shingle_mode; set under map_lock, read anywhere
- * @mode_why: why it is not SHINGLE_RW, the tail of a sentence that is never freed; NULL if it
- *	is; map_lock
- * @needs_check: the superblock says so, or is about to, or would if it could be written
- * @stopping: no new steps, end the one in progress
- * @held: nothing is started but for the host, because the system hibernates; set under
- *	map_lock, read anywhere
- * @resetting: the same as @stopping, and new bios wait; map_lock
- * @leaving: a suspend has begun, which messages must not keep waiting; map_lock
- * @leavings: so many have; map_lock
+ * @mode: enum shingle_mode; set under map_lock, read without it
+ * @mode_why: reason why the mode is not SHINGLE_RW, the tail of a sentence that is never
+ *	freed; otherwise NULL; map_lock
+ * @needs_check: the superblock has the mark needs_check, or is about to, or would have it if
+ *	it could be written
+ * @stopping: no new steps; the step in progress ends early
+ * @held: only host I/O goes on, because the system hibernates; set under map_lock, read
+ *	without it
+ * @resetting: as @stopping, and new bios wait; map_lock
+ * @leaving: a suspend has begun, and messages must not delay it; map_lock
+ * @leavings: number of suspends begun; map_lock
  * @suspended: between postsuspend and resume
- * @dirty: per device, written to since the last flush of it that succeeded began; map_lock
- * @unreported: acknowledged blocks that are lost; the next FLUSH fails, and this is 0;
+ * @dirty: for each device: written to since its last successful flush began; map_lock
+ * @unreported: acknowledged blocks that are lost; the next FLUSH fails and clears the number;
  *	map_lock
- * @loss: where @unreported is kept for the next activation, NULL while it is; see loss.c
+ * @loss: memory in which @unreported is kept for the next activation, NULL while it is in
+ *	use; see loss.c
  * @front: see there
  * @order: see there
  * @cleaner: see there
- * @wait: for readers, for checkpoints, for the end of cleaning
- * @wq: @work and shingle_log::commit_work
- * @work: looks at the bios that wait
+ * @wait: waiters for readers, for checkpoints, for the end of cleaning
+ * @wq: runs @work and shingle_log::commit_work
+ * @work: retries the bios that wait
  * @reset_lock: see above
  * @log: see there
  * @journal: see there
  * @pager: see there
  * @n: counters; map_lock
- * @cleared: what @cpu had counted when counters were cleared; map_lock
- * @carried: what engines before a reset have counted; map_lock
- * @step_us: time that steps have taken, by their kind; map_lock
- * @longest_us: and the longest of them; map_lock
+ * @cleared: sums of @cpu when the counters were cleared; map_lock
+ * @carried: counters of the engines before a reset; map_lock
+ * @step_us: time that steps have taken, by kind; map_lock
+ * @longest_us: the longest step of each kind; map_lock
  */
 struct shingle_device {
 	struct dm_target *ti;
@@ -436,7 +438,7 @@ struct shingle_device {
 	struct shingle_wcache wcache;
 	struct shingle_cpu __percpu *cpu;
 
-	/* Not beside what others look at without it. */
+	/* A cache line of its own: others read the members above without the lock. */
 	spinlock_t map_lock ____cacheline_aligned_in_smp;
 	enum shingle_mode mode;
 	const char *mode_why;
@@ -477,7 +479,7 @@ static inline struct shingle_io *shingle_bio_io(struct bio *bio)
 	return dm_per_bio_data(bio, sizeof(struct shingle_io));
 }
 
-/* Does anybody wait for shingle_kick()?  Context: map lock. */
+/* Does any request wait for shingle_kick()?  Context: map lock. */
 static inline bool shingle_waiting(const struct shingle_device *d)
 {
 	return !bio_list_empty(&d->front.deferred) || d->front.retrying || d->wcache.blocked;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What each processor counts of the host's bios, seen together. */
+/* The sums of what each processor counts of the host's bios. */
 #include "base/device.h"
 #include "base/host.h"
 
 /**
- * shingle_quiet_for() - for how long has the host been quiet?
+ * shingle_quiet_for() - how long has the host been idle?
  * @d: the device
  *
- * Context: any.  Returns jiffies, 0 if something is under way.
+ * Context: any.
+ * Return: jiffies, 0 if a bio is in flight.
  */
 unsigned long shingle_quiet_for(struct shingle_device *d)
 {
@@ -19,7 +20,7 @@ unsigned long shingle_quiet_for(struct shingle_device *d)
 		ios += READ_ONCE(per_cpu_ptr(d->cpu, cpu)->ios);
 	if (ios)
 		return 0;
-	/* As in host_done(). */
+	/* Pairs with the barrier in host_done(). */
 	smp_rmb();
 	for_each_possible_cpu(cpu) {
 		unsigned long last = READ_ONCE(per_cpu_ptr(d->cpu, cpu)->last_io);
@@ -44,7 +45,7 @@ static void sum_counters(struct shingle_device *d, struct shingle_cpu *sum)
 }
 
 /**
- * shingle_add_counters() - add what processors have counted for themselves
+ * shingle_add_counters() - add the counters of the processors
  * @d: the device
  * @n: counters; result
  *
@@ -62,7 +63,7 @@ void shingle_add_counters(struct shingle_device *d, struct shingle_counters *n)
 }
 
 /**
- * shingle_clear_counters() - all counters are zero from now on
+ * shingle_clear_counters() - restart all counters from zero
  * @d: the device
  *
  * Context: map lock.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What each processor counts of the host's bios. */
+/* The counts of each processor of the host's bios. */
 #ifndef SHINGLE_HOST_H
 #define SHINGLE_HOST_H
 

@@ -2,25 +2,25 @@
 /*
  * Acknowledged blocks that are lost, and that no FLUSH has reported yet.
  *
- * A device counts them in shingle_device::unreported, and its next FLUSH fails.  A suspend
- * puts the count into a table of this module, by the UUID in the superblock, because the
- * device may come back by another table or under another name: the next activation of that
- * UUID takes it from there.  The table is in memory only; what the superblock says of a
- * journal that could not be written (needs_check) survives a boot.
+ * A device counts them in shingle_device::unreported, and its next FLUSH fails.  A suspend puts the
+ * count into a table of this module, by the UUID in the superblock, because the device may come
+ * back with another table or another name.  The next activation of that UUID takes the count from
+ * there.  The table is in memory only; the mark needs_check in the superblock, which reports a
+ * journal that could not be written, survives a boot.
  */
 #include "base/device.h"
 #include "base/loss.h"
 #include "base/mode.h"
 
-/* Devices that the table has room for: the oldest entry makes room for another one. */
+/* Maximum of devices in the table: a further one replaces the oldest entry. */
 #define MAX_KEPT	64
 
 /**
- * struct shingle_loss - of one device
+ * struct shingle_loss - the lost blocks of one device
  * @list: in the table
- * @uuid: of its superblock
- * @blocks: how many
- * @seq: the last transaction that it had on the disk
+ * @uuid: UUID of its superblock
+ * @blocks: number of lost blocks
+ * @seq: the last transaction that the device had on the disk
  */
 struct shingle_loss {
 	struct list_head list;
@@ -62,10 +62,11 @@ static void drop_oldest(void)
 }
 
 /**
- * shingle_loss_init() - allocate what a suspend may need
+ * shingle_loss_init() - allocate the entry that a suspend may need
  * @d: the device
  *
- * Context: constructor, may sleep.  Returns 0 or -ENOMEM.
+ * Context: constructor, may sleep.
+ * Return: 0 or -ENOMEM.
  */
 int shingle_loss_init(struct shingle_device *d)
 {
@@ -77,7 +78,7 @@ int shingle_loss_init(struct shingle_device *d)
  * shingle_loss_free() - undo shingle_loss_init()
  * @d: the device
  *
- * What a suspend has put into the table stays there.
+ * An entry that a suspend has put into the table stays there.
  *
  * Context: any.
  */
@@ -87,7 +88,7 @@ void shingle_loss_free(struct shingle_device *d)
 }
 
 /**
- * shingle_loss_keep() - a device is suspended: say what it could not save, and remember it
+ * shingle_loss_keep() - a device is suspended: log and store the number of blocks it could not save
  * @d: the device
  *
  * Context: postsuspend, after the last commit; may sleep, allocates nothing.
@@ -123,9 +124,9 @@ void shingle_loss_keep(struct shingle_device *d)
 }
 
 /**
- * shingle_loss_take() - a device is about to take I/O: its next FLUSH reports what was lost
+ * shingle_loss_take() - a device is about to take I/O: let its next FLUSH report what was lost
  * @d: the device
- * @again: it has all in memory that it had when it was suspended, and knows it itself
+ * @again: the device has kept its memory since the suspend, its count included
  *
  * Context: preresume, may sleep.
  */
@@ -140,7 +141,10 @@ void shingle_loss_take(struct shingle_device *d, bool again)
 	mutex_unlock(&kept_lock);
 	if (!l)
 		return;
-	/* Formatted anew, or an older copy: these blocks are not of this content. */
+	/*
+	 * Otherwise the device was formatted again, or is an older copy: the blocks are not of this
+	 * content.
+	 */
 	if (!again && d->journal.durable_seq >= l->seq) {
 		DMWARN("%s: %llu acknowledged blocks are lost: the next FLUSH fails",
 		       dm_table_device_name(d->ti->table), l->blocks);
@@ -155,7 +159,7 @@ void shingle_loss_take(struct shingle_device *d, bool again)
 }
 
 /**
- * shingle_loss_forget() - the module is unloaded: its table is emptied
+ * shingle_loss_forget() - the module is unloaded: empty its table
  *
  * Context: module exit, may sleep.
  */

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The failure ladder, and what may be changed on which of its steps. */
+/* The failure ladder, and the changes that each of its steps allows. */
 #include "base/device.h"
 #include "base/mode.h"
 #include "base/wake.h"
 
-/* As a person is told of them. */
+/* Names for messages and the log. */
 const char *const shingle_dev_names[SHINGLE_NR_DEVS] = { "data", "cache", "metadata" };
 
 /**
- * shingle_set_mode() - one step down the failure ladder
+ * shingle_set_mode() - go one step down the failure ladder
  * @d: the device
- * @mode: SHINGLE_RO when the device takes no new changes any more, SHINGLE_FAIL
- *	when the map itself cannot be trusted; never goes up
- * @check: whether the metadata may be wrong, which the superblock then says, also of a
- *	device that is as low already
- * @why: for the log and for the message ``mode``: a string that is never freed
+ * @mode: SHINGLE_RO if the device accepts no new changes, SHINGLE_FAIL if the map itself
+ *	cannot be trusted; a higher mode than the current one has no effect
+ * @check: the metadata may be wrong: mark the superblock needs_check, even if the mode does
+ *	not change
+ * @why: reason for the log and for the message ``mode``: a string that is never freed
  *
- * What was acknowledged before is committed, if shingle_may_log(): a commit is queued.
+ * Queues a commit of the writes that were acknowledged before, if shingle_may_log().
  *
  * Context: process.
  */
@@ -49,15 +49,15 @@ void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool che
 }
 
 /**
- * shingle_unsaved() - acknowledged blocks that are not durable, and will not be by themselves
+ * shingle_unsaved() - count acknowledged blocks that are not durable and will not become so
  * @d: the device
  *
- * Those that are lost and that no FLUSH has reported; those that the last commit could not
- * write; those that a device that is not read-write has in its write cache.  A block that
- * was written twice since the last commit counts twice, and so does a FUA write that has
- * failed.
+ * They are the lost blocks that no FLUSH has reported, those that the last commit could not write,
+ * and those in the write cache of a device that is not read-write.  A block that was written twice
+ * since the last commit counts twice.  A FUA write that has failed counts, too.
  *
  * Context: map lock.
+ * Return: the number.
  */
 u64 shingle_unsaved(const struct shingle_device *d)
 {
@@ -73,11 +73,12 @@ u64 shingle_unsaved(const struct shingle_device *d)
 }
 
 /**
- * shingle_no_change() - shingle_may_change(), for who has the lock
+ * shingle_no_change() - shingle_may_change() for a caller that has the lock
  * @d: the device
- * @why: if not, a sentence tail
+ * @why: if not, the reason, a sentence tail
  *
- * Context: map lock.  Returns as shingle_may_change().
+ * Context: map lock.
+ * Return: as shingle_may_change().
  */
 int shingle_no_change(const struct shingle_device *d, const char **why)
 {
@@ -97,13 +98,14 @@ int shingle_no_change(const struct shingle_device *d, const char **why)
 /**
  * shingle_may_change() - can a message change anything on the disks now?
  * @d: the device
- * @why: if not, a sentence tail
+ * @why: if not, the reason, a sentence tail
  *
- * While the device is suspended nobody would carry it out, or it would be written
- * beside the table that takes this one's place.
+ * While the device is suspended no worker would do the change, or it would be written while another
+ * table is taking the place of this one.
  *
- * Context: process.  Returns 0; -EAGAIN before the first resume, while suspended and
- * while a suspend is on its way; -EROFS; or -EIO.
+ * Context: process.
+ * Return: 0; -EAGAIN before the first resume, while suspended and during a suspend; -EROFS; or
+ * -EIO.
  */
 int shingle_may_change(struct shingle_device *d, const char **why)
 {

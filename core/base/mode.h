@@ -14,15 +14,15 @@ int shingle_no_change(const struct shingle_device *d, const char **why);
 int shingle_may_change(struct shingle_device *d, const char **why);
 
 /**
- * shingle_may_log() - may what the engine has accepted still be committed?
+ * shingle_may_log() - may the journal still commit what the engine has accepted?
  * @d: the device
  *
- * A read-only device takes no new writes.  What it has acknowledged before, and writes that
- * were under way, are committed all the same: that data could not be moved or flushed says
- * nothing of the journal.
+ * A read-only device accepts no new writes.  Still it commits the writes that it has acknowledged
+ * before and those in flight: a failure to move or flush data does not mean that the journal fails.
  *
- * Context: any.  Returns false for a read-only table, a map that contradicts itself, and a
- * journal that nothing can be added to.
+ * Context: any.
+ * Return: false for a read-only table, a map that contradicts itself, and a journal that accepts no
+ * records.
  */
 static inline bool shingle_may_log(const struct shingle_device *d)
 {

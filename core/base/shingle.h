@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a translation target gets from core, beside the engine interface. */
+/* The functions of core that a translation target uses, besides the engine interface. */
 #ifndef SHINGLE_H
 #define SHINGLE_H
 
@@ -24,7 +24,7 @@ int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *
 int shingle_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data);
 void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits);
 
-/* Everything in a struct target_type but name, version, module and ctr. */
+/* All members of a struct target_type except name, version, module and ctr. */
 #define SHINGLE_TARGET_OPS					\
 	.dtr = shingle_dtr,					\
 	.map = shingle_map,					\

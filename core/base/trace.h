@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What core tells of its work, for tracefs; tracing.rst is for people.
+ * Trace events of core, for tracefs; tracing.rst describes them for users.
  *
- * Events are handed what is there already: what they make of it they make only when
- * somebody listens.  Blocks are of 4 KiB.  Each has dev, the target's device, as dmsetup
- * and lsblk say it (MAJOR:MINOR).
+ * The arguments of an event exist anyway: the event derives its fields from them only if tracing is
+ * enabled.  Blocks are of 4 KiB.  Each event has dev, the target's device, in the form of dmsetup
+ * and lsblk (MAJOR:MINOR).
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM shingle
@@ -21,17 +21,17 @@
 
 /* MAJOR:MINOR */
 #define SHINGLE_TRACE_DEV	16
-/* The name of a kind of steps, which engines choose. */
+/* Length of the name of a kind of steps; engines choose the names. */
 #define SHINGLE_TRACE_KIND	16
 
-/* Where a physical block is: a device, a block of it, and what the band there is for. */
+/* A physical block: its device, the block of that device, and the role of the band there. */
 struct shingle_trace_place {
 	u64 block;
 	u32 on;
 	u32 role;
 };
 
-/* SHINGLE_NR_DEVS and SHINGLE_NR_ROLES are the names of nowhere. */
+/* Without a place the device is SHINGLE_NR_DEVS and the role SHINGLE_NR_ROLES, "none". */
 static inline void shingle_trace_where(struct shingle_trace_place *p,
 				       const struct shingle_device *d, u64 pblk)
 {
@@ -47,7 +47,7 @@ static inline void shingle_trace_where(struct shingle_trace_place *p,
 		p->role = g->role;
 }
 
-/* Of a step: what is scattered, or only changes the map, goes to no one place. */
+/* Destination of a step; a scattered step, or one that only changes the map, has no single one. */
 static inline u64 shingle_trace_dst(const struct shingle_step *step)
 {
 	return step->scattered || !step->n ? SHINGLE_NOWHERE : step->dst;
@@ -62,7 +62,7 @@ static inline const char *shingle_trace_kind(const struct shingle_device *d,
 
 #endif /* SHINGLE_TRACE_ONCE */
 
-/* Programs that read the formats of events know no enum of ours. */
+/* For programs that read the formats of events and do not know our enums. */
 TRACE_DEFINE_ENUM(SHINGLE_DEV_DATA);
 TRACE_DEFINE_ENUM(SHINGLE_DEV_CACHE);
 TRACE_DEFINE_ENUM(SHINGLE_DEV_META);
@@ -133,11 +133,11 @@ TRACE_DEFINE_ENUM(SHINGLE_DESTAGE_DUE);
 /**
  * trace_shingle_place() - room was found for a write
  * @d: the device
- * @run: the blocks, and where they go
+ * @run: the blocks and their place
  *
- * A write of the host, or a run of the write cache, which shingle_destage tells of, too.
- * Fields: lblk, first logical block; n, blocks; on, the device of the target's that it goes
- * to; block, of that device; role, what the band there is for.
+ * The write is the host's, or a run of the write cache, which shingle_destage reports, too.
+ * Fields: lblk, first logical block; n, number of blocks; on, the target's device with the place;
+ * block, the block of that device; role, the role of the band there.
  *
  * Context: under map_lock.
  */
@@ -169,15 +169,15 @@ TRACE_EVENT(shingle_place,
 );
 
 /**
- * trace_shingle_destage() - a run of the write cache sets out for the medium
+ * trace_shingle_destage() - a run of the write cache is sent to the medium
  * @d: the device
- * @run: the blocks, and where they go
- * @why: what made the cache write
+ * @run: the blocks and their place
+ * @why: reason for the destage
  *
- * Fields as shingle_place, and why: off, the cache was switched off; full, more than half of
- * it is dirty; flush, a FLUSH or FUA waits; due, blocks are as old as destage_ms allows, or
- * all is written for a suspend or a message; again, the run was refused before.  dirty:
- * blocks that are left in it, and are not under way.
+ * Fields as shingle_place, and why: off, the cache was switched off; full, more than half of it is
+ * dirty; flush, a FLUSH or FUA waits; due, blocks are as old as destage_ms allows, or a suspend or
+ * a message writes everything; again, the run was refused before.  dirty: dirty blocks that stay in
+ * the cache and are not in flight.
  *
  * Context: under map_lock.
  */
@@ -217,10 +217,10 @@ TRACE_EVENT(shingle_destage,
 /**
  * trace_shingle_epoch() - an engine that gathers writes takes blocks of the write cache
  * @d: the device
- * @n: how many
+ * @n: number of blocks
  *
- * The steps that follow, of the reason epoch, write them.  Fields: n; dirty, blocks that
- * are left in the cache for another epoch.
+ * The steps that follow, with the reason epoch, write them.  Fields: n; dirty, blocks that stay in
+ * the cache for another epoch.
  *
  * Context: under map_lock.
  */
@@ -244,13 +244,13 @@ TRACE_EVENT(shingle_epoch,
  * trace_shingle_step_start() - a cleaning step begins
  * @d: the device
  * @step: the step
- * @why: what it is for
+ * @why: its reason
  *
- * Fields: kind, the engine's name for it, as in its step_KIND_us counters; why: pressure, a
- * write found no room; idle, the host is quiet; forced, by message clean; recovery, a power
- * cut interrupted it; epoch, gathered writes; n, blocks that it copies, 0 if it only changes
- * the map; lblk, the first, -1 if its content has no logical address; on, role and block:
- * where they go, none if that is to many places or to none.
+ * Fields: kind, the engine's name for it, as in its step_KIND_us counters; why: pressure, a write
+ * found no room; idle, the host is idle; forced, by message clean; recovery, a power cut
+ * interrupted it; epoch, gathered writes; n, blocks that it copies, 0 if it only changes the map;
+ * lblk, the first, -1 if its content has no logical address; on, role and block: the destination,
+ * none if there are several or none.
  *
  * Context: cleaner.
  */
@@ -291,12 +291,12 @@ TRACE_EVENT(shingle_step_start,
  * trace_shingle_step_end() - a cleaning step has ended
  * @d: the device
  * @step: the step
- * @why: what it was for
- * @took_us: how long it took, its commit included if it asked for one
+ * @why: its reason
+ * @took_us: its duration, including its commit if it has one
  * @err: 0 or -errno
  *
- * Fields: kind, why, n and lblk as shingle_step_start; took_us, in microseconds; error, none
- * or the name of an errno.
+ * Fields: kind, why, n and lblk as shingle_step_start; took_us, in microseconds; error, none or the
+ * name of an errno.
  *
  * Context: cleaner.
  */
@@ -328,11 +328,11 @@ TRACE_EVENT(shingle_step_end,
 );
 
 /**
- * trace_shingle_commit() - the journal's transaction is on the disk, or is not
+ * trace_shingle_commit() - the journal's transaction is on the disk, or has failed
  * @d: the device
  * @seq: its number
- * @records: in it; 0 if only data were flushed
- * @blocks: of the ring that it took
+ * @records: number of records; 0 if only data were flushed
+ * @blocks: number of ring blocks that it takes
  * @err: 0 or -errno
  *
  * Fields: seq, records, blocks; error, none or the name of an errno.
@@ -361,10 +361,10 @@ TRACE_EVENT(shingle_commit,
 );
 
 /**
- * trace_shingle_checkpoint() - a checkpoint counts, or could not be written
+ * trace_shingle_checkpoint() - a checkpoint is valid, or could not be written
  * @d: the device
  * @seq: its number
- * @chunks: blocks of it that were written, its footer left out
+ * @chunks: blocks of it that were written, without its footer
  * @err: 0 or -errno
  *
  * Fields: seq, chunks; error, none or the name of an errno.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The way up: a layer calls those below it, and wakes those above it.
+ * Wake-ups from a lower layer to a higher one; calls only go downwards.
  *
- * Nothing here calls anybody.  A worker of the layer above looks for itself at what
- * has changed.
+ * No function here calls a higher layer.  It queues a worker of that layer, which then looks at
+ * what has changed.
  */
 #ifndef SHINGLE_WAKE_H
 #define SHINGLE_WAKE_H
@@ -11,7 +11,7 @@
 #include "base/device.h"
 
 /**
- * shingle_kick() - look at the waiting bios again
+ * shingle_kick() - retry the waiting bios
  * @d: the device
  *
  * Context: any.
@@ -22,7 +22,7 @@ static inline void shingle_kick(struct shingle_device *d)
 }
 
 /**
- * shingle_wake_cleaner() - there may be a reason to clean
+ * shingle_wake_cleaner() - let the cleaner look for a reason to clean
  * @d: the device
  *
  * Context: any.
@@ -59,7 +59,7 @@ static inline void shingle_want_epoch(struct shingle_device *d)
 }
 
 /**
- * shingle_arm_idle() - look later whether the host is quiet
+ * shingle_arm_idle() - check after idle_ms whether the host is idle
  * @d: the device
  *
  * Context: any.
@@ -73,10 +73,12 @@ static inline void shingle_arm_idle(struct shingle_device *d)
 }
 
 /**
- * shingle_fail_waiting() - nothing will make room any more
+ * shingle_fail_waiting() - the mode has changed: no event will make room for waiting bios
  * @d: the device, not SHINGLE_RW
  *
- * Context: any.  The worker finds the mode changed and ends what waits.
+ * The worker finds the mode changed and fails the waiting bios.
+ *
+ * Context: any.
  */
 static inline void shingle_fail_waiting(struct shingle_device *d)
 {

@@ -15,31 +15,31 @@ struct shingle_device;
 
 enum shingle_wslot_state {
 	SHINGLE_WSLOT_FREE,
-	SHINGLE_WSLOT_FILLING,	/* being copied into, nobody else knows it */
+	SHINGLE_WSLOT_FILLING,	/* being copied into; not in the tree yet */
 	SHINGLE_WSLOT_DIRTY,	/* the newest version of its block */
-	SHINGLE_WSLOT_FLIGHT,	/* on its way to the medium; perhaps not the newest */
+	SHINGLE_WSLOT_FLIGHT,	/* in flight to the medium; there may be a newer version */
 	SHINGLE_WSLOT_LOST,	/* could not be written: reads fail */
-	SHINGLE_WSLOT_GONE,	/* would be free, but somebody still reads it */
+	SHINGLE_WSLOT_GONE,	/* would be free, but a read still copies from it */
 };
 
 /**
  * struct shingle_wslot - room for one block
  * @node: in shingle_wcache::tree, if it is the newest version of its block
  * @age: in shingle_wcache::ages, if DIRTY, FLIGHT or LOST
- * @link: in shingle_wcache::free or ::lost, in the list of a write that fills it
- *	or of the destage that it is part of
- * @twin: of two versions of a block the other one: the older is in FLIGHT, the
- *	newer DIRTY, and must not set out before the older has arrived
- * @lblk: which block
- * @seq: when it was acknowledged; that of the version which it replaced, so that
- *	a flush that waits for the one waits for the other
- * @since: the same in jiffies
+ * @link: in shingle_wcache::free or ::lost, or in the list of the write that fills it or of
+ *	the destage that contains it
+ * @twin: the other one of two versions of a block: the older is in FLIGHT; the newer is DIRTY
+ *	and must not be submitted before the older has completed
+ * @lblk: logical block
+ * @seq: number of the acknowledgement; an overwrite keeps that of the version which it
+ *	replaces, so that a flush that waits for the one waits for the other
+ * @since: time of the acknowledgement in jiffies
  * @pins: reads that copy from it
  * @state: enum shingle_wslot_state
  * @tries: failed attempts to write it
  *
- * What lies in a slot never changes from DIRTY on: an overwrite takes another
- * one.  So nobody can see half a block, and copying needs no lock.
+ * The content of a slot never changes from DIRTY on: an overwrite takes another slot.  So no read
+ * sees half a block, and copying needs no lock.
  */
 struct shingle_wslot {
 	struct rb_node node;
@@ -54,20 +54,20 @@ struct shingle_wslot {
 	u8 tries;
 };
 
-/* Why a destage is wanted. */
+/* Reason for a destage. */
 enum shingle_destage_why {
-	SHINGLE_DESTAGE_NOT,	/* it is not */
+	SHINGLE_DESTAGE_NOT,	/* no reason */
 	SHINGLE_DESTAGE_OFF,	/* the cache has been switched off */
-	SHINGLE_DESTAGE_AGAIN,	/* what was refused before comes first */
+	SHINGLE_DESTAGE_AGAIN,	/* an attempt that was refused comes first */
 	SHINGLE_DESTAGE_FULL,	/* room runs out */
-	SHINGLE_DESTAGE_FLUSH,	/* a flush waits for it */
-	SHINGLE_DESTAGE_DUE,	/* it is old enough, or all is to be written */
+	SHINGLE_DESTAGE_FLUSH,	/* a FLUSH waits for it */
+	SHINGLE_DESTAGE_DUE,	/* a block is old enough, or all are to be written */
 };
 
 /**
  * struct shingle_hits - blocks of a read that were found
- * @n: how many
- * @slot: where, pinned
+ * @n: number of slots
+ * @slot: their slots, pinned
  */
 struct shingle_hits {
 	u32 n;
@@ -77,35 +77,35 @@ struct shingle_hits {
 /**
  * struct shingle_wcache - the cache of a device
  * @blocks: its size, 0 = none; constant once constructed
- * @on: take writes in; set under map_lock, read anywhere
- * @wq: @work; apart, since it may wait for bios that others submit
+ * @on: accept writes; set under map_lock, read without it
+ * @wq: runs @work; separate, since it may wait for bios that other workers submit
  * @work: destages, completes flushes
  * @bios: struct shingle_destage
- * @pages: of all slots
+ * @pages: the pages of all slots
  * @slots: @blocks and @spare
- * @spare: slots for overwrites of blocks that are here already
+ * @spare: slots for overwrites of cached blocks
  * @tree: newest versions, by block
- * @ages: all that is not on the medium, by @seq
- * @free: slots
+ * @ages: all slots that are not on the medium, by @seq
+ * @free: free slots
  * @lost: slots in state LOST, not yet in the list of unreadable blocks
- * @flushes: that wait for destaging, in order
+ * @flushes: flushes that wait for destaging, in order
  * @nr_free: length of @free
  * @nr: length of @ages
  * @dirty: slots in state DIRTY
  * @filling: slots in state FILLING
- * @flying: destages under way; an epoch counts as one
+ * @flying: destages in flight; an epoch counts as one
  * @frozen: blocks in the epoch
  * @waiting: deferred writes that found no room
- * @seq: of the last block acknowledged
- * @drain: destage everything up to this one
- * @cursor: the elevator
+ * @seq: number of the last block acknowledged
+ * @drain: destage all blocks up to this number
+ * @cursor: position of the elevator
  * @picks: runs chosen
  * @rounds: attempts since the last one that succeeded
- * @retry_at: in jiffies, if @rounds
+ * @retry_at: time of the next attempt in jiffies, if @rounds
  * @blocked: the engine or the journal had no room
- * @refused: the engine or the journal had none for the block at @cursor
+ * @refused: the engine or the journal had no room for the block at @cursor
  *
- * All that changes is under map_lock, unless said otherwise.
+ * map_lock protects all members that change, unless stated otherwise.
  */
 struct shingle_wcache {
 	u32 blocks;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Cleaning: the engine says what to move, this moves it.
+ * The cleaner: it moves the blocks that the engine chooses.
  *
- * One step at a time: copy, let the engine change its map, make that durable,
- * wait for readers who looked up the old map, give the freed space back.
+ * It does one step at a time: copy, let the engine change its map, make that durable, wait for
+ * readers of the old map, release the freed space.
  */
 #include "base/device.h"
 #include "base/host.h"
@@ -18,12 +18,12 @@
 #define MAX_RETRIES	3
 #define RETRY_DELAY	msecs_to_jiffies(200)
 /*
- * What has failed so long ago is over: what fails for good does so again at once, or after the
- * longest time that a device takes to say so.
+ * A failure longer ago than this does not count: a permanent one would have happened again by now,
+ * even on a device that takes the longest time to report it.
  */
 #define RETRY_FORGET	(600 * HZ)
 
-/* Is the host quiet?  Then clean. */
+/* Clean if the host is idle. */
 static void idle_work(struct work_struct *work)
 {
 	struct shingle_device *d = container_of(to_delayed_work(work), struct shingle_device,
@@ -43,7 +43,7 @@ static void idle_work(struct work_struct *work)
 	}
 }
 
-/* Room in the journal before the step begins: what it copies is not copied in vain. */
+/* Reserve room in the journal before the step begins, so that it does not copy in vain. */
 static int reserve_step(struct shingle_device *d, u32 records)
 {
 	bool done;
@@ -64,8 +64,8 @@ static int reserve_step(struct shingle_device *d, u32 records)
 }
 
 /*
- * The copy is on the medium: change the map and say which blocks were lost.  There is
- * room for @records, but not for what the step could not read.
+ * The copy is on the medium: change the map and record the blocks that were lost.  Room for
+ * @records is reserved, but not yet for the unreadable blocks of the step.
  */
 static int finish_step(struct shingle_device *d, const struct shingle_step *step, u32 records)
 {
@@ -112,7 +112,7 @@ static int finish_step(struct shingle_device *d, const struct shingle_step *step
 	return 0;
 }
 
-/* What the step has made useless is forgotten before the next one. */
+/* Let the engine free what the step has made useless, before the next step. */
 static void tidy(struct shingle_device *d)
 {
 	bool more = d->ops->clean.tidy;
@@ -140,7 +140,9 @@ static int sync_step(struct shingle_device *d, const struct shingle_step *step)
 	return err;
 }
 
-/* *@avoids: the engine will not write again where this step could not, and can go on. */
+/*
+ * @avoids: result, the engine will avoid the blocks that this step could not write, and can go on.
+ */
 static int run_step(struct shingle_device *d, const struct shingle_step *step,
 		    enum shingle_why why, bool *unread, bool *avoids)
 {
@@ -158,7 +160,7 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step,
 		err = shingle_step_allowed(d, step) ? shingle_copy_step(d, step, unread) : -EUCLEAN;
 	if (!err) {
 		err = finish_step(d, step, records);
-		/* There is no room to say what could not be read. */
+		/* There is no room to record the unreadable blocks. */
 		*unread = err == -ENOSPC;
 	}
 	if (!err) {
@@ -169,7 +171,7 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step,
 		if (reserved)
 			shingle_journal_cancel(d, records);
 		*avoids = d->ops->clean.step_failed(d->engine, step, &d->cleaner.unwritten);
-		/* What could not be read says nothing of what was to be written. */
+		/* A read error is no reason to count the gathered blocks as unwritable. */
 		if (step->gathered && err != -EINTR && !*unread)
 			shingle_wcache_stepped(d, step->lblk, step->n, true);
 		d->cleaner.step_bad.nr = 0;
@@ -186,7 +188,7 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step,
 	wake = d->journal.awaited;
 	d->journal.awaited = false;
 	spin_unlock_irq(&d->map_lock);
-	/* For what was promised to the step. */
+	/* They wait for the room that was promised to the step. */
 	if (wake)
 		wake_up_all(&d->wait);
 	return err;
@@ -200,8 +202,8 @@ static int ask(struct shingle_device *d, struct shingle_step *step, enum shingle
 }
 
 /*
- * The next step and whether there is one, for whatever reason there is: *@why says
- * which.  *@kick: who found no room may find some now.
+ * Ask for the next step, for any reason; *@why is the reason.  *@kick: bios that found no room may
+ * find some now.
  */
 static int next_step(struct shingle_device *d, struct shingle_step *step, enum shingle_why *why,
 		     bool *kick)
@@ -215,10 +217,13 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 	spin_lock_irq(&d->map_lock);
 	d->cleaner.busy = false;
 	shingle_pages_begin(d->engine, SHINGLE_ASKER_CLEAN);
-	/* Then it keeps none of the pages, either, that it has looked at. */
+	/* In these cases it does not keep the pages that it has looked at, either. */
 	if (d->mode != SHINGLE_RW || d->stopping || d->resetting)
 		goto out;
-	/* Somebody waits for room, or for what was gathered; or it can wait. */
+	/*
+	 * While the system hibernates, clean only if a request waits for room or for gathered
+	 * blocks.
+	 */
 	if (d->held && !turns->pressure && !d->cleaner.epoch_wanted && !d->cleaner.epoch_open)
 		goto out;
 	if (d->cleaner.recovering) {
@@ -241,7 +246,7 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 		d->front.awaits_room = false;
 	}
 	if (!r && d->cleaner.idle && !d->held) {
-		/* Whatever the host did meanwhile, it must be quiet again for as long. */
+		/* The host may have sent requests meanwhile: it must be idle again for as long. */
 		bool busy = shingle_quiet_for(d) < msecs_to_jiffies(READ_ONCE(d->config.idle_ms));
 
 		if (!busy)
@@ -251,7 +256,7 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 		if (busy)
 			queue_delayed_work(d->cleaner.wq, &d->cleaner.idle_work, 0);
 	}
-	/* It is asked again when the page has come, for the same reason. */
+	/* When the page has been read, core calls the engine again for the same reason. */
 	if (r == SHINGLE_ABSENT) {
 		d->pager.clean_waits = true;
 		r = shingle_await_page(d);
@@ -260,15 +265,15 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 out:
 	shingle_pages_end(d->engine, r == SHINGLE_ABSENT);
 	spin_unlock_irq(&d->map_lock);
-	/* The cleaner may go on for others, and on. */
+	/* The messages that wait need not wait for the end of other cleaning. */
 	if (over)
 		wake_up_all(&d->wait);
 	return r;
 }
 
 /*
- * Freed space becomes usable.  If somebody waits for space, what freed it is
- * committed first.  Returns true if there may be more room than before.
+ * Make freed space usable.  If a request waits for space, first commit the change that freed it.
+ * Returns true if there may be more room than before.
  */
 static bool settle(struct shingle_device *d)
 {
@@ -276,7 +281,7 @@ static bool settle(struct shingle_device *d)
 
 	spin_lock_irq(&d->map_lock);
 	pending = d->ops->clean.pending(d->engine);
-	/* Who came back meanwhile may wait for nothing but this. */
+	/* A bio that has returned meanwhile may wait for only this. */
 	wanted = shingle_has_reason(&d->cleaner) || shingle_waiting(d);
 	spin_unlock_irq(&d->map_lock);
 	if (!pending || (wanted && shingle_commit(d, false)))
@@ -288,7 +293,7 @@ static bool settle(struct shingle_device *d)
 	return wanted || !pending;
 }
 
-/* Who waits comes before the next step does: it waits for one, not for all of them. */
+/* Retry the waiting bios before the next step: a bio waits for one step, not for all of them. */
 static void let_in(struct shingle_device *d)
 {
 	shingle_kick(d);
@@ -296,8 +301,8 @@ static void let_in(struct shingle_device *d)
 }
 
 /*
- * A step failed that was begun at @begun, or cannot be begun: it is tried again after a while,
- * as often as is sensible.
+ * A step that was begun at @begun has failed, or cannot be begun: try it again after a while, at
+ * most MAX_RETRIES times.
  */
 static void try_again(struct shingle_device *d, int err, unsigned long begun)
 {
@@ -307,10 +312,13 @@ static void try_again(struct shingle_device *d, int err, unsigned long begun)
 	DMWARN_LIMIT("%s: cleaning step failed (%d), try %u of %u",
 		     dm_table_device_name(d->ti->table), err, d->cleaner.retries + 1, MAX_RETRIES);
 	if (++d->cleaner.retries < MAX_RETRIES)
-		/* Even if somebody has asked meanwhile: it would fail as fast. */
+		/*
+		 * Use the delay even if cleaning was requested meanwhile: the step would fail again
+		 * at once.
+		 */
 		mod_delayed_work(d->cleaner.wq, &d->cleaner.work, RETRY_DELAY);
 	else
-		/* Data could not be moved; the map is as good as ever. */
+		/* Data could not be moved; the map is still valid. */
 		shingle_set_mode(d, SHINGLE_RO, false,
 				 "cleaning can make no progress, see the errors of its devices");
 }
@@ -329,7 +337,10 @@ static void clean_work(struct work_struct *work)
 	for (;;) {
 		bool unread = false, avoids = false;
 
-		/* One may be wanted when another ends, and so on: others have a step between. */
+		/*
+		 * Epochs may be wanted without end: do one step for another reason between two
+		 * epochs.
+		 */
 		if (!between)
 			shingle_epoch_open(d);
 		begun = jiffies;
@@ -345,7 +356,7 @@ static void clean_work(struct work_struct *work)
 			let_in(d);
 			continue;
 		}
-		/* A page of the map that it looks at cannot be read. */
+		/* A page of the map that the engine needs cannot be read. */
 		if (err == -EIO)
 			try_again(d, err, begun);
 		if (err == -EIO || (err <= 0 && !between))
@@ -355,7 +366,10 @@ static void clean_work(struct work_struct *work)
 			continue;
 		err = run_step(d, &step, why, &unread, &avoids);
 		if (!err) {
-			/* That what fails is not even reached proves nothing. */
+			/*
+			 * A step without a copy, or of an epoch, does not prove that the failing
+			 * step can succeed.
+			 */
 			if (step.n && !d->cleaner.epoch_open)
 				d->cleaner.retries = 0;
 			let_in(d);
@@ -364,7 +378,7 @@ static void clean_work(struct work_struct *work)
 		shingle_epoch_close(d);
 		if (err == -EINTR || err == -EROFS)
 			break;
-		/* The write cache counts these, and knows when to give up a block. */
+		/* The write cache counts these failures, and decides when to give up a block. */
 		if (step.gathered && !unread) {
 			kick = true;
 			continue;
@@ -377,14 +391,13 @@ static void clean_work(struct work_struct *work)
 			continue;
 		}
 		try_again(d, err, begun);
-		/* Readers that waited for the step: there may be no other one. */
+		/* For readers that waited for the step: there may be no other step. */
 		kick = true;
 		break;
 	}
 	/*
-	 * If nothing has changed, the bios that wait would only ask for another
-	 * look, and so on without a rest: a write in flight wakes them when it
-	 * ends.
+	 * If nothing has changed, the waiting bios would only wake the cleaner again, in an endless
+	 * loop.  The end of a write in flight wakes them.
 	 */
 	if (READ_ONCE(d->mode) != SHINGLE_RW || READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
 		shingle_epoch_close(d);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A cleaning step's copy: gather into memory, as much as that holds, and write it. */
+/* The copy of a cleaning step: read blocks into memory, as many as it holds, and write them. */
 #include <linux/sort.h>
 
 #include "base/device.h"
@@ -7,9 +7,9 @@
 #include "io/wcache.h"
 #include "medium/medium.h"
 
-/* Blocks of a step that the engine is asked about in one go. */
+/* Maximum of blocks of a step that one critical section looks up. */
 #define SOURCE_BLOCKS	256U
-/* The same of extents. */
+/* Maximum of extents that one critical section looks up. */
 #define EXTENTS		64U
 
 /* ------------------------------------------------------------------------
@@ -17,12 +17,12 @@
  */
 
 /**
- * struct stretch - blocks of a step that the copy buffer holds at a time
+ * struct stretch - blocks of a step that are in the copy buffer at one time
  * @from: first of them
- * @n: how many
- * @nr: extents, in shingle_device::cleaner.copy_extents
+ * @n: their number
+ * @nr: number of extents, in shingle_device::cleaner.copy_extents
  * @cursor: as step_extent()
- * @rest: of the last extent, what the copy buffer did not hold
+ * @rest: part of the last extent that did not fit into the copy buffer
  */
 struct stretch {
 	u32 from;
@@ -32,7 +32,7 @@ struct stretch {
 	struct shingle_extent rest;
 };
 
-/* Take the first @n blocks off @x. */
+/* Split the first @n blocks off @x. */
 static struct shingle_extent take(struct shingle_extent *x, u32 n)
 {
 	struct shingle_extent part = *x;
@@ -73,7 +73,7 @@ static bool next_stretch(struct shingle_device *d, const struct shingle_step *st
 	return s->n;
 }
 
-/* Which logical block is block @i of the stretch? */
+/* The logical block that is block @i of the stretch. */
 static u64 lblk_of(const struct shingle_device *d, u32 i)
 {
 	const struct shingle_extent *x = d->cleaner.copy_extents;
@@ -97,7 +97,7 @@ static int by_place(const void *a, const void *b)
 	return x->pblk < y->pblk ? -1 : x->pblk > y->pblk;
 }
 
-/* Of a scattered step everything comes from elsewhere, in as long runs as there are. */
+/* The runs of a scattered step: its extents, adjacent ones merged. */
 static u32 extent_runs(struct shingle_device *d, const struct stretch *s)
 {
 	struct shingle_run *r = NULL;
@@ -121,8 +121,8 @@ static u32 extent_runs(struct shingle_device *d, const struct stretch *s)
 }
 
 /*
- * What of the stretch comes from elsewhere than the step's base?  Asked for in parts: the
- * map may change between two of them as it may between two copies.
+ * The runs of the stretch that do not come from the step's base.  Collected in parts: the map may
+ * change between two parts as it may between two copies.
  */
 static u32 source_runs(struct shingle_device *d, const struct shingle_step *step,
 		       const struct stretch *s, u32 *covered)
@@ -182,10 +182,10 @@ static u64 source_of(const struct shingle_device *d, const struct shingle_step *
 }
 
 /*
- * Block @lblk cannot be read at @pblk, for @err: go on without it?  Nothing is missed
- * if the host has written it since the copy there was made, or will have when this
- * step is done.  Else it is lost if the medium says so, and that is remembered.  Of any
- * other error nothing follows: the block may be read the next time.
+ * Block @lblk cannot be read at @pblk, with error @err: can the step go on without it?  Nothing is
+ * lost if the host has written the block since that copy was made, or if this step writes a
+ * gathered version of it.  Otherwise the block is lost if the medium reports so, and that is
+ * recorded.  Any other error proves no loss: the block may be readable later.
  */
 static int note_unread(struct shingle_device *d, const struct shingle_step *step, u64 lblk,
 		       u64 pblk, int err)
@@ -198,7 +198,7 @@ static int note_unread(struct shingle_device *d, const struct shingle_step *step
 	d->ops->map.resolve(d->engine, lblk, 1, &now);
 	needed = now.kind == SHINGLE_RUN_MAPPED && now.pblk == pblk &&
 		 !(step->gathered && shingle_wcache_is_frozen(d, lblk));
-	/* The step holds the page that says it; did it not, nobody could say. */
+	/* The step holds the page that locates the block, so this cannot happen. */
 	if (WARN_ON_ONCE(now.kind == SHINGLE_RUN_ABSENT))
 		err = -EIO;
 	else if (!needed || (err == -ENODATA && shingle_bad_add(&d->cleaner.step_bad, lblk)))
@@ -211,8 +211,8 @@ static int note_unread(struct shingle_device *d, const struct shingle_step *step
 }
 
 /*
- * A read failed: find out which blocks are gone.  They are moved as "bad",
- * which they remain for the host until it writes them.
+ * A read has failed: find out which blocks are lost.  They are moved and marked as bad; the host
+ * cannot read them until it writes them.
  */
 static int gather_singly(struct shingle_device *d, const struct shingle_step *step,
 			 const struct stretch *s, u32 nr)
@@ -241,7 +241,7 @@ static int gather_singly(struct shingle_device *d, const struct shingle_step *st
 	return 0;
 }
 
-/* So many blocks of the stretch are read at the base, of which @covered are not needed. */
+/* Number of blocks of the stretch to read at the base; @covered blocks come from elsewhere. */
 static u32 base_blocks(const struct shingle_step *step, const struct stretch *s, u32 covered)
 {
 	if (!has_base(step))
@@ -251,7 +251,7 @@ static u32 base_blocks(const struct shingle_step *step, const struct stretch *s,
 	return covered < s->n ? s->n : 0;
 }
 
-/* @fresh: how many of the blocks are not moved, but come from the write cache. */
+/* @fresh: result, the number of blocks that come from the write cache and are not moved. */
 static int gather(struct shingle_device *d, const struct shingle_step *step,
 		  const struct stretch *s, u32 *fresh)
 {
@@ -264,10 +264,10 @@ static int gather(struct shingle_device *d, const struct shingle_step *step,
 	if (covered < s->n && !has_base(step))
 		memset(d->cleaner.copy_buf, 0, (size_t)s->n * SHINGLE_BLOCK_SIZE);
 	if (blocks) {
-		/* One long read; what is newer goes over it afterwards. */
+		/* One long read; newer blocks are copied over it afterwards. */
 		gather_read(d, &b, step->base + s->from, blocks, d->cleaner.copy_buf);
 		shingle_batch_wait(&b);
-		/* What is read by habit alone is not missed. */
+		/* An error does not matter if the base is read only for emulation. */
 		if (covered == s->n)
 			b.failed = false;
 	}
@@ -298,32 +298,33 @@ static int gather(struct shingle_device *d, const struct shingle_step *step,
  * Rule R0, and the writes
  */
 
-/* Rule R0 for steps: neither a destination nor the window after it is in use. */
+/* Rule R0 for steps: neither the destination nor the window after it is in use. */
 static bool extent_allowed(struct shingle_device *d, const struct shingle_step *step,
 			   const struct shingle_extent *x)
 {
-	/* Gathered blocks alone go where their older versions are. */
+	/* A step that writes only gathered blocks overwrites their older versions. */
 	return (step->gathered == SHINGLE_GATHERED_ONLY ||
 		!shingle_in_use(&d->layout, d->engine, x->dst, x->n)) &&
 	       !shingle_would_destroy(&d->layout, d->engine, x->dst, x->n);
 }
 
 /**
- * shingle_step_allowed() - does a step destroy nothing in use?
+ * shingle_step_allowed() - does a step preserve all blocks in use?
  * @d: the device
  * @step: the step
  *
  * Context: cleaner.
+ * Return: false if it would destroy one.
  */
 bool shingle_step_allowed(struct shingle_device *d, const struct shingle_step *step)
 {
 	struct shingle_extent x = { .dst = 0 };
 	bool ok = true, more = true;
 	u64 cursor = 0, end = 0;
-	/* There each extent is held against all others. */
+	/* On an interlaced medium each extent is compared with all others. */
 	u32 most = d->layout.interlaced ? 1 : EXTENTS, i;
 
-	/* An unsafe mode says so, and has everything in memory. */
+	/* An unsafe mode, with all content in memory. */
 	if (step->whole_in_memory)
 		return true;
 	while (ok && more) {
@@ -332,7 +333,7 @@ bool shingle_step_allowed(struct shingle_device *d, const struct shingle_step *s
 			more = shingle_step_extent(d->engine, step, &cursor, &x);
 			if (!more || !x.n)
 				break;
-			/* Or the head would destroy what the step has written itself. */
+			/* Otherwise the head would destroy what the step has written itself. */
 			ok = x.dst >= end && extent_allowed(d, step, &x) &&
 			     !shingle_step_would_destroy(&d->layout, d->engine, step, &x);
 			end = x.dst + x.n;
@@ -356,7 +357,7 @@ static void hold_readers(struct shingle_device *d, const struct shingle_step *st
 	shingle_wait_for_readers(d);
 }
 
-/* Write what was copied, of which the write cache has counted @fresh blocks already. */
+/* Write copied blocks; @fresh of them have been counted by the write cache already. */
 static int clean_write(struct shingle_device *d, u64 dst, u32 n, void *buf, u32 fresh)
 {
 	int err = shingle_rw(d, REQ_OP_WRITE, shingle_pblk_dev(dst), shingle_pblk_block(dst), n,
@@ -370,8 +371,8 @@ static int clean_write(struct shingle_device *d, u64 dst, u32 n, void *buf, u32 
 }
 
 /*
- * A write of the step failed.  Write each of its blocks alone, in the same order, to find the
- * ones at fault.  Returns 0 if all were written this time.
+ * A write of the step has failed.  Write each of its blocks alone, in the same order, to find the
+ * ones at fault.  Returns 0 if all could be written this time.
  */
 static int put_singly(struct shingle_device *d, u64 dst, u32 n, u8 *buf)
 {
@@ -396,7 +397,7 @@ static int put_singly(struct shingle_device *d, u64 dst, u32 n, u8 *buf)
 	return -EIO;
 }
 
-/* Write a stretch, in one go what goes to one place.  @fresh: as gather(). */
+/* Write a stretch; adjacent destinations are merged into one write.  @fresh: as gather(). */
 static int put(struct shingle_device *d, const struct stretch *s, u32 fresh)
 {
 	const struct shingle_extent *x = d->cleaner.copy_extents, *end = x + s->nr;
@@ -413,13 +414,13 @@ static int put(struct shingle_device *d, const struct stretch *s, u32 fresh)
 		if (err)
 			err = put_singly(d, dst, n, buf);
 		buf += (size_t)n * SHINGLE_BLOCK_SIZE;
-		/* Only steps with one destination know of any. */
+		/* Only steps with one destination have fresh blocks. */
 		fresh = 0;
 	}
 	return err;
 }
 
-/* The blocks of a step that are in the epoch alone. */
+/* Write only the blocks of a step that are in the epoch. */
 static int copy_frozen(struct shingle_device *d, const struct shingle_step *step)
 {
 	struct shingle_cleaner *c = &d->cleaner;
@@ -454,14 +455,15 @@ static int copy_frozen(struct shingle_device *d, const struct shingle_step *step
 }
 
 /**
- * shingle_copy_step() - copy what a step moves
+ * shingle_copy_step() - copy the blocks that a step moves
  * @d: the device
  * @step: the step
- * @unread: result, it failed because what it moves could not be read, and nothing is lost
+ * @unread: result, the step failed because a block could not be read, and nothing is lost
  *
- * If it fails because a destination cannot be written, shingle_cleaner::unwritten says which.
+ * If a destination cannot be written, shingle_cleaner::unwritten names it.
  *
- * Context: cleaner, may sleep.  Returns 0 or -errno, -EINTR to give it up.
+ * Context: cleaner, may sleep.
+ * Return: 0 or -errno, -EINTR if the step was interrupted.
  */
 int shingle_copy_step(struct shingle_device *d, const struct shingle_step *step, bool *unread)
 {

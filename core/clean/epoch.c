@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Epochs: writes that an engine gathers.
+ * Epochs of gathered writes.
  *
- * An engine whose writes cost less together asks for them to be gathered in the
- * write cache.  When they must go to the medium - a flush, FUA, no room, time -
- * the cleaner freezes them, hands them to the engine, and carries out its steps
- * in its order, with its syncs.  A flush ends when the last block that it waits
- * for has left the write cache.
+ * If writes cost less together, an engine lets the write cache gather them.  When they must go to
+ * the medium (for a flush, FUA, lack of room, or after a time), the cleaner freezes them, hands
+ * them to the engine, and does the engine's steps in its order, with its syncs.  A flush ends when
+ * the last block that it waits for has left the write cache.
  */
 #include "base/device.h"
 #include "clean/clean.h"
@@ -40,7 +39,7 @@ void shingle_epoch_open(struct shingle_device *d)
 }
 
 /**
- * shingle_epoch_close() - the epoch has come to its end, or is given up
+ * shingle_epoch_close() - the epoch has ended, or is given up
  * @d: the device
  *
  * Context: cleaner.
@@ -57,12 +56,12 @@ void shingle_epoch_close(struct shingle_device *d)
 }
 
 /**
- * shingle_epoch_stepped() - the map holds what a step has written
+ * shingle_epoch_stepped() - the map now contains the gathered blocks that a step has written
  * @d: the device
- * @step: the step, which had to do with gathered blocks
+ * @step: the step
  *
- * Blocks that were unreadable can be read again, and that is recorded: room for
- * as many records as there are bad blocks was reserved.
+ * Records that blocks which were unreadable can be read again: room for as many records as there
+ * are bad blocks was reserved.
  *
  * Context: cleaner, map lock, held since step_done().
  */

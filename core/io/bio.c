@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bios as they come, and as they end.
+ * Arrival and completion of host bios.
  *
- * What needs nothing is remapped straight from .map.  Everything else waits, see
- * waiting.c.
+ * A bio that needs no further work is remapped directly in .map.  All others wait, see waiting.c.
  */
 #include "base/device.h"
 #include "base/shingle.h"
@@ -14,11 +13,11 @@
 #include "medium/medium.h"
 
 /* ------------------------------------------------------------------------
- * Their end
+ * Completion
  */
 
 /**
- * shingle_finish() - complete a host's bio, after a commit if it asked for one
+ * shingle_finish() - complete a host's bio, after a commit if it needs one
  * @d: the device
  * @bio: the bio
  *
@@ -37,7 +36,7 @@ void shingle_finish(struct shingle_device *d, struct bio *bio)
 	}
 	spin_lock_irqsave(&d->map_lock, flags);
 	bio_list_add(&d->log.commits, bio);
-	/* Within the lock: a commit under way may complete it, and then @d may be freed. */
+	/* Within the lock: a commit in progress may complete the bio, and then @d may be freed. */
 	mod_delayed_work(d->wq, &d->log.commit_work, 0);
 	spin_unlock_irqrestore(&d->map_lock, flags);
 }
@@ -56,7 +55,7 @@ void shingle_put_piece(struct shingle_device *d, struct bio *parent)
 }
 
 /**
- * shingle_end_part() - nothing more comes of a host's bio but pieces under way
+ * shingle_end_part() - all of a host's bio is done except pieces in flight
  * @d: the device
  * @bio: the bio
  *
@@ -71,12 +70,12 @@ void shingle_end_part(struct shingle_device *d, struct bio *bio)
 }
 
 /**
- * shingle_end_write() - all of a write is on its way
+ * shingle_end_write() - all of a write has been submitted or gathered
  * @d: the device
  * @bio: the write
  *
- * What was gathered of it is in the write cache only: if that is not enough, it ends
- * as a flush does.
+ * Gathered blocks are in the write cache only.  If the write must be durable, it ends as a flush
+ * does.
  *
  * Context: process.
  */
@@ -104,34 +103,35 @@ static void defer(struct shingle_device *d, struct bio *bio)
  * Reads
  */
 
-/* Nobody can say yet where the block is: returns as shingle_prepare_read(). */
+/* The page that locates the block is absent.  Returns as shingle_prepare_read(). */
 static noinline int await_page(struct shingle_device *d, u32 *n)
 {
 	bool gone = shingle_pages_gone(d->engine);
 
 	if (shingle_await_page(d) == SHINGLE_ABSENT) {
-		/* What it will say is not known. */
+		/* The length of the run is unknown until the page is here. */
 		*n = 1;
 		return -EBUSY;
 	}
 	d->n.read_errors++;
-	/* That a page cannot be read now does not say that its blocks are lost. */
+	/* A page that cannot be read at present does not mean that its blocks are lost. */
 	return gone ? -ENODATA : DM_MAPIO_KILL;
 }
 
 /**
  * shingle_prepare_read() - look up a prefix of a read
  * @d: the device
- * @io: of the read
+ * @io: core's part of the read
  * @lblk: its first block
- * @n: its length; result, that of the prefix
+ * @n: its length; result, length of the prefix
  * @pblk: result, its place
- * @hits: result, where it is in the write cache; NULL if there was nothing in it when
- *	the read came
+ * @hits: result, its slots in the write cache; NULL if the cache was empty when the read
+ *	arrived
  *
- * Context: map lock.  Returns DM_MAPIO_REMAPPED when it may be submitted,
- * DM_MAPIO_SUBMITTED when it is zeroes, DM_MAPIO_KILL, -ENODATA when it is known to be
- * unreadable, -EBUSY to wait, or -EALREADY when it is in the write cache.
+ * Context: map lock.
+ * Return: DM_MAPIO_REMAPPED if it may be submitted, DM_MAPIO_SUBMITTED if it is zeroes,
+ * DM_MAPIO_KILL, -ENODATA if it is known to be unreadable, -EBUSY if it must wait, or -EALREADY if
+ * it is in the write cache.
  */
 int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lblk, u32 *n,
 			 u64 *pblk, struct shingle_hits *hits)
@@ -149,7 +149,7 @@ int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lb
 		return -ENODATA;
 	}
 	if (unlikely(d->resetting)) {
-		/* One block at a time: who knows what will be there afterwards. */
+		/* One block: the map after the reset is unknown. */
 		*n = 1;
 		return -EBUSY;
 	}
@@ -167,7 +167,7 @@ int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lb
 		return run.kind == SHINGLE_RUN_ZERO ? DM_MAPIO_SUBMITTED : await_page(d, n);
 	if (unlikely(d->cleaner.hold_n) && run.pblk < d->cleaner.hold_pblk + d->cleaner.hold_n &&
 	    d->cleaner.hold_pblk < run.pblk + run.n) {
-		/* One block at a time: its map may be in pieces afterwards. */
+		/* One block: the run may be split afterwards. */
 		*n = 1;
 		return -EBUSY;
 	}
@@ -209,7 +209,7 @@ static __always_inline int map_read(struct shingle_device *d, struct bio *bio,
 	return r < 0 ? DM_MAPIO_SUBMITTED : r;
 }
 
-/* Apart, so that other reads need no room for @hits on the stack. */
+/* Separate, so that other reads need no room for @hits on the stack. */
 static noinline int map_read_wcache(struct shingle_device *d, struct bio *bio,
 				    struct shingle_io *io)
 {
@@ -223,16 +223,17 @@ static noinline int map_read_wcache(struct shingle_device *d, struct bio *bio,
  */
 
 /**
- * shingle_steer_gathered() - shingle_place(), of an engine that gathers writes
+ * shingle_steer_gathered() - shingle_place() for an engine that gathers writes
  * @d: the device
  * @lblk: first block
- * @n: how many
+ * @n: number of blocks
  * @w: result
- * @bio: what will be submitted
+ * @bio: the bio that will be submitted
  *
- * What is in the write cache is replaced there.  A part of shingle_steer().
+ * Blocks in the write cache are replaced there.  A part of shingle_steer().
  *
- * Context: map lock.  Returns as shingle_place().
+ * Context: map lock.
+ * Return: as shingle_place().
  */
 int shingle_steer_gathered(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
 			   struct bio *bio)
@@ -243,13 +244,15 @@ int shingle_steer_gathered(struct shingle_device *d, u64 lblk, u32 n, struct shi
 	clear = shingle_wcache_clear(d, lblk, n);
 	if (clear)
 		return shingle_place(d, lblk, clear, w, bio);
-	/* Of the next unit the engine may have nothing there, nor room for it. */
+	/*
+	 * Only this unit: the engine may have nothing gathered in the next one, or no room for it.
+	 */
 	div_u64_rem(lblk, d->engine->gather_blocks, &offset);
 	w->run.n = min(n, d->engine->gather_blocks - offset);
 	return d->mode == SHINGLE_RW ? SHINGLE_GATHER : -EROFS;
 }
 
-/* It waits, and all @n blocks of it are still to be dealt with. */
+/* The write waits with all of its @n blocks. */
 static void defer_write(struct shingle_device *d, struct bio *bio, struct shingle_io *io, u64 lblk,
 			u32 n)
 {
@@ -259,13 +262,14 @@ static void defer_write(struct shingle_device *d, struct bio *bio, struct shingl
 }
 
 /*
- * The write cache takes up to @n of @all blocks of a write, or it waits for room there.
+ * Take up to @n of @all blocks of a write into the write cache, or let the write wait for room
+ * there.
  */
 static u32 map_buffer(struct shingle_device *d, struct bio *bio, struct shingle_io *io, u64 lblk,
 		      u32 n, u32 all, struct list_head *slots)
 {
 	lockdep_assert_held(&d->map_lock);
-	/* Not before those who were here first. */
+	/* Not before writes that have waited longer. */
 	n = d->wcache.waiting ? 0 : shingle_wcache_take(d, lblk, n, slots);
 	if (!n) {
 		io->waits = true;
@@ -280,12 +284,12 @@ static u32 map_buffer(struct shingle_device *d, struct bio *bio, struct shingle_
 }
 
 /*
- * Does a write go through the write cache?  0 if it does not, SHINGLE_GATHER if it
- * does, -EROFS, -EBUSY if it must wait for what is there.
+ * Does a write go through the write cache?  Returns 0 if not, SHINGLE_GATHER if it does, -EROFS, or
+ * -EBUSY if it must wait for older blocks in the cache.
  */
 static int pass_wcache(struct shingle_device *d, struct shingle_io *io, u64 lblk, u32 n)
 {
-	/* Also for when it is switched off before there is room. */
+	/* Needed, too, if the cache is switched off before there is room. */
 	io->seq = d->wcache.seq;
 	if (buffers(d, io)) {
 		io->w.run.n = n;
@@ -303,14 +307,14 @@ static int map_write(struct shingle_device *d, struct bio *bio, struct shingle_i
 	int r = 0;
 
 	io->fua = bio->bi_opf & REQ_FUA;
-	/* A commit flushes the data before the map: FUA below would do it twice. */
+	/* A commit flushes the data before the map; FUA below would be redundant. */
 	bio->bi_opf &= ~REQ_FUA;
 	this_cpu_inc(d->cpu->host_writes);
 	spin_lock_irq(&d->map_lock);
 	d->n.fua_writes += io->fua;
 	if (unlikely(d->trims.nr))
 		shingle_trim_remove(&d->trims, lblk, n);
-	/* Where writes are gathered it ends as a flush does. */
+	/* An engine that gathers ends the write as a flush, which reports the loss. */
 	if (unlikely(d->unreported) && io->fua && !d->gathers)
 		r = -EIO;
 	if (!r && unlikely(d->wcache.blocks) && !d->gathers)
@@ -323,7 +327,7 @@ static int map_write(struct shingle_device *d, struct bio *bio, struct shingle_i
 		if (io->w.run.n < n)
 			dm_accept_partial_bio(bio, io->w.run.n << SHINGLE_SECTORS_SHIFT);
 		this_cpu_add(d->cpu->host_write_blocks, io->w.run.n);
-		/* Once the lock goes it may be submitted. */
+		/* After the lock is released another thread may submit it. */
 		if (unlikely(held))
 			shingle_remap(d, bio, io->w.run.pblk);
 	} else if (r == SHINGLE_GATHER) {
@@ -353,7 +357,7 @@ static int map_write(struct shingle_device *d, struct bio *bio, struct shingle_i
 }
 
 /* ------------------------------------------------------------------------
- * All of them
+ * All bios
  */
 
 static int map_bio(struct shingle_device *d, struct bio *bio)
@@ -369,11 +373,11 @@ static int map_bio(struct shingle_device *d, struct bio *bio)
 	atomic_set(&io->pieces, 0);
 
 	if (bio->bi_opf & REQ_PREFLUSH) {
-		/* dm sends flushes empty and by themselves. */
+		/* dm sends flushes empty and separately. */
 		io->fua = true;
 		spin_lock_irq(&d->map_lock);
 		d->n.flushes++;
-		/* Of a table that takes no writes there is nothing to be made durable. */
+		/* A table that accepts no writes has nothing to make durable. */
 		io->fua = !d->read_only;
 		waits = unlikely(d->wcache.blocks) && shingle_wcache_flush(d, bio);
 		if (unlikely(d->unreported) && !d->wcache.blocks) {
@@ -387,7 +391,7 @@ static int map_bio(struct shingle_device *d, struct bio *bio)
 	}
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
-		/* What is acknowledged after this look is not before the read. */
+		/* A write that is acknowledged after this check need not be seen by the read. */
 		if (unlikely(READ_ONCE(d->wcache.nr)))
 			return map_read_wcache(d, bio, io);
 		return map_read(d, bio, io, NULL);
@@ -412,17 +416,18 @@ static int map_bio(struct shingle_device *d, struct bio *bio)
 static void host_done(struct shingle_device *d)
 {
 	this_cpu_write(d->cpu->last_io, jiffies);
-	/* Who misses it among those under way sees when it has ended. */
+	/* If shingle_quiet_for() no longer counts this bio, it must see the time of its end. */
 	smp_wmb();
 	this_cpu_dec(d->cpu->ios);
 }
 
 /**
- * shingle_map() - a bio comes in
+ * shingle_map() - process a bio that has arrived
  * @ti: the target
  * @bio: see struct target_type
  *
  * Context: may sleep, does not.
+ * Return: as the map function of a target.
  */
 int shingle_map(struct dm_target *ti, struct bio *bio)
 {
@@ -431,7 +436,7 @@ int shingle_map(struct dm_target *ti, struct bio *bio)
 
 	this_cpu_inc(d->cpu->ios);
 	r = map_bio(d, bio);
-	/* Then there is no end_io. */
+	/* Then dm does not call end_io. */
 	if (r == DM_MAPIO_KILL)
 		host_done(d);
 	return r;
@@ -445,6 +450,7 @@ EXPORT_SYMBOL_GPL(shingle_map);
  * @error: its status
  *
  * Context: any, interrupts included.
+ * Return: as the end_io function of a target.
  */
 int shingle_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 {
@@ -454,7 +460,10 @@ int shingle_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 
 	io->state = SHINGLE_IO_PLAIN;
 	if (state == SHINGLE_IO_READ) {
-		/* What a write ahead of it has destroyed there counts for nothing. */
+		/*
+		 * The block is unwritten: an error there, after a neighbouring write has destroyed
+		 * it, does not matter.
+		 */
 		if (io->zero) {
 			*error = BLK_STS_OK;
 			bio->bi_iter = io->iter;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Destaging: a worker writes what the write cache holds by the way that a host's write
- * goes, upwards from block to block; and says to flushes that they need not wait.
+ * Destaging: a worker writes the blocks of the write cache in the same way as host writes, in
+ * ascending order, and completes flushes that need not wait any more.
  */
 #include "base/device.h"
 #include "base/mode.h"
@@ -12,19 +12,19 @@
 #include "log/log.h"
 #include "map/map.h"
 
-/* Of so many runs one begins with the oldest block, wherever it is. */
+/* One of this number of runs begins with the oldest block, wherever it is. */
 #define BATCH		16
-/* Rounds of attempts of which none succeeded: the device cannot be written. */
+/* After this number of rounds without a success the device is regarded as unwritable. */
 #define MAX_ROUNDS	10
 
-/* Where the next run begins: the elevator goes up and begins again below. */
+/* Choose the start of the next run: the elevator goes up and begins again at the bottom. */
 static struct shingle_wslot *pick(struct shingle_wcache *wc)
 {
 	struct shingle_wslot *s;
 
 	/*
-	 * Somebody who writes just before it must not keep others from their flush.
-	 * But what was refused comes first: the cursor is there.
+	 * Writes just before the cursor must not delay the flush of others for ever.  But a run
+	 * that was refused comes first: the cursor is there.
 	 */
 	if (!wc->refused && wc->picks % BATCH == BATCH - 1) {
 		list_for_each_entry(s, &wc->ages, age) {
@@ -63,10 +63,13 @@ static enum shingle_destage_why wanted(struct shingle_device *d)
 }
 
 /* ------------------------------------------------------------------------
- * Runs on their way
+ * Runs in flight
  */
 
-/* It is what the map says, or is not: no reader finds it in neither place. */
+/*
+ * Called when the map contains the run, or the write has failed: so a reader always finds the block
+ * in the cache or in the map.
+ */
 static void landed(struct shingle_device *d, struct shingle_write *w, bool failed)
 {
 	struct shingle_destage *g = container_of(w, struct shingle_destage, w);
@@ -82,7 +85,7 @@ static void destage_end_io(struct bio *bio)
 
 	shingle_write_done(d, &g->w, bio->bi_status, landed);
 	bio_put(bio);
-	/* Last: who waits for it may free the device. */
+	/* Last: a waiter may free the device. */
 	spin_lock_irqsave(&d->map_lock, flags);
 	d->wcache.flying--;
 	run_now(&d->wcache);
@@ -90,7 +93,7 @@ static void destage_end_io(struct bio *bio)
 	spin_unlock_irqrestore(&d->map_lock, flags);
 }
 
-/* Slots of @n blocks from @s on go to @g. */
+/* Put slots of @n blocks, from @s on, into @g. */
 static void load(struct shingle_device *d, struct shingle_destage *g, struct shingle_wslot *s,
 		 u32 n)
 {
@@ -105,9 +108,9 @@ static void load(struct shingle_device *d, struct shingle_destage *g, struct shi
 }
 
 /*
- * Destage a run.  As with a piece of a host's write, the bio must be complete
- * when the lock goes: it may be submitted by who ends an earlier one.  Returns
- * false if there is nothing to be done, or no room.
+ * Destage a run.  As for a piece of a host's write, the bio must be complete before the lock is
+ * released: the end of an earlier write may submit it.  Returns false if there is nothing to do, or
+ * no room.
  */
 static bool destage(struct shingle_device *d)
 {
@@ -138,18 +141,21 @@ static bool destage(struct shingle_device *d)
 	r = shingle_place(d, s->lblk, n, &g->w, bio);
 	asked_for(d, wc, r == SHINGLE_ABSENT);
 	if (r == SHINGLE_FULL) {
-		/* Of this block, and for good; nothing follows for others or for the device. */
+		/* This block can never be written; others, and the device, are not affected. */
 		s->state = SHINGLE_WSLOT_LOST;
 		wc->dirty--;
 		list_add_tail(&s->link, &wc->lost);
 		wc->refused = false;
 	} else if (r == -EIO) {
-		/* Refused: for these blocks it is as bad as an error of the medium. */
+		/*
+		 * Core has refused the write; for these blocks that is equivalent to a medium
+		 * error.
+		 */
 		load(d, g, s, n);
 		wc->refused = false;
 		shingle_wcache_written(d, &g->slots, true);
 	} else if (r) {
-		/* Until this one comes again the engine may refuse others. */
+		/* Until this run is tried again the engine may refuse others. */
 		wc->blocked = true;
 		wc->refused = true;
 		wc->cursor = s->lblk;
@@ -176,8 +182,8 @@ out:
 }
 
 /*
- * Blocks that could not be written anywhere become unreadable, as if the medium
- * had lost them, and the next flush says that something is gone.
+ * Blocks that could not be written become unreadable, as if the medium had lost them, and the next
+ * flush reports a loss.
  */
 static void bury(struct shingle_device *d)
 {
@@ -192,7 +198,7 @@ static void bury(struct shingle_device *d)
 
 		if (d->mode != SHINGLE_RW)
 			break;
-		/* What a reset forgets must not come back with its records. */
+		/* A record must not restore what a reset deletes. */
 		if (d->resetting) {
 			wc->blocked = true;
 			break;
@@ -227,10 +233,10 @@ static void bury(struct shingle_device *d)
 }
 
 /* ------------------------------------------------------------------------
- * When
+ * Timing
  */
 
-/* Flushes that need not wait any more. */
+/* Complete the flushes that need not wait any more. */
 static void release_flushes(struct shingle_device *d)
 {
 	struct shingle_wcache *wc = &d->wcache;
@@ -242,7 +248,7 @@ static void release_flushes(struct shingle_device *d)
 	while ((bio = bio_list_peek(&wc->flushes))) {
 		bool there = reached(wc, shingle_bio_io(bio)->seq);
 
-		/* Of what is under way some may still arrive. */
+		/* Destages in flight may still succeed. */
 		if (!there && (d->mode == SHINGLE_RW || wc->flying))
 			break;
 		bio_list_add(&ready, bio_list_pop(&wc->flushes));
@@ -259,7 +265,7 @@ static void release_flushes(struct shingle_device *d)
 	}
 }
 
-/* When to look again, if nothing that ends before will say so. */
+/* Set the time of the next run of the worker, unless an event before that will start it. */
 static void rearm(struct shingle_device *d)
 {
 	struct shingle_wcache *wc = &d->wcache;
@@ -307,7 +313,7 @@ void shingle_destage_work(struct work_struct *work)
 			shingle_want_epoch(d);
 		spin_unlock_irq(&d->map_lock);
 	} while (go && !d->gathers && destage(d));
-	/* What was refused just now, or flushes would wait for it. */
+	/* Blocks that were refused just now; otherwise flushes would wait for them. */
 	bury(d);
 	release_flushes(d);
 
@@ -318,7 +324,7 @@ void shingle_destage_work(struct work_struct *work)
 }
 
 /**
- * shingle_wcache_kick() - something has changed that a destage may wait for
+ * shingle_wcache_kick() - continue a destage that was blocked
  * @d: the device
  *
  * Context: any.
@@ -335,10 +341,12 @@ void shingle_wcache_kick(struct shingle_device *d)
 }
 
 /**
- * shingle_wcache_look() - destage_ms has become another: when is the next block due?
+ * shingle_wcache_look() - destage_ms has changed: compute again when the next block is due
  * @d: the device
  *
- * Context: any.  What is here may wait for a timer set before, or for none.
+ * The blocks may wait for a timer that was set before, or for none.
+ *
+ * Context: any.
  */
 void shingle_wcache_look(struct shingle_device *d)
 {

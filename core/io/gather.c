@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The write cache, for engines that gather writes: what is part of an epoch is in
- * FLIGHT, and an epoch is what destages are otherwise.
+ * The write cache for engines that gather writes: blocks of an epoch are in state FLIGHT, and
+ * epochs take the place of destages.
  */
 #include "base/device.h"
 #include "base/trace.h"
@@ -18,12 +18,13 @@ static struct shingle_wslot *frozen_of(struct shingle_wslot *s)
 }
 
 /**
- * shingle_wcache_clear() - how many blocks of a prefix are not here?
+ * shingle_wcache_clear() - length of the prefix that is not in the cache
  * @d: the device
  * @lblk: first block
- * @n: how many at most
+ * @n: maximum
  *
  * Context: map lock.
+ * Return: the length.
  */
 u32 shingle_wcache_clear(struct shingle_device *d, u64 lblk, u32 n)
 {
@@ -34,9 +35,9 @@ u32 shingle_wcache_clear(struct shingle_device *d, u64 lblk, u32 n)
 }
 
 /*
- * The next run of blocks at or after *@lblk that can go into an epoch, within one
- * of the engine's units; a whole one if @whole.  Returns its length; 0 if there is none,
- * or none in the part that was looked at and *@lblk is where the next part begins.
+ * The next run of blocks at or after *@lblk that can go into an epoch, within one of the engine's
+ * units; a whole unit if @whole.  Returns its length; 0 if there is none, or if none is in the part
+ * that was looked at and *@lblk is the start of the next part.
  */
 static u32 next_run(struct shingle_device *d, u64 *lblk, bool whole)
 {
@@ -64,7 +65,7 @@ static u32 next_run(struct shingle_device *d, u64 *lblk, bool whole)
 	return 0;
 }
 
-/* Put runs from *@from up to @to into the epoch.  Returns how many blocks. */
+/* Put runs from *@from up to @to into the epoch.  Returns the number of blocks. */
 static u32 freeze_range(struct shingle_device *d, u64 *from, u64 to, bool whole)
 {
 	struct shingle_wcache *wc = &d->wcache;
@@ -102,12 +103,13 @@ static u32 freeze_range(struct shingle_device *d, u64 *from, u64 to, bool whole)
 
 /**
  * shingle_wcache_freeze() - put an epoch together
- * @d: the device; none is open
+ * @d: the device; no epoch is open
  *
- * If there is only a want of room, what is not whole is kept back: the rest of it
- * is likely to come.  Where the last epoch had no more room the next one begins.
+ * If the only reason is lack of room, incomplete units are kept back: their rest is likely to come.
+ * An epoch begins where the last one had no more room.
  *
- * Context: cleaner.  Returns how many blocks are in it.
+ * Context: cleaner.
+ * Return: number of blocks in it.
  */
 u32 shingle_wcache_freeze(struct shingle_device *d)
 {
@@ -117,7 +119,7 @@ u32 shingle_wcache_freeze(struct shingle_device *d)
 	bool whole;
 
 	spin_lock_irq(&d->map_lock);
-	/* Of a unit all or nothing is before the others: its runs come together. */
+	/* Start with the whole unit, since the runs of a unit must follow each other. */
 	div_u64_rem(wc->cursor, d->engine->gather_blocks, &offset);
 	start = wc->cursor - offset;
 	whole = wc->on && reached(wc, wc->drain);
@@ -149,7 +151,7 @@ u32 shingle_wcache_freeze(struct shingle_device *d)
 	return n;
 }
 
-/* As shingle_wcache_frozen(), but says where they are instead of copying them. */
+/* As shingle_wcache_frozen(), but returns the slots instead of copying them. */
 static u32 frozen_run(struct shingle_device *d, u64 *lblk, u64 end, u32 n,
 		      struct shingle_wslot **slot)
 {
@@ -180,14 +182,16 @@ static void copy_slots(struct shingle_device *d, struct shingle_wslot **slot, u3
 }
 
 /**
- * shingle_wcache_overlay() - copy what is in the epoch over older content
+ * shingle_wcache_overlay() - copy blocks of the epoch over older content
  * @d: the device
  * @lblk: first block
- * @n: how many
+ * @n: number of blocks
  * @buf: their content
  *
- * Context: cleaner.  What is in the epoch stays until the cleaner lets go of it.
- * Returns how many blocks were copied.
+ * Blocks of the epoch stay in the cache until the cleaner releases them.
+ *
+ * Context: cleaner.
+ * Return: number of blocks copied.
  */
 u32 shingle_wcache_overlay(struct shingle_device *d, u64 lblk, u32 n, u8 *buf)
 {
@@ -206,14 +210,15 @@ u32 shingle_wcache_overlay(struct shingle_device *d, u64 lblk, u32 n, u8 *buf)
 }
 
 /**
- * shingle_wcache_frozen() - the next run of blocks that are in the epoch
+ * shingle_wcache_frozen() - copy the next run of blocks of the epoch
  * @d: the device
  * @lblk: where to begin; result, its first block
  * @end: where to end
- * @n: how many at most
- * @buf: for their content
+ * @n: maximum
+ * @buf: receives their content
  *
- * Context: cleaner.  Returns its length, 0 if there is none.
+ * Context: cleaner.
+ * Return: its length, 0 if there is none.
  */
 u32 shingle_wcache_frozen(struct shingle_device *d, u64 *lblk, u64 end, u32 n, u8 *buf)
 {
@@ -230,6 +235,7 @@ u32 shingle_wcache_frozen(struct shingle_device *d, u64 *lblk, u64 end, u32 n, u
  * @lblk: the block
  *
  * Context: map lock.
+ * Return: true if it is.
  */
 bool shingle_wcache_is_frozen(struct shingle_device *d, u64 lblk)
 {
@@ -243,11 +249,10 @@ bool shingle_wcache_is_frozen(struct shingle_device *d, u64 lblk)
  * shingle_wcache_stepped() - a step of the epoch has ended
  * @d: the device
  * @lblk: first block that it wrote
- * @n: how many
- * @failed: or could not write
+ * @n: number of blocks
+ * @failed: it could not write them
  *
- * Context: map lock, held since the engine changed its map, as for
- * shingle_wcache_written().
+ * Context: map lock, held since the engine changed its map, as for shingle_wcache_written().
  */
 void shingle_wcache_stepped(struct shingle_device *d, u64 lblk, u32 n, bool failed)
 {
@@ -273,7 +278,7 @@ void shingle_wcache_stepped(struct shingle_device *d, u64 lblk, u32 n, bool fail
  * shingle_wcache_thaw() - the epoch has ended
  * @d: the device
  *
- * What it has not written is gathered again.
+ * Its unwritten blocks are gathered again.
  *
  * Context: map lock.
  */
@@ -286,7 +291,7 @@ void shingle_wcache_thaw(struct shingle_device *d)
 	list_for_each_entry_safe(s, next, &wc->ages, age) {
 		struct shingle_wslot *newer = s->twin;
 
-		/* After an epoch that came to its end there is nothing to look for. */
+		/* After a completed epoch no block is left. */
 		if (!wc->frozen)
 			break;
 		if (s->state != SHINGLE_WSLOT_FLIGHT)

@@ -21,27 +21,28 @@ int shingle_steer_gathered(struct shingle_device *d, u64 lblk, u32 n, struct shi
 void shingle_io_init(struct shingle_device *d);
 
 /**
- * shingle_steer() - shingle_place(), for a host's write
+ * shingle_steer() - shingle_place() for a host's write
  * @d: the device
  * @lblk: first block
- * @n: how many
+ * @n: number of blocks
  * @w: result
- * @bio: what will be submitted
+ * @bio: the bio that will be submitted
  *
- * Context: map lock.  Returns as shingle_place().
+ * Context: map lock.
+ * Return: as shingle_place().
  */
 static inline int shingle_steer(struct shingle_device *d, u64 lblk, u32 n,
 				struct shingle_write *w, struct bio *bio)
 {
-	/* Nothing was gathered: all of it is the engine's to place. */
+	/* No blocks are gathered: the engine places all of them. */
 	if (!d->gathers || RB_EMPTY_ROOT(&d->wcache.tree))
 		return shingle_place(d, lblk, n, w, bio);
 	return shingle_steer_gathered(d, lblk, n, w, bio);
 }
 
 /*
- * The engine is about to be asked for @who, who waits already: the one that has done so
- * longest keeps the pages that he has looked at in vain.  Context: map lock.
+ * The engine is about to be called for @who, which waits already.  The bio or cache that has waited
+ * longest keeps the pages that it has looked at.  Context: map lock.
  */
 static inline void ask_for(struct shingle_device *d, const void *who)
 {
@@ -51,7 +52,7 @@ static inline void ask_for(struct shingle_device *d, const void *who)
 	}
 }
 
-/* It was, in the same critical section; @absent: a page is to come. */
+/* It was called, in the same critical section; @absent: a page is to be read. */
 static inline void asked_for(struct shingle_device *d, const void *who, bool absent)
 {
 	if (!d->engine->pages || d->pager.oldest != who)
@@ -77,14 +78,14 @@ static inline void end_zeroes(struct bio *bio)
 	bio_endio(bio);
 }
 
-/* What cleaning could not read was lost on the medium: the host is told so. */
+/* The medium has lost the block, as cleaning found: report a medium error. */
 static inline void end_unreadable(struct bio *bio)
 {
 	bio->bi_status = BLK_STS_MEDIUM;
 	bio_endio(bio);
 }
 
-/* What prepare_read() has found needs no lock any more. */
+/* The part of the work after shingle_prepare_read() that needs no lock. */
 static inline void follow_map(struct shingle_device *d, struct bio *bio, struct shingle_io *io,
 			      int r, u32 n, u64 pblk)
 {
@@ -95,7 +96,7 @@ static inline void follow_map(struct shingle_device *d, struct bio *bio, struct 
 	io->iter = bio->bi_iter;
 }
 
-/* Is a write, of an engine that does not gather, acknowledged by the write cache? */
+/* Does the write cache acknowledge a write?  For engines that do not gather. */
 static inline bool buffers(const struct shingle_device *d, const struct shingle_io *io)
 {
 	return !io->fua && READ_ONCE(d->wcache.on);

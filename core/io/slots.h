@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The write cache's own view of its slots, shared by its files. */
+/* Internal functions of the write cache, shared by its files. */
 #ifndef SHINGLE_SLOTS_H
 #define SHINGLE_SLOTS_H
 
@@ -7,16 +7,16 @@
 
 /* Blocks of one destage: 1 MiB. */
 #define RUN_BLOCKS	256U
-/* Destages under way. */
+/* Maximum of destages in flight. */
 #define DEPTH		8
 #define SLOTS_PER_PAGE	(PAGE_SIZE / SHINGLE_BLOCK_SIZE)
 
 /**
- * struct shingle_destage - a run on its way to the medium
+ * struct shingle_destage - a run in flight to the medium
  * @d: the device
  * @w: the placement
- * @slots: what is written, ascending
- * @bio: the write; last, dictated by the bio_set
+ * @slots: its slots, ascending
+ * @bio: the write; last member, as bio_set requires
  */
 struct shingle_destage {
 	struct shingle_device *d;
@@ -57,7 +57,7 @@ static inline struct shingle_wslot *oldest(struct shingle_wcache *wc)
 	return list_first_entry_or_null(&wc->ages, struct shingle_wslot, age);
 }
 
-/* Is everything up to @seq on the medium, or never will be? */
+/* Is every block up to @seq on the medium or lost? */
 static inline bool reached(struct shingle_wcache *wc, u64 seq)
 {
 	struct shingle_wslot *s = oldest(wc);
@@ -70,13 +70,13 @@ static inline void run_now(struct shingle_wcache *wc)
 	mod_delayed_work(wc->wq, &wc->work, 0);
 }
 
-/* May it set out now? */
+/* Can it be destaged now? */
 static inline bool eligible(const struct shingle_wslot *s)
 {
 	return s->state == SHINGLE_WSLOT_DIRTY && !s->twin;
 }
 
-/* An engine that gathers is to see as much as there is room for. */
+/* An engine that gathers should see as many blocks as there is room for. */
 static inline bool is_full(const struct shingle_device *d)
 {
 	const struct shingle_wcache *wc = &d->wcache;

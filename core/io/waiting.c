@@ -2,24 +2,24 @@
 /*
  * Bios that wait.
  *
- * What cannot be remapped straight from .map waits in one list and is tried again, in
- * order, when what it waits for may have come:
+ * A bio that cannot be remapped directly in .map waits in one list.  The worker tries all of them
+ * again, in order, when one may have got what it waits for:
  *
  *   no room in the journal    the end of a commit; if all room is promised to writes
- *                             under way (awaits_write), the end of one
+ *                             in flight (awaits_write), the end of one
  *   engine: -EBUSY            the end of a write (awaits_write), of a step, a release
- *   engine: -ENOSPC           the end of a step, a release, or that there is nothing to
- *                             clean (awaits_room); the end of a write makes the cleaner
+ *   engine: -ENOSPC           the end of a step, a release, or the cleaner finds nothing
+ *                             to clean (awaits_room); the end of a write makes the cleaner
  *                             look again, as long as there is pressure
- *   the write cache           the end of a destage, a step of an epoch, a reader less
+ *   the write cache           the end of a destage, a step of an epoch, the end of a read
  *   a step, a reset           its end
  *   a page of the map         its arrival; that of another, the end of a write
  *                             (awaits_write), or a checkpoint if there was no room for it
  *
- * An engine that says SHINGLE_FULL has nothing to wait for: the bio ends, without room.
+ * If the engine returns SHINGLE_FULL there is nothing to wait for: the bio fails for lack of space.
  *
- * Whoever finds that it must wait says so under the map lock, in the critical section
- * in which it has found it; whoever changes that looks under the map lock afterwards.
+ * Code that makes a bio wait sets the flags under the map lock, in the critical section in which it
+ * has found the reason.  Code that removes the reason checks them under the map lock afterwards.
  */
 #include "base/device.h"
 #include "base/wake.h"
@@ -48,7 +48,7 @@ static void piece_end_io(struct bio *bio)
 	shingle_put_piece(d, parent);
 }
 
-/* A bio that carries blocks [io->lblk, +n) of @parent, or zeroes. */
+/* A bio with blocks [io->lblk, +n) of @parent, or with zeroes. */
 static struct shingle_piece *new_piece(struct shingle_device *d, struct bio *parent, u32 n)
 {
 	struct block_device *bdev = d->dev[SHINGLE_DEV_DATA]->bdev;
@@ -64,7 +64,7 @@ static struct shingle_piece *new_piece(struct shingle_device *d, struct bio *par
 		for (; n; n--)
 			__bio_add_page(bio, ZERO_PAGE(0), SHINGLE_BLOCK_SIZE, 0);
 	}
-	/* Who polls asks for @parent: nobody would reap this one. */
+	/* A polling host polls for @parent and would never find this bio. */
 	bio->bi_opf &= ~(REQ_FUA | REQ_PREFLUSH | REQ_POLLED);
 	bio->bi_end_io = piece_end_io;
 	p = container_of(bio, struct shingle_piece, bio);
@@ -78,9 +78,9 @@ static struct shingle_piece *new_piece(struct shingle_device *d, struct bio *par
 static int buffer_some(struct shingle_device *d, struct bio *bio, u32 most);
 
 /*
- * Write up to @n more blocks of @parent, as a piece or to the write cache.  Worker
- * only: allocation may wait for pieces under way.  The piece is allocated before it
- * is placed because a placed write must join the order of writes at once.
+ * Write up to @n more blocks of @parent, as a piece or into the write cache.  Only for the worker:
+ * allocation may wait for pieces in flight.  The piece is allocated before it is placed because a
+ * placed write must enter the order of writes at once.
  */
 static int write_piece(struct shingle_device *d, struct bio *parent, u32 n)
 {
@@ -98,7 +98,7 @@ static int write_piece(struct shingle_device *d, struct bio *parent, u32 n)
 	n = p->w.run.n;
 	held = !r && p->w.held;
 	if (!r) {
-		/* Before the lock goes: once it may be submitted it may be gone. */
+		/* Before the lock is released: after that the piece may be submitted and freed. */
 		p->bio.bi_iter.bi_size = p->w.run.n << SHINGLE_BLOCK_SHIFT;
 		shingle_remap(d, &p->bio, p->w.run.pblk);
 		atomic_inc(&io->pieces);
@@ -120,7 +120,7 @@ static int write_piece(struct shingle_device *d, struct bio *parent, u32 n)
 }
 
 /* ------------------------------------------------------------------------
- * Tried again: true when done with
+ * Retries: true if the bio is done
  */
 
 static bool give_up(struct shingle_device *d, struct bio *bio, int err)
@@ -136,9 +136,9 @@ static bool give_up(struct shingle_device *d, struct bio *bio, int err)
 }
 
 /*
- * Take a prefix of what is left of a write, @most blocks of it, into the write
- * cache.  Returns how many were taken, 0 if there is no room, -EROFS, or -ECANCELED if
- * it was switched off, unless the engine gathers.
+ * Take a prefix of the rest of a write, at most @most blocks, into the write cache.  Returns the
+ * number of blocks, 0 if there is no room, -EROFS, or -ECANCELED if the cache was switched off,
+ * unless the engine gathers.
  */
 static int buffer_some(struct shingle_device *d, struct bio *bio, u32 most)
 {
@@ -151,7 +151,7 @@ static int buffer_some(struct shingle_device *d, struct bio *bio, u32 most)
 	d->wcache.waiting -= io->waits;
 	io->waits = false;
 	if (!d->gathers && !d->wcache.on) {
-		/* Who has switched it off may have been told already that it is empty. */
+		/* The message that switched it off may already have reported that it is empty. */
 		n = -ECANCELED;
 	} else if (d->mode == SHINGLE_RW) {
 		n = shingle_wcache_take(d, io->lblk, min_t(u64, io->n, most), &slots);
@@ -171,7 +171,7 @@ static int buffer_some(struct shingle_device *d, struct bio *bio, u32 most)
 	return n;
 }
 
-/* As buffer_some(), of all that is left; above 0 when nothing is. */
+/* As buffer_some(), for all of the rest; returns a positive number when all is taken. */
 static int buffer_all(struct shingle_device *d, struct bio *bio)
 {
 	int r = 1;
@@ -181,7 +181,7 @@ static int buffer_all(struct shingle_device *d, struct bio *bio)
 	return r;
 }
 
-/* Is something older than the bio's blocks still in the write cache? */
+/* Is an older version of one of the bio's blocks still in the write cache? */
 static bool in_the_way(struct shingle_device *d, struct shingle_io *io)
 {
 	bool r;
@@ -199,7 +199,10 @@ static bool retry_write(struct shingle_device *d, struct bio *bio)
 	struct shingle_io *io = shingle_bio_io(bio);
 
 	if (unlikely(d->wcache.blocks) && !d->gathers) {
-		/* What the engine has refused goes there again, even if it is on by now. */
+		/*
+		 * A write that the engine has refused goes to the engine again, even if the cache
+		 * is on now.
+		 */
 		int r = io->waits && buffers(d, io) ? buffer_all(d, bio) : -ECANCELED;
 
 		if (r > 0) {
@@ -223,9 +226,9 @@ static bool retry_write(struct shingle_device *d, struct bio *bio)
 }
 
 /*
- * A discard begins with @part of what can only be forgotten as a whole.  If the rest
- * was discarded before, @lblk and @n become that whole, and @left of its blocks do
- * not read as zeroes yet.
+ * A discard begins with @part of a unit that can only be discarded as a whole.  If the rest of the
+ * unit was discarded before, @lblk and @n become the unit; @left of its blocks do not read as
+ * zeroes yet.
  */
 static bool joins(struct shingle_device *d, u64 *lblk, u64 *n, u64 *part, u64 *left)
 {
@@ -312,7 +315,7 @@ static bool retry_discard(struct shingle_device *d, struct bio *bio)
 			io->n -= done;
 			continue;
 		}
-		/* The engine cannot forget these; they are written instead. */
+		/* The engine cannot discard these: write zeroes instead. */
 		end = io->lblk + done;
 		while (io->lblk < end) {
 			r = write_piece(d, bio, min_t(u64, end - io->lblk, ZERO_PIECE));
@@ -356,7 +359,7 @@ static bool retry_read(struct shingle_device *d, struct bio *bio)
 	return true;
 }
 
-/* Look at everything that waits. */
+/* Retry all waiting bios. */
 static void io_work(struct work_struct *work)
 {
 	struct shingle_device *d = container_of(work, struct shingle_device, work);
@@ -367,7 +370,7 @@ static void io_work(struct work_struct *work)
 	spin_lock_irq(&d->map_lock);
 	todo = d->front.deferred;
 	bio_list_init(&d->front.deferred);
-	/* What a bio of these has waited for may happen before it is back. */
+	/* The event for which one of these bios waits may happen before it is in the list again. */
 	d->front.retrying = !bio_list_empty(&todo);
 	spin_unlock_irq(&d->map_lock);
 

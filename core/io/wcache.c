@@ -2,15 +2,15 @@
 /*
  * The volatile write cache.
  *
- * A write is copied and acknowledged; a worker writes it later, by the same way
- * that a host's write goes: placed by the engine, ordered, committed.  Until the
- * instant of the commit reads find the copy, from it on what the engine says.
+ * A write is copied and acknowledged.  A worker writes it later in the same way as a host's write:
+ * the engine places it, and it is ordered and committed.  Reads find the copy until the engine
+ * commits the write, and from then on the place in the map.
  *
- * What FLUSH promises rests on the numbers that blocks get when they are
- * acknowledged: a flush has ended when nothing of its number or less is here.
+ * Blocks get numbers when they are acknowledged.  A FLUSH ends when no block with its number or a
+ * lower one is in the cache.
  *
- * An index in order, not slotmap.c's hash: the elevator wants the next block,
- * a read the next border, a discard of any length whether it overlaps.
+ * The index is ordered, unlike the hash of slotmap.c: the elevator needs the next block, a read the
+ * end of a cached run, a discard of any length whether it overlaps.
  */
 #include <linux/highmem.h>
 
@@ -19,7 +19,7 @@
 #include "io/io.h"
 #include "io/slots.h"
 
-/* Attempts to write a block, each in a new place. */
+/* Attempts to write a block, each at a new place. */
 #define MAX_TRIES	3
 #define RETRY_DELAY	msecs_to_jiffies(100)
 
@@ -48,11 +48,12 @@ static void put_slot(struct shingle_wcache *wc, struct shingle_wslot *s)
 }
 
 /**
- * shingle_wslot_from() - the newest version of the first block that is here
+ * shingle_wslot_from() - the newest version of the first cached block from a block on
  * @wc: the cache
- * @lblk: at or after this one
+ * @lblk: the block
  *
- * Context: map lock.  Returns NULL if there is none.
+ * Context: map lock.
+ * Return: its slot, NULL if there is none.
  */
 struct shingle_wslot *shingle_wslot_from(const struct shingle_wcache *wc, u64 lblk)
 {
@@ -73,9 +74,9 @@ struct shingle_wslot *shingle_wslot_from(const struct shingle_wcache *wc, u64 lb
 }
 
 /**
- * shingle_wslot_forget() - a slot is not what its block holds any more
+ * shingle_wslot_forget() - free a slot: it is superseded, or its content is on the medium
  * @wc: the cache
- * @s: the slot; or what it holds is on the medium
+ * @s: the slot
  *
  * Context: map lock.
  */
@@ -110,13 +111,14 @@ static void copy_block(struct bio *bio, struct bvec_iter *iter, u8 *mem, bool to
  * shingle_wcache_take() - get room for a prefix of a write
  * @d: the device
  * @lblk: first block
- * @n: how many
- * @slots: result, as many slots as there is room for
+ * @n: number of blocks
+ * @slots: result, a slot for each block of the prefix
  *
- * A block that is here already needs no room but while it is copied.
+ * A block that is cached already needs a second slot only while it is copied.
  *
- * Context: map lock.  Returns the length of the prefix, 0 if there is no room;
- * the deferred bios are looked at when there may be some.
+ * Context: map lock.
+ * Return: the length of the prefix, 0 if there is no room; the deferred bios are retried when there
+ * may be some.
  */
 u32 shingle_wcache_take(struct shingle_device *d, u64 lblk, u32 n, struct list_head *slots)
 {
@@ -145,7 +147,7 @@ u32 shingle_wcache_take(struct shingle_device *d, u64 lblk, u32 n, struct list_h
 	return i;
 }
 
-/* From here on @s is what its block holds. */
+/* Make @s the newest version of its block. */
 static void publish(struct shingle_device *d, struct shingle_wslot *s)
 {
 	struct shingle_wcache *wc = &d->wcache;
@@ -190,7 +192,7 @@ static void publish(struct shingle_device *d, struct shingle_wslot *s)
 	d->n.wcache_replaced_blocks++;
 }
 
-/* Destage now, or later if there is nothing else to hurry it. */
+/* Destage now, or after a time if nothing else requires it. */
 static void arm(struct shingle_device *d)
 {
 	struct shingle_wcache *wc = &d->wcache;
@@ -205,11 +207,11 @@ static void arm(struct shingle_device *d)
  * shingle_wcache_fill() - copy a prefix of a write into its slots
  * @d: the device
  * @bio: the write
- * @iter: where in it the prefix begins
- * @slots: what shingle_wcache_take() gave
+ * @iter: start of the prefix
+ * @slots: slots from shingle_wcache_take()
  *
- * Context: process; no lock held.  Returns false if the device is not read-write
- * any more, and then nothing has changed.
+ * Context: process; no lock held.
+ * Return: false if the device is no longer read-write; then nothing has changed.
  */
 bool shingle_wcache_fill(struct shingle_device *d, struct bio *bio, struct bvec_iter iter,
 			 struct list_head *slots)
@@ -241,7 +243,10 @@ bool shingle_wcache_fill(struct shingle_device *d, struct bio *bio, struct bvec_
 	if (ok)
 		arm(d);
 	kick = wc->waiting;
-	/* Even if it is on: perhaps again, while somebody waits to switch it off. */
+	/*
+	 * Even if the cache is on: it may have been switched on again while a message waits to
+	 * switch it off.
+	 */
 	if (!wc->filling && wq_has_sleeper(&d->wait))
 		wake_up_all(&d->wait);
 	spin_unlock_irq(&d->map_lock);
@@ -255,13 +260,14 @@ bool shingle_wcache_fill(struct shingle_device *d, struct bio *bio, struct bvec_
  */
 
 /**
- * shingle_wcache_find() - is a prefix of a read here?
+ * shingle_wcache_find() - look up a prefix of a read
  * @d: the device
  * @lblk: first block
- * @n: how many; shortened to the next border between here and not here
- * @hits: result, where they are, if they are; none if the first was lost
+ * @n: number of blocks; shortened to the part that is all cached or all uncached
+ * @hits: result, the slots of cached blocks; none if the first block was lost
  *
- * Context: map lock.  Returns whether the prefix is here.
+ * Context: map lock.
+ * Return: whether the prefix is cached.
  */
 bool shingle_wcache_find(struct shingle_device *d, u64 lblk, u32 *n, struct shingle_hits *hits)
 {
@@ -293,10 +299,10 @@ bool shingle_wcache_find(struct shingle_device *d, u64 lblk, u32 *n, struct shin
 }
 
 /**
- * shingle_wcache_read() - copy what was found into the read
+ * shingle_wcache_read() - copy cached blocks into a read
  * @d: the device
  * @bio: the read, as long as @hits
- * @hits: what shingle_wcache_find() found
+ * @hits: result of shingle_wcache_find()
  *
  * Context: process; no lock held.
  */
@@ -325,22 +331,23 @@ void shingle_wcache_read(struct shingle_device *d, struct bio *bio, struct shing
 }
 
 /* ------------------------------------------------------------------------
- * What must not overtake
+ * Order
  */
 
 /**
- * shingle_wcache_in_the_way() - must a request wait for blocks that are here?
+ * shingle_wcache_in_the_way() - must a request wait for cached blocks?
  * @d: the device
  * @lblk: first block
- * @n: how many
- * @seq: shingle_wcache::seq when the request came: what was acknowledged later
- *	may come before it or after it
+ * @n: number of blocks
+ * @seq: shingle_wcache::seq when the request arrived: blocks that were acknowledged later may
+ *	precede or follow it
  *
- * A version that is under way is waited for in any case: it would land on top of
- * the request's, or below it and hide it until then.
+ * The request must always wait for a version in flight.  If that completed later it would replace
+ * the request's version; if not, the cached copy would hide the request's version until then.
  *
- * Context: map lock.  If true, it is being destaged, and the deferred bios are
- * looked at when it was.
+ * Context: map lock.
+ * Return: true if it must wait; the blocks are being destaged, and the deferred bios are retried
+ * afterwards.
  */
 bool shingle_wcache_in_the_way(struct shingle_device *d, u64 lblk, u64 n, u64 seq)
 {
@@ -348,7 +355,7 @@ bool shingle_wcache_in_the_way(struct shingle_device *d, u64 lblk, u64 n, u64 se
 	struct shingle_wslot *s;
 
 	lockdep_assert_held(&d->map_lock);
-	/* Then it will fail, and there is nothing to wait for. */
+	/* Then the request will fail, and there is nothing to wait for. */
 	if (d->mode != SHINGLE_RW)
 		return false;
 	for (s = shingle_wslot_from(wc, lblk); s && s->lblk - lblk < n; s = next_of(s)) {
@@ -362,12 +369,13 @@ bool shingle_wcache_in_the_way(struct shingle_device *d, u64 lblk, u64 n, u64 se
 }
 
 /**
- * shingle_wcache_flush() - a flush comes in
+ * shingle_wcache_flush() - a flush has arrived
  * @d: the device
  * @bio: the flush
  *
- * Context: map lock.  Returns false if there is nothing that it must wait for;
- * else it will be handed to shingle_finish().
+ * Context: map lock.
+ * Return: false if there is nothing to wait for; otherwise the bio is passed to shingle_finish()
+ * later.
  */
 bool shingle_wcache_flush(struct shingle_device *d, struct bio *bio)
 {
@@ -384,17 +392,17 @@ bool shingle_wcache_flush(struct shingle_device *d, struct bio *bio)
 }
 
 /* ------------------------------------------------------------------------
- * A destage has ended
+ * End of a destage
  */
 
 /**
  * shingle_wcache_written() - a destage has ended
  * @d: the device
- * @slots: what it wrote
- * @failed: or did not
+ * @slots: its slots
+ * @failed: it could not write them
  *
- * Context: map lock, held since the engine committed or aborted it: no reader
- * can have found it in neither place.
+ * Context: map lock, held since the engine committed or aborted it: so a reader always finds the
+ * block in the cache or in the map.
  */
 void shingle_wcache_written(struct shingle_device *d, struct list_head *slots, bool failed)
 {
@@ -409,7 +417,7 @@ void shingle_wcache_written(struct shingle_device *d, struct list_head *slots, b
 		list_del(&s->link);
 		if (newer) {
 			newer->twin = NULL;
-			if (failed) {	/* Whoever waits for @s waits for it now. */
+			if (failed) {	/* Requests that wait for @s now wait for @newer. */
 				newer->seq = s->seq;
 				newer->since = s->since;
 				list_move(&newer->age, &s->age);
@@ -435,7 +443,7 @@ void shingle_wcache_written(struct shingle_device *d, struct list_head *slots, b
 }
 
 /* ------------------------------------------------------------------------
- * Emptying it, switching it, its life
+ * Emptying, switching, construction
  */
 
 static bool drained(struct shingle_device *d, u64 seq)
@@ -449,14 +457,14 @@ static bool drained(struct shingle_device *d, u64 seq)
 }
 
 /**
- * shingle_wcache_drain() - write all that was acknowledged so far
+ * shingle_wcache_drain() - write all blocks acknowledged so far
  * @d: the device
  *
- * The map is not committed.
+ * Does not commit the map.
  *
- * Context: a message, may sleep.  Returns 0, -EROFS if it cannot be written, -EIO if
- * some of it could not and no flush has said so yet, -EAGAIN if a suspend came
- * before the end, which writes the rest, -ERESTARTSYS if killed.
+ * Context: a message, may sleep.
+ * Return: 0, -EROFS if it cannot be written, -EIO if some blocks were lost and no flush has
+ * reported it, -EAGAIN if a suspend, which writes the rest, came first, -ERESTARTSYS if killed.
  */
 int shingle_wcache_drain(struct shingle_device *d)
 {
@@ -499,14 +507,14 @@ static bool nobody_fills(struct shingle_device *d)
 }
 
 /**
- * shingle_wcache_switch() - switch it on, or empty it and switch it off
+ * shingle_wcache_switch() - switch the cache on, or empty it and switch it off
  * @d: the device
- * @on: which
+ * @on: new state
  *
- * As ``hdparm -W``: when it is off, whatever was acknowledged is on the medium;
- * the caller commits.
+ * As ``hdparm -W``: when it is off, all acknowledged blocks are on the medium; the caller commits.
  *
- * Context: may sleep.  Returns what shingle_wcache_drain() does.
+ * Context: may sleep.
+ * Return: as shingle_wcache_drain().
  */
 int shingle_wcache_switch(struct shingle_device *d, bool on)
 {
@@ -515,7 +523,7 @@ int shingle_wcache_switch(struct shingle_device *d, bool on)
 	spin_unlock_irq(&d->map_lock);
 	if (on)
 		return 0;
-	/* Who found it on before may still be copying. */
+	/* A write that found it on before may still be copying. */
 	wait_event(d->wait, nobody_fills(d));
 	return shingle_wcache_drain(d);
 }
@@ -534,8 +542,8 @@ static bool stopped(struct shingle_device *d)
  * shingle_wcache_stop() - the device is being suspended
  * @d: the device, without host I/O
  *
- * What cannot be written, because the device is not read-write, stays and can
- * be read when it is resumed.
+ * Blocks that cannot be written, because the device is not read-write, stay in the cache and can be
+ * read after resume.
  *
  * Context: may sleep.  Cleaning must still go on.
  */
@@ -554,7 +562,7 @@ void shingle_wcache_stop(struct shingle_device *d)
 }
 
 /**
- * shingle_wcache_prepare() - before the table line is read
+ * shingle_wcache_prepare() - initialise the cache before the table line is read
  * @d: the device
  *
  * Context: constructor.
@@ -572,10 +580,11 @@ void shingle_wcache_prepare(struct shingle_device *d)
 }
 
 /**
- * shingle_wcache_init() - allocate all that it will ever need
+ * shingle_wcache_init() - allocate all memory that the cache will ever need
  * @d: the device, the table line read
  *
- * Context: constructor, may sleep.  Returns 0 or -ENOMEM.
+ * Context: constructor, may sleep.
+ * Return: 0 or -ENOMEM.
  */
 int shingle_wcache_init(struct shingle_device *d)
 {

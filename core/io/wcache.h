@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The volatile write cache, for those who use it. */
+/* The interface of the volatile write cache. */
 #ifndef SHINGLE_FRONT_WCACHE_H
 #define SHINGLE_FRONT_WCACHE_H
 

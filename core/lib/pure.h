@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Engines, codec and recovery are pure code: the same source is compiled into
- * the modules, into the KUnit tests and into the userspace tools.  This header
- * is the only place that knows which of them is being built.
+ * Engines, codec and recovery are pure code: the same source is compiled into the modules, into the
+ * KUnit tests and into the userspace tools.  Only this header depends on which of them is being
+ * built.
  */
 #ifndef SHINGLE_PURE_H
 #define SHINGLE_PURE_H
@@ -37,13 +37,15 @@
  * @n: number of elements
  * @size: bytes of each
  *
- * For constructors only: may sleep and recurse into I/O.  Freed with
- * kvfree().  Returns NULL when there is no memory, or for more than INT_MAX bytes,
- * which the kernel never gives.
+ * For constructors only: may sleep and recurse into I/O.  Freed with kvfree().
+ *
+ * Context: may sleep.
+ * Return: the memory, NULL if there is none, or for more than INT_MAX bytes, which the kernel never
+ * allocates.
  */
 static inline void *shingle_zalloc_array(size_t n, size_t size)
 {
-	/* It would warn of it, as of a caller that should have known. */
+	/* The kernel would warn of that size as an error of the caller. */
 	if (size && n > INT_MAX / size)
 		return NULL;
 	return kvcalloc(n, size, GFP_KERNEL);

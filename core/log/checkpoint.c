@@ -7,18 +7,19 @@
 #include "medium/medium.h"
 
 /**
- * struct ckpt_writer - a checkpoint on its way into its slot
+ * struct ckpt_writer - a checkpoint being written to its slot
  * @d: the device
- * @engine: whose state it is
- * @all: takes all pieces, and begins the slot; else what has changed, behind the last one
- * @slot: where
- * @first: block of the slot that it begins at
+ * @engine: the engine with the state
+ * @all: write all pieces, from the start of a slot; otherwise the changed ones, behind the
+ *	last checkpoint
+ * @slot: the slot
+ * @first: block of the slot at which it begins
  * @seq: number of the checkpoint
  * @nr: blocks of the slot up to its last chunk
- * @crc: over their header crcs
- * @bad: the list of unreadable blocks has some
+ * @crc: checksum over their header crcs
+ * @bad: the list of unreadable blocks is not empty
  * @fill: chunks in the batch buffer
- * @written: chunks, those of an attempt that found no room included
+ * @written: chunks written, including those of an attempt that found no room
  */
 struct ckpt_writer {
 	struct shingle_device *d;
@@ -34,7 +35,7 @@ struct ckpt_writer {
 	u64 written;
 };
 
-/* Of all pieces, into the slot that does not count. */
+/* Write all pieces into the slot that is not valid. */
 static void begin_slot(struct ckpt_writer *w)
 {
 	w->all = true;
@@ -46,8 +47,8 @@ static void begin_slot(struct ckpt_writer *w)
 }
 
 /*
- * Behind the last one, if what has changed has room there.  Only behind one that this
- * activation has written: it knows what came between.
+ * Begin behind the last checkpoint, if the changed pieces fit there, and this activation has
+ * written that checkpoint: only then all changes since are marked.
  */
 static void begin(struct ckpt_writer *w, bool all)
 {
@@ -59,7 +60,7 @@ static void begin(struct ckpt_writer *w, bool all)
 	if (d->engine->pages)
 		changed += d->engine->pages->nr_marked;
 	spin_unlock_irq(&d->map_lock);
-	/* Core's piece, and the footer. */
+	/* 2 for core's piece and the footer. */
 	if (all || !d->log.ckpt_end ||
 	    d->log.ckpt_end + changed + 2 > shingle_ckpt_room(&d->layout, d->log.ckpt_slot)) {
 		begin_slot(w);
@@ -108,7 +109,7 @@ static int put_chunk(struct ckpt_writer *w, struct shingle_chunk *c, u64 index, 
 	       write_batch(w) : 0;
 }
 
-/* Where the pages of the map are: as this checkpoint has put them. */
+/* Write the places of the pages of the map, as this checkpoint has set them. */
 static int write_places(struct ckpt_writer *w)
 {
 	struct shingle_pages *p = w->engine->pages;
@@ -131,8 +132,8 @@ static int write_places(struct ckpt_writer *w)
 }
 
 /*
- * The pieces are taken one at a time while I/O goes on.  That is sound because
- * the journal from before the first piece is replayed on top of them.
+ * The pieces are encoded one at a time while I/O goes on.  Recovery replays the journal from before
+ * the first piece on top of them, so that the result is consistent.
  */
 static int write_chunks(struct ckpt_writer *w)
 {
@@ -159,11 +160,11 @@ static int write_chunks(struct ckpt_writer *w)
 		return err;
 	c = next_chunk(w);
 	spin_lock_irq(&d->map_lock);
-	/* Another one than the device's is empty. */
+	/* A new engine, of a reset, has no unreadable blocks. */
 	bytes = w->engine == d->engine ? shingle_bad_encode(&d->bad, c->payload) : 0;
 	spin_unlock_irq(&d->map_lock);
 	w->bad = bytes;
-	/* That there are none any more must be said, too. */
+	/* A list that has become empty must be written, too. */
 	if (bytes || (!w->all && d->log.ckpt_bad))
 		err = put_chunk(w, c, SHINGLE_CHUNK_CORE, bytes);
 	return err ?: write_batch(w);
@@ -194,8 +195,8 @@ static int write_footer(struct ckpt_writer *w, u64 journal_seq, u64 journal_pos,
 }
 
 /*
- * Other commits go on meanwhile.  In the end there must be room for the commit of
- * the next checkpoint, or nothing would ever make any.
+ * Other commits go on meanwhile.  In the end there must be room for the commit of the next
+ * checkpoint; without it no room would ever be made.
  */
 static void keep_room(struct shingle_device *d, u64 will_free)
 {
@@ -208,9 +209,9 @@ static void keep_room(struct shingle_device *d, u64 will_free)
 }
 
 /**
- * shingle_set_like() - set in an engine what is set in that of a device
+ * shingle_set_like() - copy the options of a device's engine to another engine
  * @d: the device
- * @fresh: the engine
+ * @fresh: the other engine
  *
  * Context: map lock.
  */
@@ -228,8 +229,8 @@ void shingle_set_like(struct shingle_device *d, struct shingle_engine *fresh)
 }
 
 /*
- * @fresh takes the place of the old engine, which is quiet; afterwards it is the old one.
- * Tunables and counters go with the device, not with its content.
+ * Exchange @fresh with the old engine, which is idle; afterwards *@fresh is the old one.  Tunables
+ * and counters belong to the device and are kept.
  */
 static void switch_engine(struct shingle_device *d, struct shingle_engine **fresh)
 {
@@ -238,11 +239,11 @@ static void switch_engine(struct shingle_device *d, struct shingle_engine **fres
 
 	lockdep_assert_held(&d->map_lock);
 	(*fresh)->knows_life = d->engine->knows_life;
-	/* Messages may have set something since it was made. */
+	/* Messages may have set options since it was created. */
 	shingle_set_like(d, *fresh);
 	if (d->engine->pages)
 		shingle_pages_carry((*fresh)->pages, d->engine->pages);
-	/* What is no count, but what there is, goes. */
+	/* Counters that describe the current state are not kept, but counts are. */
 	for (i = 0; c[i].name; i++) {
 		if (c[i].kind == SHINGLE_COUNTER_COUNT)
 			d->carried[i] += shingle_counter_get(&c[i], d->engine);
@@ -257,8 +258,8 @@ static void switch_engine(struct shingle_device *d, struct shingle_engine **fres
 }
 
 /*
- * From a state before this, if the footer is lost, nobody gets to what comes after it: that
- * is a hole.
+ * Skip a transaction number.  If the footer is lost, recovery from the state before the reset finds
+ * a hole here and does not replay later transactions onto it.
  */
 static void leave_one_out(struct shingle_device *d)
 {
@@ -269,8 +270,8 @@ static void leave_one_out(struct shingle_device *d)
 }
 
 /*
- * A checkpoint has failed.  Commits go on as long as the journal has room; but of a reset,
- * see leave_one_out(), nobody would find them.
+ * A checkpoint has failed.  Commits go on as long as the journal has room, but not after a failed
+ * reset: recovery would not reach them, see leave_one_out().
  */
 static void no_more(struct shingle_device *d, bool reset)
 {
@@ -282,8 +283,8 @@ static void no_more(struct shingle_device *d, bool reset)
 }
 
 /*
- * Of @fresh, if given, which then takes the place of the device's engine; @all: of all
- * pieces, whatever has changed.
+ * Take a checkpoint; of *@fresh, if given, which then replaces the device's engine; @all: of all
+ * pieces, changed or not.
  */
 static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **fresh, bool all)
 {
@@ -297,7 +298,7 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	int err;
 
 	lockdep_assert_held(&d->log.ckpt_lock);
-	/* With no commit under way the open transaction's place is known. */
+	/* While no commit is in progress the place of the open transaction is fixed. */
 	mutex_lock(&d->log.commit_lock);
 	if (fresh)
 		leave_one_out(d);
@@ -313,15 +314,15 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 		begin(&w, all);
 		err = write_chunks(&w);
 	}
-	/* More has changed meanwhile than there was when it began. */
+	/* More pieces have changed since it began than there is room for. */
 	if (err == -ENOSPC && !w.all) {
 		begin_slot(&w);
 		err = write_chunks(&w);
 	}
 	/*
-	 * The pieces hold changes that are not in the journal yet, perhaps one
-	 * half of a change without the other: commit them all before the footer
-	 * makes the pieces count.  During activation there is nothing to commit.
+	 * The pieces contain changes that are not in the journal yet, perhaps only a half of some
+	 * change: commit all changes before the footer makes the pieces valid.  During activation
+	 * there is nothing to commit.
 	 */
 	if (!err && d->loaded) {
 		err = shingle_commit(d, true);
@@ -332,7 +333,7 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	trace_shingle_checkpoint(d, w.seq, w.written, err);
 	if (err) {
 		shingle_pages_settle(d, w.engine, false);
-		/* Marks were taken away for what was not written. */
+		/* Marks were cleared for pieces that were not written. */
 		d->log.ckpt_end = 0;
 		no_more(d, fresh);
 		if (!commit_failed)
@@ -359,14 +360,15 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 }
 
 /**
- * shingle_checkpoint() - write down what of the state has changed and empty the journal
+ * shingle_checkpoint() - write the changed part of the state and empty the journal
  * @d: the device
  *
- * Host I/O goes on meanwhile.  The first of an activation, and one that finds its slot
- * full, writes all of it.
+ * Host I/O goes on meanwhile.  The first checkpoint of an activation, and one that finds its slot
+ * full, writes all of the state.
  *
- * Context: may sleep.  Returns 0 or -errno, -EAGAIN if a suspend came before its
- * turn; on a write error the device has become read-only.
+ * Context: may sleep.
+ * Return: 0 or -errno, -EAGAIN if a suspend came first; on a write error the device has become
+ * read-only.
  */
 int shingle_checkpoint(struct shingle_device *d)
 {
@@ -380,14 +382,15 @@ int shingle_checkpoint(struct shingle_device *d)
 }
 
 /**
- * shingle_checkpoint_reset() - make a fresh engine the device's own
- * @d: the device, quiet, with nothing to commit
- * @fresh: the engine; afterwards the old one, unless this failed
+ * shingle_checkpoint_reset() - replace the device's engine by a new one
+ * @d: the device, idle, with nothing to commit
+ * @fresh: the new engine; afterwards the old one, unless this failed
  *
- * The second checkpoint takes the older slot's place, from which `shingle
- * repair' could bring back what is to be forgotten.
+ * The second checkpoint overwrites the older slot, from which `shingle repair' could restore what
+ * the reset deletes.
  *
- * Context: may sleep.  Returns as shingle_checkpoint().
+ * Context: may sleep.
+ * Return: as shingle_checkpoint().
  */
 int shingle_checkpoint_reset(struct shingle_device *d, struct shingle_engine **fresh)
 {
@@ -403,7 +406,7 @@ int shingle_checkpoint_reset(struct shingle_device *d, struct shingle_engine **f
 }
 
 /**
- * shingle_checkpoint_work() - a commit finds the journal half full
+ * shingle_checkpoint_work() - take a checkpoint if one is still needed
  * @work: shingle_device::log.ckpt_work
  *
  * Context: workqueue.
@@ -415,12 +418,14 @@ void shingle_checkpoint_work(struct work_struct *work)
 	bool pages, may;
 
 	mutex_lock(&d->log.ckpt_lock);
-	/* Two commits may have asked for the same one, or one that ended just now will do. */
+	/*
+	 * Two commits may have requested the same checkpoint, or one that has just ended is enough.
+	 */
 	spin_lock_irq(&d->map_lock);
 	used = d->journal.used;
 	pages = shingle_pages_want_checkpoint(d);
 	spin_unlock_irq(&d->map_lock);
-	/* When the device is read-only one is only taken to make room for commits. */
+	/* While the device is read-only a checkpoint is taken only to make room for commits. */
 	may = shingle_may_log(d) && !READ_ONCE(d->log.no_ckpt);
 	if (READ_ONCE(d->mode) != SHINGLE_RW) {
 		shingle_pages_look_again(d);
@@ -441,11 +446,11 @@ static bool is_sound(struct shingle_device *d, u64 block)
 }
 
 /*
- * Both copies, one after the other, with the next generation: how many could be.  A write that
- * fails may have torn its block: the only sound one comes last.
+ * Write both copies, one after the other, with the next generation; return the number of successful
+ * writes.  A failed write may have torn its block, so a single sound copy is written last.
  *
- * @all: what one copy alone says is better than nothing; else it is as it was after the first
- * failure.
+ * @all: try the second copy even if the first has failed, since one new copy is better than none;
+ * otherwise stop, and the old state is unchanged.
  */
 static int write_superblocks(struct shingle_device *d, bool all)
 {
@@ -472,7 +477,7 @@ static int write_superblocks(struct shingle_device *d, bool all)
 }
 
 /**
- * shingle_superblock_work() - note on the disk that a check is needed
+ * shingle_superblock_work() - mark the superblocks needs_check
  * @work: shingle_device::log.sb_work
  *
  * Context: workqueue.
@@ -492,11 +497,12 @@ void shingle_superblock_work(struct work_struct *work)
 }
 
 /**
- * shingle_keep_settings() - put other settings into the superblocks
+ * shingle_keep_settings() - store other settings in the superblocks
  * @d: the device
- * @s: for who opens it the next time
+ * @s: settings for tools that open the device later
  *
- * Context: process, may sleep.  Returns 0 when they are durable, -EROFS or -EIO.
+ * Context: process, may sleep.
+ * Return: 0 when they are durable, -EROFS or -EIO.
  */
 int shingle_keep_settings(struct shingle_device *d, const struct shingle_disk_settings *s)
 {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Commit of map changes: what FLUSH and FUA stand on.
+ * The journal, and the commits of map changes for FLUSH and FUA.
  *
- * Operations leave records in the open transaction.  A commit closes it,
- * flushes the data that its records point to, and writes it to the ring with
- * FUA.  Only then are the flushes and FUA writes that waited for it completed.
- * So a record on the disk never points to data that are not.
+ * Operations leave records in the open transaction.  A commit closes it, flushes the data that its
+ * records point to, and writes it to the ring with FUA.  Only then it completes the flushes and FUA
+ * writes that waited for it.  So a record on the disk never points to data that are not durable.
  */
 #include "base/device.h"
 #include "base/mode.h"
@@ -14,7 +13,7 @@
 #include "log/log.h"
 #include "medium/medium.h"
 
-/* An activation from an older footer may have found more than there is room for. */
+/* Recovery from an older footer may have found more than there is room for. */
 static u64 ring_room(const struct shingle_device *d)
 {
 	u64 room = shingle_journal_room(&d->layout);
@@ -26,7 +25,8 @@ static u64 ring_room(const struct shingle_device *d)
  * shingle_journal_init() - allocate a journal's buffers
  * @d: the device, its layout known
  *
- * Context: constructor, may sleep.  Returns 0 or -ENOMEM.
+ * Context: constructor, may sleep.
+ * Return: 0 or -ENOMEM.
  */
 int shingle_journal_init(struct shingle_device *d)
 {
@@ -58,9 +58,9 @@ void shingle_journal_exit(struct shingle_device *d)
 }
 
 /**
- * shingle_journal_start() - go on where recovery found the end
+ * shingle_journal_start() - continue where recovery found the end
  * @d: the device
- * @rec: what recovery found
+ * @rec: results of recovery
  *
  * Context: before I/O.
  */
@@ -76,14 +76,15 @@ void shingle_journal_start(struct shingle_device *d, const struct shingle_recove
 }
 
 /**
- * shingle_journal_remark() - write the mark that a power cut has kept from the disk
+ * shingle_journal_remark() - write the mark of the last transaction, which a power cut has lost
  * @d: the device
- * @rec: what recovery found
+ * @rec: results of recovery
  *
- * Before anybody builds on the last transaction, or a checkpoint names the place
- * behind it.
+ * It must be written before the device is used, and before a checkpoint records the place behind
+ * the last transaction.
  *
- * Context: before I/O, may sleep.  Returns 0 or -errno.
+ * Context: before I/O, may sleep.
+ * Return: 0 or -errno.
  */
 int shingle_journal_remark(struct shingle_device *d, const struct shingle_recovery *rec)
 {
@@ -98,14 +99,15 @@ int shingle_journal_remark(struct shingle_device *d, const struct shingle_recove
 }
 
 /**
- * shingle_journal_tight() - is there no room for two more commits?
+ * shingle_journal_tight() - is there too little room for two more commits?
  * @d: the device
  *
- * A power cut between a checkpoint's commit and its footer leaves it so, and a
- * checkpoint that falls back to the older footer.  No checkpoint could commit
- * then: one must be taken before the first record.
+ * This happens after a power cut between a checkpoint's commit and its footer, or if recovery falls
+ * back to an older footer.  Then a checkpoint must be taken before the first record, since a later
+ * one could not commit.
  *
  * Context: before I/O.
+ * Return: true if there is too little room.
  */
 bool shingle_journal_tight(const struct shingle_device *d)
 {
@@ -113,7 +115,7 @@ bool shingle_journal_tight(const struct shingle_device *d)
 }
 
 /**
- * shingle_journal_full() - there was no room in the open transaction
+ * shingle_journal_full() - the open transaction has no room: arrange that the bio is woken
  * @d: the device
  *
  * A part of shingle_journal_reserve().
@@ -132,7 +134,7 @@ void shingle_journal_full(struct shingle_device *d)
 }
 
 /**
- * shingle_journal_cancel() - the promised room is not needed
+ * shingle_journal_cancel() - return promised room
  * @d: the device
  * @records: as reserved
  *
@@ -147,10 +149,12 @@ void shingle_journal_cancel(struct shingle_device *d, u32 records)
 /**
  * shingle_journal_add() - put an operation's records into the open transaction
  * @d: the device
- * @reserved: how many were promised to it
- * @emit: what it left, at most @reserved
+ * @reserved: number of records promised to the operation
+ * @emit: its records, at most @reserved
  *
- * Context: map lock.  Never fails: the room was reserved.
+ * Never fails: the room was reserved.
+ *
+ * Context: map lock.
  */
 void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct shingle_emit *emit)
 {
@@ -164,14 +168,14 @@ void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct sh
 		t->blocks[t->nr / SHINGLE_JOURNAL_RECORDS]
 			.records[t->nr % SHINGLE_JOURNAL_RECORDS] = emit->rec[i];
 	d->n.records += emit->nr;
-	/* If it is pending it will see these: it must have the lock first. */
+	/* A pending commit will include these records: it must take the lock first. */
 	if (emit->nr && d->config.commit_ms && !d->held &&
 	    !delayed_work_pending(&d->log.commit_work))
 		queue_delayed_work(d->wq, &d->log.commit_work,
 				   msecs_to_jiffies(d->config.commit_ms));
 }
 
-/* Write the sealed blocks of a transaction, cut where the ring ends. */
+/* Write the sealed blocks of a transaction; split the write where the ring ends. */
 static int write_blocks(struct shingle_device *d, const struct shingle_txn *t, u32 nr)
 {
 	const struct shingle_area *ring = &d->layout.journal;
@@ -188,7 +192,7 @@ static int write_blocks(struct shingle_device *d, const struct shingle_txn *t, u
 	return err;
 }
 
-/* Flush what was written to since the last time; the metadata device apart. */
+/* Flush the devices that are dirty; the metadata device only if @meta_too. */
 static int flush_data(struct shingle_device *d, const bool *dirty, bool meta_too)
 {
 	int err, i;
@@ -203,7 +207,7 @@ static int flush_data(struct shingle_device *d, const bool *dirty, bool meta_too
 	return 0;
 }
 
-/* What was written to since the last time: it is about to be flushed. */
+/* Get and clear the dirty devices before they are flushed. */
 static void take_dirty(struct shingle_device *d, bool *dirty)
 {
 	lockdep_assert_held(&d->map_lock);
@@ -211,7 +215,7 @@ static void take_dirty(struct shingle_device *d, bool *dirty)
 	memset(d->dirty, 0, sizeof(d->dirty));
 }
 
-/* It was not flushed: no record of it may be written before it is. */
+/* The flush has failed: no record of these data may be written before a flush succeeds. */
 static void give_back_dirty(struct shingle_device *d, const bool *dirty)
 {
 	int i;
@@ -243,9 +247,9 @@ static void committed(struct shingle_device *d, struct shingle_txn *t, u32 nr)
 }
 
 /*
- * Flush, and write the transaction that is closed; none: only flush.  If that fails the
- * transaction stays closed, and the next commit writes it again to the same place, where
- * nothing else has been written.
+ * Flush, and write the closed transaction; if there is none, only flush.  If that fails the
+ * transaction stays closed.  The next commit writes it again to the same place, where no other
+ * block has been written.
  */
 static int write_closed(struct shingle_device *d, struct shingle_txn *t, const bool *dirty)
 {
@@ -284,12 +288,14 @@ static int commit_locked(struct shingle_device *d)
 	struct shingle_txn *t;
 	int err;
 
-	/* What an earlier commit could not write comes first. */
+	/* A transaction that an earlier commit could not write comes first. */
 	do {
 		spin_lock_irq(&d->map_lock);
 		take_dirty(d, dirty);
 		again = j->closed;
-		/* If there are no records it stays open and fills while we are at it. */
+		/*
+		 * A transaction without records stays open and may receive some during the flush.
+		 */
 		t = &j->txn[j->open];
 		if (!again && t->nr) {
 			t->seq = j->seq++;
@@ -305,18 +311,19 @@ static int commit_locked(struct shingle_device *d)
 }
 
 /**
- * shingle_flush() - make every write that has completed durable, not the map
+ * shingle_flush() - make the data of all completed writes durable, but not the map
  * @d: the device
  *
- * Context: may sleep.  Returns 0, -EROFS if nothing may be written, or the error that
- * made the device read-only; then a later flush or commit tries it again.
+ * Context: may sleep.
+ * Return: 0, -EROFS if nothing may be written, or the error that made the device read-only; then a
+ * later flush or commit tries it again.
  */
 int shingle_flush(struct shingle_device *d)
 {
 	bool dirty[SHINGLE_NR_DEVS];
 	int err = -EROFS;
 
-	/* A commit must not miss what is being flushed. */
+	/* A commit must not run between take_dirty() and the end of the flush. */
 	mutex_lock(&d->log.commit_lock);
 	if (shingle_may_log(d)) {
 		spin_lock_irq(&d->map_lock);
@@ -332,7 +339,7 @@ int shingle_flush(struct shingle_device *d)
 	return err;
 }
 
-/* Is there room for a transaction, and for the commit that a checkpoint does? */
+/* Is there room for a transaction, and for the commit of a checkpoint? */
 static bool room_for(struct shingle_device *d, bool for_checkpoint)
 {
 	const struct shingle_journal *j = &d->journal;
@@ -344,7 +351,7 @@ static bool room_for(struct shingle_device *d, bool for_checkpoint)
 	return room;
 }
 
-/* Nobody waits for what is free now, but it is of use. */
+/* Release space that is free now, even if no request waits for it. */
 static void release_soon(struct shingle_device *d)
 {
 	spin_lock_irq(&d->map_lock);
@@ -353,13 +360,13 @@ static void release_soon(struct shingle_device *d)
 	spin_unlock_irq(&d->map_lock);
 }
 
-/* Can no commit be added any more, and none be made room for? */
+/* Is there no room for a commit, and no checkpoint that could make room? */
 static bool ring_is_full(struct shingle_device *d)
 {
 	return READ_ONCE(d->log.no_ckpt) && !room_for(d, true);
 }
 
-/* What is not in the journal will never be. */
+/* Records that are not in the journal by now are lost. */
 static void give_up(struct shingle_device *d)
 {
 	spin_lock_irq(&d->map_lock);
@@ -373,13 +380,13 @@ static void give_up(struct shingle_device *d)
  * @d: the device
  * @for_checkpoint: the caller is a checkpoint, for which room is kept
  *
- * Everything that was committed to the engine, and every write that completed,
- * before the call is on the disk after it.  A device that has become read-only commits
- * what it has acknowledged, too.
+ * After the call all that the engine had committed, and all writes that had completed before the
+ * call, are on the disk.  A device that has become read-only also commits what it has acknowledged.
+ * Rule R3.
  *
- * Context: may sleep.  May wait for a checkpoint unless it is one.  Returns 0,
- * -EROFS if nothing may be written, or the error that made the device read-only; then
- * another commit tries it again.  Rule R3.
+ * Context: may sleep.  May wait for a checkpoint unless it is one.
+ * Return: 0, -EROFS if nothing may be written, or the error that made the device read-only; then
+ * another commit tries it again.
  */
 int shingle_commit(struct shingle_device *d, bool for_checkpoint)
 {
@@ -393,7 +400,7 @@ int shingle_commit(struct shingle_device *d, bool for_checkpoint)
 			mutex_unlock(&d->log.commit_lock);
 			return -EROFS;
 		}
-		/* What is kept for checkpoints is free when there will be none. */
+		/* If there will be no checkpoint, the room kept for one can be used. */
 		if (room_for(d, for_checkpoint || READ_ONCE(d->log.no_ckpt)))
 			break;
 		mutex_unlock(&d->log.commit_lock);
@@ -404,14 +411,14 @@ int shingle_commit(struct shingle_device *d, bool for_checkpoint)
 	err = commit_locked(d);
 	if (!err && d->engine->frees_early)
 		release_soon(d);
-	/* Long before it is needed, so that nobody has to wait for it. */
+	/* Long before it is needed, so that no commit has to wait for it. */
 	if (!for_checkpoint && ring_room(d) < shingle_journal_room(&d->layout) / 2)
 		queue_work(d->log.wq, &d->log.ckpt_work);
 	mutex_unlock(&d->log.commit_lock);
 	return err;
 }
 
-/* Might so many records be promised if all that were left so far are committed? */
+/* Could this number of records be promised once all records so far are committed? */
 static bool may_promise(struct shingle_device *d, u32 records)
 {
 	struct shingle_journal *j = &d->journal;
@@ -425,13 +432,13 @@ static bool may_promise(struct shingle_device *d, u32 records)
 }
 
 /**
- * shingle_journal_make_room() - after shingle_journal_reserve() found none
+ * shingle_journal_make_room() - make room after shingle_journal_reserve() found none
  * @d: the device
- * @records: how many are wanted, no more than there can ever be room for
+ * @records: number of records, at most the size of a transaction
  *
- * Context: may sleep, waits for writes under way if all room is promised to them.
- * Returns 0, and then it is worth another try; -EROFS if the device is not read-write, or
- * as shingle_commit().
+ * Context: may sleep, waits for writes in flight if all room is promised to them.
+ * Return: 0 if the caller should try again; -EROFS if the device is not read-write; otherwise as
+ * shingle_commit().
  */
 int shingle_journal_make_room(struct shingle_device *d, u32 records)
 {
@@ -444,7 +451,7 @@ int shingle_journal_make_room(struct shingle_device *d, u32 records)
 }
 
 /**
- * shingle_commit_work() - commit, then complete who waited for it
+ * shingle_commit_work() - commit, then complete the bios that waited for it
  * @work: shingle_device::log.commit_work
  *
  * Context: workqueue.
@@ -463,7 +470,7 @@ void shingle_commit_work(struct work_struct *work)
 	bio_list_init(&d->log.commits);
 	spin_unlock_irq(&d->map_lock);
 
-	/* A flush may fail before the state is read. */
+	/* A flush may arrive before the state is read, and fails. */
 	err = READ_ONCE(d->loaded) ? shingle_commit(d, false) : -EROFS;
 	while ((bio = bio_list_pop(&done))) {
 		if (err)
@@ -475,7 +482,7 @@ void shingle_commit_work(struct work_struct *work)
 	kick = shingle_waiting(d);
 	if (!err && d->ops->clean.pending(d->engine))
 		shingle_wake_cleaner(d);
-	/* What an error keeps from the disk that passes is not to wait for a FLUSH. */
+	/* After a temporary error the transaction must not wait for the next FLUSH. */
 	if (err && d->journal.closed && shingle_may_log(d) && d->config.commit_ms)
 		queue_delayed_work(d->wq, &d->log.commit_work,
 				   msecs_to_jiffies(d->config.commit_ms));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Activation: the state as the disk has it. */
+/* Activation: loads the state from the disk. */
 #include "base/device.h"
 #include "base/mode.h"
 #include "log/log.h"
@@ -10,9 +10,10 @@
  * @d: the device
  * @why: if not, a sentence; SHINGLE_MEMBERS_WHY
  *
- * Devices without superblocks say themselves whose they are.
+ * Checks the headers of the devices without superblocks.
  *
- * Context: may sleep.  Returns 0 or -errno.
+ * Context: may sleep.
+ * Return: 0 or -errno.
  */
 int shingle_check_members(struct shingle_device *d, char *why)
 {
@@ -35,10 +36,11 @@ int shingle_check_members(struct shingle_device *d, char *why)
 }
 
 /**
- * shingle_load_state() - read the state from the disk, as recovery rebuilds it
+ * shingle_load_state() - recover the state from the disk
  * @d: the device
  *
- * Context: before I/O, may sleep.  Returns 0 or -errno, with the reason in the log.
+ * Context: before I/O, may sleep.
+ * Return: 0 or -errno, with the reason in the log.
  */
 int shingle_load_state(struct shingle_device *d)
 {
@@ -54,8 +56,8 @@ int shingle_load_state(struct shingle_device *d)
 	int err, i;
 
 	/*
-	 * If there was no power cut a drive may still hold what was written last,
-	 * and write it after what comes now: a bottom after the top beside it.
+	 * Without a power cut the drive may still hold the last writes, and write them after new
+	 * ones, for example a bottom after the top beside it.
 	 */
 	for (i = 0; i < SHINGLE_NR_DEVS; i++)
 		d->dirty[i] = d->dev[i];
@@ -104,7 +106,7 @@ int shingle_load_state(struct shingle_device *d)
 	if (d->layout.flags & SHINGLE_SB_NEEDS_CHECK) {
 		d->needs_check = true;
 		DMWARN("%s: read-only: it needs 'shingle check' and 'shingle repair' first", name);
-		/* Only ever down: it may be lower already. */
+		/* The mode never rises: it may be lower already. */
 		spin_lock_irq(&d->map_lock);
 		WRITE_ONCE(d->log.dead, true);
 		if (d->mode < SHINGLE_RO) {

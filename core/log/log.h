@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The log: the journal, checkpoints, and what is read back from them. */
+/* The log: the journal, checkpoints, and recovery from them. */
 #ifndef SHINGLE_LOG_H
 #define SHINGLE_LOG_H
 
@@ -22,11 +22,13 @@ void shingle_commit_work(struct work_struct *work);
 /**
  * shingle_journal_reserve() - promise room in the open transaction
  * @d: the device
- * @records: how many
+ * @records: number of records
  *
- * Context: map lock.  Returns false if there is none; a commit is then on its
- * way, and the waiting bios will be looked at after it.  If all room is promised,
- * it is the end of a write under way that does both.
+ * If there is no room, a commit is queued, and the waiting bios are retried after it.  If all room
+ * is promised to writes in flight, the end of a write causes both.
+ *
+ * Context: map lock.
+ * Return: false if there is no room.
  */
 static inline bool shingle_journal_reserve(struct shingle_device *d, u32 records)
 {
@@ -42,9 +44,9 @@ static inline bool shingle_journal_reserve(struct shingle_device *d, u32 records
 }
 
 /**
- * shingle_journal_acked() - records just added point to data that the host was told of
+ * shingle_journal_acked() - records just added point to data that were acknowledged to the host
  * @d: the device
- * @blocks: how many blocks
+ * @blocks: number of blocks
  *
  * Context: map lock, in the critical section of shingle_journal_add().
  */

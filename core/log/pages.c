@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages of a map, read when somebody lacks them and written by checkpoints.
+ * Pages of a map: read on demand and written by checkpoints.
  *
- * Whoever lacks one says so under the map lock, and waits.  A worker reads what is wanted,
- * as many at a time as there are bios for; a page that many wait for is read once.  When it
- * has come those who wait are woken, and ask the engine again.
+ * An operation that lacks a page asks for it under the map lock, and waits.  A worker reads the
+ * pages that are wanted, as many at a time as there are bios for; a page that several operations
+ * wait for is read once.  When it has been read, the waiting operations are woken and call the
+ * engine again.
  *
- * Where the device fails, so does who lacked the page, and the next one reads it again.  What
- * is damaged, or lost by the medium, will never come: then the device is read-only.
+ * If the device fails, so does the operation, and the next one reads the page again.  A page that
+ * is damaged, or lost by the medium, stays unreadable: then the device becomes read-only.
  */
 #include <linux/sort.h>
 
@@ -18,18 +19,18 @@
 #include "medium/medium.h"
 
 /*
- * Reads that are begun one behind the other before who waits for one of them looks again.
- * There are bios for all of them when memory is short: the first ones, which have come by
- * then, are announced with the last.
+ * Number of reads that are begun before the operations waiting for one of them are woken.  There
+ * are bios for all of them when memory is short: reads that end before the last one has begun are
+ * announced with it.
  */
 #define READS_BATCH	32
 
 /**
  * struct page_read - a page being read
  * @d: the device
- * @e: the engine whose page it is
- * @frame: where it goes
- * @bio: last, dictated by the bio_set
+ * @e: the engine with the page
+ * @frame: its frame
+ * @bio: last member, as bio_set requires
  */
 struct page_read {
 	struct shingle_device *d;
@@ -47,7 +48,7 @@ static bool has_pages(const struct shingle_device *d)
  * Reading
  */
 
-/* Who waits for a page, or for room, looks again. */
+/* Wake the operations that wait for a page, or for room. */
 static void wake_all(struct shingle_device *d)
 {
 	lockdep_assert_held(&d->map_lock);
@@ -71,7 +72,7 @@ static void page_end_io(struct bio *bio)
 	u32 frame = r->frame;
 	unsigned long flags;
 
-	/* Nobody else touches the frame, nor the place of what is not in RAM. */
+	/* No other code touches the frame, or the place of a page that is not in RAM. */
 	if (!err)
 		err = shingle_page_check(&d->layout, r->e, f->block, f->nr, place);
 	if (err)
@@ -79,7 +80,7 @@ static void page_end_io(struct bio *bio)
 			    f->nr, err == -EUCLEAN ? "is damaged" : "cannot be read", err);
 	bio_put(bio);
 	spin_lock_irqsave(&d->map_lock, flags);
-	/* Last, and within the lock: who waits for it may free the device. */
+	/* Last, and within the lock: a waiter may free the device. */
 	if (shingle_pages_here(p, frame, err)) {
 		d->pager.failed++;
 		queue_work(d->pager.wq, &d->pager.work);
@@ -93,7 +94,7 @@ static void page_end_io(struct bio *bio)
 	spin_unlock_irqrestore(&d->map_lock, flags);
 }
 
-/* The next one that is wanted: false if there is none. */
+/* Begin to read the next wanted page; false if there is none. */
 static bool read_one(struct shingle_device *d)
 {
 	enum shingle_dev dev = shingle_meta_dev(&d->layout);
@@ -104,7 +105,7 @@ static bool read_one(struct shingle_device *d)
 	struct bio *bio;
 	u32 i;
 
-	/* Before one is taken: those under way give theirs back. */
+	/* Allocate before a page is taken: reads in flight return their bios. */
 	bio = bio_alloc_bioset(d->dev[dev]->bdev, 2, REQ_OP_READ | REQ_META, GFP_NOIO,
 			       &d->pager.bios);
 	r = container_of(bio, struct page_read, bio);
@@ -132,8 +133,8 @@ static bool read_one(struct shingle_device *d)
 }
 
 /*
- * Some of those that are wanted: false if there are no more.  Where a read ends as it is
- * begun everybody would look again for each of them, and most in vain.
+ * Begin to read some of the wanted pages; false if there are no more.  If reads end while others
+ * are begun, waking the waiters for each of them would be mostly in vain.
  */
 static bool read_some(struct shingle_device *d)
 {
@@ -166,7 +167,7 @@ static void pages_work(struct work_struct *work)
 	spin_unlock_irq(&d->map_lock);
 	if (!failed)
 		return;
-	/* Before anybody hears of it, who may look at the mode. */
+	/* First the mode, then the waiters, which may look at the mode. */
 	shingle_set_mode(d, SHINGLE_RO, true, "a page of the map cannot be used");
 	spin_lock_irq(&d->map_lock);
 	d->pager.reading -= failed;
@@ -175,12 +176,13 @@ static void pages_work(struct work_struct *work)
 }
 
 /**
- * shingle_await_page() - the engine has just said that it lacks a page, or room for one
+ * shingle_await_page() - the engine has just returned that it lacks a page, or room for one
  * @d: the device
  *
- * Context: map lock, in the critical section in which it was asked; before
- * shingle_pages_end().  Returns SHINGLE_ABSENT, and who asked waits to be woken as those
- * who wait for the end of a write are; or -EIO if nobody will ever see that page.
+ * The operation will be woken like those that wait for the end of a write.
+ *
+ * Context: map lock, in the critical section of the call of the engine; before shingle_pages_end().
+ * Return: SHINGLE_ABSENT, and the operation waits; or -EIO if the page cannot be read.
  */
 int shingle_await_page(struct shingle_device *d)
 {
@@ -197,12 +199,18 @@ int shingle_await_page(struct shingle_device *d)
 	}
 	if (err != -EBUSY && err != -EAGAIN)
 		return -EIO;
-	/* Writes under way hold pages, and others wait for a footer. */
+	/* Writes in flight hold pages, and other pages wait for a footer. */
 	d->front.awaits_write = true;
-	/* Who reads makes nobody write: a page that comes wakes all, and its frame is free. */
+	/*
+	 * A reader causes no checkpoint: the next page that arrives wakes all, and its frame can be
+	 * replaced.
+	 */
 	if (err == -EAGAIN && d->engine->pages->coming)
 		return SHINGLE_ABSENT;
-	/* Nor does who waits for nothing but the end of writes, which hold all that may change. */
+	/*
+	 * Neither does a request that only waits for the end of the writes that hold all changeable
+	 * pages.
+	 */
 	if (err == -EBUSY && asker <= SHINGLE_ASKER_FRONT && !d->engine->pages->nr_dirty)
 		return SHINGLE_ABSENT;
 	d->pager.crowded = true;
@@ -221,7 +229,7 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Write @n pages, each to the place that does not count. */
+/* Write @n pages, each to the place that is not valid. */
 static int write_batch(struct shingle_device *d, struct shingle_pages *p, u32 *nr, u32 n, u64 seq)
 {
 	enum shingle_dev dev = shingle_meta_dev(&d->layout);
@@ -252,9 +260,10 @@ static int write_batch(struct shingle_device *d, struct shingle_pages *p, u32 *n
  * @e: the engine
  * @seq: number of the checkpoint
  *
- * They count when it has its footer.
+ * They become valid with the footer of the checkpoint.
  *
- * Context: may sleep, ckpt_lock.  Returns 0 or -EIO.
+ * Context: may sleep, ckpt_lock.
+ * Return: 0 or -EIO.
  */
 int shingle_pages_write(struct shingle_device *d, struct shingle_engine *e, u64 seq)
 {
@@ -276,10 +285,10 @@ int shingle_pages_write(struct shingle_device *d, struct shingle_engine *e, u64 
 }
 
 /**
- * shingle_pages_settle() - a checkpoint has its footer, or will never have one
+ * shingle_pages_settle() - a checkpoint has its footer, or has failed
  * @d: the device
  * @e: the engine
- * @good: it has
+ * @good: it has its footer
  *
  * Context: may sleep, ckpt_lock.
  */
@@ -294,7 +303,7 @@ void shingle_pages_settle(struct shingle_device *d, struct shingle_engine *e, bo
 		more = shingle_pages_written(e->pages, &cursor, good);
 		if (!more) {
 			d->pager.crowded = false;
-			/* Whoever it was may have gone another way. */
+			/* The bio that waited may not need a page any more. */
 			d->pager.oldest = NULL;
 			wake_all(d);
 		}
@@ -304,11 +313,11 @@ void shingle_pages_settle(struct shingle_device *d, struct shingle_engine *e, bo
 }
 
 /**
- * shingle_pages_look_again() - a checkpoint was asked for, and there will be none
+ * shingle_pages_look_again() - a checkpoint was requested, and there will be none
  * @d: the device
  *
- * Where nothing can be written pages that are being looked at are all that stands in the way,
- * and these are let go of.
+ * If nothing can be written, only the pages that waiting operations keep are in the way; they let
+ * go of these when they are woken.
  *
  * Context: may sleep.
  */
@@ -322,10 +331,11 @@ void shingle_pages_look_again(struct shingle_device *d)
 }
 
 /**
- * shingle_pages_want_checkpoint() - are there so many changed pages that one should be taken?
+ * shingle_pages_want_checkpoint() - should a checkpoint be taken because of changed pages?
  * @d: the device
  *
  * Context: map lock.
+ * Return: true if it should.
  */
 bool shingle_pages_want_checkpoint(const struct shingle_device *d)
 {
@@ -344,12 +354,13 @@ static void press(void *ctx)
 }
 
 /**
- * shingle_pages_give() - give an engine frames for the pages of its map, if it has such
+ * shingle_pages_give() - give an engine frames for the pages of its map, if it is paged
  * @d: the device
  * @e: the engine, fresh from create
  * @why: on error, a sentence
  *
- * Context: may sleep.  Returns 0 or -errno.
+ * Context: may sleep.
+ * Return: 0 or -errno.
  */
 int shingle_pages_give(struct shingle_device *d, struct shingle_engine *e, const char **why)
 {
@@ -364,10 +375,11 @@ int shingle_pages_give(struct shingle_device *d, struct shingle_engine *e, const
 }
 
 /**
- * shingle_pager_init() - what reads pages
+ * shingle_pager_init() - prepare the worker that reads pages
  * @d: the device, its engine known
  *
- * Context: may sleep.  Returns 0 or -ENOMEM.
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.
  */
 int shingle_pager_init(struct shingle_device *d)
 {
@@ -385,7 +397,7 @@ static bool none_reading(struct shingle_device *d)
 {
 	bool none;
 
-	/* Whoever was the last has let go of the lock, too. */
+	/* The lock makes sure that the last page_end_io() has released it. */
 	spin_lock_irq(&d->map_lock);
 	none = !d->pager.reading;
 	spin_unlock_irq(&d->map_lock);
@@ -393,8 +405,8 @@ static bool none_reading(struct shingle_device *d)
 }
 
 /**
- * shingle_pager_stop() - wait for what is being read
- * @d: the device, of which nobody wants anything any more
+ * shingle_pager_stop() - wait for the reads in flight
+ * @d: the device, without any request that may want a page
  *
  * Context: may sleep.
  */

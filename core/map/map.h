@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The map: where blocks go and where they are. */
+/* Placing of blocks, and changes of the map when writes complete. */
 #ifndef SHINGLE_MAP_H
 #define SHINGLE_MAP_H
 
 #include "base/device.h"
 
-/* A write has landed, or failed.  Context: map lock, interrupts included. */
+/* A write has completed or failed.  Context: map lock, interrupts included. */
 typedef void (*shingle_landed_fn)(struct shingle_device *d, struct shingle_write *w, bool failed);
 
 int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
@@ -13,7 +13,7 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_status_t status,
 			shingle_landed_fn landed);
 
-/* Is it an answer of shingle_place() with which the bio ends? */
+/* Is it a result of shingle_place() with which the bio fails? */
 static inline bool shingle_is_final(int r)
 {
 	return r == -EIO || r == -EROFS || r == SHINGLE_FULL;

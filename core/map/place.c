@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Where a write goes, and what the map says when it has landed. */
+/* Placing of writes, and the change of the map when a write has completed. */
 #include "base/device.h"
 #include "base/trace.h"
 #include "base/wake.h"
@@ -8,9 +8,9 @@
 #include "medium/medium.h"
 
 /*
- * Rule R0: before a write, nothing that its head will cover may be in use, neither by
- * the current map nor by the one that recovery would rebuild now.  Apart, so that writes
- * to plain disks need no room for the walk on the stack.
+ * Rule R0: before a write, no block that its head will cover may be in use by the current map or by
+ * the map that recovery would rebuild now.  A separate function, so that writes to plain disks need
+ * no room for the walk on the stack.
  */
 static noinline bool window_clear(struct shingle_device *d, const struct shingle_run *run)
 {
@@ -29,7 +29,7 @@ static bool has_columns(const struct shingle_device *d, const struct shingle_wri
 	return d->layout.head_tracks > 1 && !shingle_is_alone(&d->layout, w->run.pblk);
 }
 
-/* Its worth is in the order, which is that of the kernel's hints. */
+/* The conversion relies on the order of the kernel's hints. */
 static enum shingle_life bio_life(const struct bio *bio)
 {
 	u32 hint = shingle_bio_write_hint(bio);
@@ -44,16 +44,15 @@ static enum shingle_life bio_life(const struct bio *bio)
  * shingle_place() - find room for a prefix of a write
  * @d: the device
  * @lblk: first block
- * @n: how many
+ * @n: number of blocks
  * @w: result
- * @bio: what will be submitted
+ * @bio: the bio that will be submitted
  *
- * The records that its commit will leave are reserved here, so that a completion
- * never has to wait.
+ * Reserves the records of its commit, so that a completion never has to wait.
  *
- * Context: map lock.  Returns 0; SHINGLE_GATHER if a prefix of @w->run.n blocks is to
- * go to the write cache; -EROFS, -EIO, SHINGLE_FULL if it must fail; or another error
- * if it must wait to be kicked.
+ * Context: map lock.
+ * Return: 0; SHINGLE_GATHER if a prefix of @w->run.n blocks is to go to the write cache; -EROFS,
+ * -EIO or SHINGLE_FULL if it must fail; another error if it must wait for shingle_kick().
  */
 int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
 		  struct bio *bio)
@@ -93,18 +92,18 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 }
 
 /**
- * shingle_write_done() - the data of a placed write are on the medium, or are not
+ * shingle_write_done() - a placed write has completed or failed
  * @d: the device
  * @w: the write
- * @status: of its bio
- * @landed: who else must know in the critical section in which the map changes, or NULL
+ * @status: status of its bio
+ * @landed: called in the critical section in which the map changes, or NULL
  *
  * Context: any, interrupts included.
  */
 void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_status_t status,
 			shingle_landed_fn landed)
 {
-	/* Kernels that clear the stack would clear all of it at each write. */
+	/* Kernels that initialise the stack would clear all of it for each write. */
 	struct shingle_record rec[SHINGLE_MAX_EMIT] __uninitialized;
 	struct shingle_emit emit = { .rec = rec, .max = SHINGLE_MAX_EMIT };
 	u32 records = d->ops->commit_records + 1;
@@ -126,7 +125,10 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 			shingle_bad_remove(&d->cleaner.step_bad, w->run.lblk, w->run.n);
 		if (unlikely(d->bad.nr) && shingle_bad_remove(&d->bad, w->run.lblk, w->run.n))
 			shingle_emit(&emit, SHINGLE_REC_GOOD, 0, 0, w->run.lblk, w->run.n);
-		/* Since it came a discard may have: the host reads what was written. */
+		/*
+		 * A discard may have come after the write was placed: the host reads what was
+		 * written.
+		 */
 		if (unlikely(d->trims.nr))
 			shingle_trim_remove(&d->trims, w->run.lblk, w->run.n);
 		shingle_journal_add(d, records, &emit);

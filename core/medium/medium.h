@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The medium: what is read and written for ourselves, and the order of it all. */
+/* The medium: core's own reads and writes, and the order of all writes. */
 #ifndef SHINGLE_MEDIUM_H
 #define SHINGLE_MEDIUM_H
 
@@ -8,10 +8,10 @@
 #include "base/device.h"
 
 /**
- * struct shingle_batch - I/O under way together
- * @left: of it, plus one until it is waited for
- * @failed: some of it has
- * @done: all has ended
+ * struct shingle_batch - I/O in flight together
+ * @left: number of parts in flight, plus one until the batch is waited for
+ * @failed: a part has failed
+ * @done: all parts have ended
  */
 struct shingle_batch {
 	atomic_t left;
@@ -45,11 +45,11 @@ int shingle_reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, 
 static inline void shingle_leave_readers(struct shingle_device *d, u8 set)
 {
 	this_cpu_dec(d->cpu->readers[set]);
-	/* As in prepare_to_wait(): who waits sees that, or we see that somebody does. */
+	/* As in prepare_to_wait(): either the waiter sees the count, or we see the waiter. */
 	smp_mb();
 	if (likely(READ_ONCE(d->order.reader_set) == set && !READ_ONCE(d->resetting)))
 		return;
-	/* Behind the same barrier. */
+	/* Ordered by the same barrier. */
 	if (waitqueue_active(&d->wait))
 		wake_up_all(&d->wait);
 }

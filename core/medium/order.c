@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rule R1: writes that could meet on the medium come in the order in which they
- * were placed.
+ * Rule R1: writes that could meet on the medium are submitted in the order in which they were
+ * placed.
  */
 #include <linux/interval_tree_generic.h>
 
@@ -15,8 +15,8 @@ INTERVAL_TREE_DEFINE(struct shingle_write, flight, u64, flight_last, FLIGHT_STAR
 		     static, flight);
 
 /**
- * struct window - where writes are that another one could meet
- * @g: all of it is in this group
+ * struct window - the range of writes that another write could meet
+ * @g: the group that contains all of it
  * @from: first block
  * @to: first block behind
  */
@@ -37,8 +37,8 @@ static bool could_meet(const struct window *win, const struct shingle_write *w,
 }
 
 /*
- * Of writes with a block in [@first, @last] the latest that was placed before @w, and
- * could meet it in @win, unless @latest is later.  Without @win all of them meet it.
+ * Return the latest write that has a block in [@first, @last], was placed before @w, and could meet
+ * it in @win; @latest if that is later.  Without @win all writes in the range meet it.
  */
 static struct shingle_write *later_one(struct shingle_device *d, const struct shingle_write *w,
 				       const struct window *win, u64 first, u64 last,
@@ -57,12 +57,11 @@ static struct shingle_write *later_one(struct shingle_device *d, const struct sh
 }
 
 /*
- * On a medium whose columns are not known two writes meet if they are on tracks under
- * the same head, unless they are so near to each other that no skew of up to half a
- * track lets them.
+ * On a medium without known columns two writes meet if they are on tracks under the same head,
+ * unless they are so close to each other that no skew of up to half a track lets them.
  *
- * Writes to a log are all in one window, and nearly all within half a track: only
- * those are looked at that begin or end farther away than that, or overlap.
+ * Writes to a log are all in one window, and nearly all within half a track.  So only writes that
+ * begin or end farther away, or overlap, are looked at.
  */
 static struct shingle_write *may_have_to_wait(struct shingle_device *d,
 					      const struct shingle_write *w)
@@ -91,9 +90,9 @@ static struct shingle_write *may_have_to_wait(struct shingle_device *d,
 }
 
 /*
- * Which write placed before @w must it wait for?  One that it could meet in a
- * column of the medium: on another track under the same head; or one to its own blocks.
- * Of several the latest is chosen, since it is likely to end last.
+ * Which earlier write must @w wait for?  One that it could meet in a column of the medium, on
+ * another track under the same head; or one to the same blocks.  If there are several, wait for the
+ * latest: it is likely to end last.
  */
 static struct shingle_write *must_wait(struct shingle_device *d, const struct shingle_write *w)
 {
@@ -112,9 +111,9 @@ static struct shingle_write *must_wait(struct shingle_device *d, const struct sh
 }
 
 /**
- * shingle_join_flight() - a write follows others into the air
+ * shingle_join_flight() - add a placed write to those in flight
  * @d: the device
- * @w: the write; held if it has to wait for one of them
+ * @w: the write; held if it has to wait for an earlier one
  *
  * Context: map lock.
  */
@@ -137,9 +136,9 @@ void shingle_join_flight(struct shingle_device *d, struct shingle_write *w)
 /**
  * shingle_leave_flight() - a write has ended
  * @d: the device
- * @w: the write; who waited for it may have to wait for another one
+ * @w: the write; its waiters may have to wait for another one
  *
- * Context: map lock.  Who finds shingle_device::order.woken not empty queues the work.
+ * Context: map lock.  The caller queues the work if shingle_device::order.woken is not empty.
  */
 void shingle_leave_flight(struct shingle_device *d, struct shingle_write *w)
 {
@@ -149,8 +148,8 @@ void shingle_leave_flight(struct shingle_device *d, struct shingle_write *w)
 }
 
 /*
- * Submit the writes whose turn has come.  In a worker of its own: the one that looks
- * at what waits may need the memory of these.
+ * Submit the writes that need not wait any more.  It is a separate worker, since the worker that
+ * retries waiting bios may need the memory of these writes.
  */
 static void order_work(struct work_struct *work)
 {

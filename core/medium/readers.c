@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Rule R2: nothing is written over what somebody still reads. */
+/* Rule R2: a place is not overwritten while a read of it is in flight. */
 #include "base/device.h"
 #include "medium/medium.h"
 
 /**
- * shingle_reading() - is any read under way that belongs to a set?
+ * shingle_reading() - is a read of a set in flight?
  * @d: the device
- * @set: which, and not shingle_device::order.reader_set: no read joins it meanwhile
+ * @set: the set, which is not shingle_device::order.reader_set: no read joins it meanwhile
  *
- * What has joined it is counted, since that was under the map lock, and what leaves it
- * meanwhile makes the sum less: if it comes to zero, all have left.
+ * All reads that have joined the set are counted, since they joined under the map lock.  A read
+ * that ends during the summation can only decrease the sum: if it is zero, all have ended.
  *
  * Context: any, after the map lock was held with another set current.
+ * Return: true if a read is in flight.
  */
 bool shingle_reading(struct shingle_device *d, u8 set)
 {
@@ -24,7 +25,7 @@ bool shingle_reading(struct shingle_device *d, u8 set)
 }
 
 /**
- * shingle_wait_for_readers() - until nobody reads by a map looked up before now
+ * shingle_wait_for_readers() - wait for all reads that were looked up before now
  * @d: the device
  *
  * Context: cleaner, may sleep.
@@ -41,11 +42,10 @@ void shingle_wait_for_readers(struct shingle_device *d)
 }
 
 /**
- * shingle_release() - give freed space back to the engine, if it is safe by now
+ * shingle_release() - return freed space to the engine when that is safe
  * @d: the device
  *
- * Rule R2: space is not reused before the reads that were looked up against it
- * have ended.
+ * Rule R2: space is not reused before the reads that were looked up against it have ended.
  *
  * Context: cleaner, may sleep.
  */

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reading and writing for ourselves. */
+/* Core's own reads and writes. */
 #include "base/device.h"
 #include "medium/medium.h"
 
-/* Pages that one of our reads goes to: what is on the stack for them is 1 KiB. */
+/* Pages of one read: their array on the stack takes 1 KiB. */
 #define READ_PAGES	64
 
 /**
- * shingle_add_buffer() - let a read go to memory, or to as much of it as fits
+ * shingle_add_buffer() - add memory to a read, as much as fits
  * @bio: the read
  * @buf: vmalloc or kmalloc memory
- * @bytes: of it
+ * @bytes: its size
  *
- * Context: any.  Returns the bytes that fit.
+ * Context: any.
+ * Return: the number of bytes added.
  */
 unsigned int shingle_add_buffer(struct bio *bio, const void *buf, size_t bytes)
 {
@@ -29,7 +30,7 @@ unsigned int shingle_add_buffer(struct bio *bio, const void *buf, size_t bytes)
 	return done;
 }
 
-/* By bios of our own: dm_io() says of every error that it is one, and no more. */
+/* Uses own bios, since dm_io() does not report which error occurred. */
 static int read_blocks(struct block_device *bdev, blk_opf_t opf, sector_t sector, u32 n, void *buf)
 {
 	size_t bytes = (size_t)n << SHINGLE_BLOCK_SHIFT, at;
@@ -56,14 +57,14 @@ static int read_blocks(struct block_device *bdev, blk_opf_t opf, sector_t sector
  * shingle_rw() - read or write blocks and wait
  * @d: the device
  * @opf: REQ_OP_READ or REQ_OP_WRITE with flags
- * @dev: which of its devices
+ * @dev: one of its devices
  * @block: first block there
- * @n: how many
+ * @n: number of blocks
  * @buf: vmalloc or kvmalloc memory
  *
- * Context: may sleep.  Returns 0; of a read, what became of it, -ENODATA if the
- * medium has lost one of the blocks; of a write, -EIO, or -EROFS if the table is
- * read-only.
+ * Context: may sleep.
+ * Return: 0; for a read, its error, -ENODATA if the medium has lost one of the blocks; for a write,
+ * -EIO, or -EROFS if the table is read-only.
  */
 int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u64 block, u32 n,
 	       void *buf)
@@ -83,7 +84,7 @@ int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u6
 
 	if ((opf & REQ_OP_MASK) == REQ_OP_READ)
 		return read_blocks(where.bdev, opf, where.sector, n, buf);
-	/* The block layer would let it pass.  Whoever asks has not looked at the mode. */
+	/* The block layer would let it pass.  The caller should have checked the mode. */
 	if (WARN_ON_ONCE(d->read_only && op_is_write(opf)))
 		return -EROFS;
 	return shingle_dm_io(&req, 1, &where, &bits) || bits ? -EIO : 0;
@@ -92,12 +93,13 @@ int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u6
 /**
  * shingle_reader_read() - struct shingle_reader's read
  * @ctx: the device
- * @dev: which of its devices
+ * @dev: one of its devices
  * @block: first block there
- * @n: how many
- * @buf: for them
+ * @n: number of blocks
+ * @buf: receives the blocks
  *
- * Context: may sleep.  Returns as shingle_rw().
+ * Context: may sleep.
+ * Return: as shingle_rw().
  */
 int shingle_reader_read(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf)
 {
@@ -105,11 +107,11 @@ int shingle_reader_read(void *ctx, enum shingle_dev dev, u64 block, u32 n, void 
 }
 
 /* ------------------------------------------------------------------------
- * Together
+ * Batches
  */
 
 /**
- * shingle_batch_init() - nothing is under way
+ * shingle_batch_init() - initialise an empty batch
  * @b: the batch
  *
  * Context: any.
@@ -133,7 +135,7 @@ static void batch_failed(struct shingle_batch *b)
 	batch_put(b);
 }
 
-/* Reads and writes are always supported: there is nothing but errors. */
+/* Reads and writes are always supported, so only errors matter. */
 SHINGLE_DM_IO_NOTIFY(batch_io_done, error, context)
 {
 	if (error)
@@ -143,14 +145,14 @@ SHINGLE_DM_IO_NOTIFY(batch_io_done, error, context)
 }
 
 /**
- * shingle_batch_io() - read or write blocks beside what else is of a batch
+ * shingle_batch_io() - read or write blocks as a part of a batch
  * @d: the device
- * @b: the batch; says in the end whether it has failed
+ * @b: the batch, which records a failure
  * @opf: REQ_OP_READ or REQ_OP_WRITE, and flags
- * @dev: which of its devices
+ * @dev: one of its devices
  * @block: first block there
- * @n: how many
- * @buf: for them, until the batch was waited for
+ * @n: number of blocks
+ * @buf: memory for them, valid until the batch was waited for
  *
  * Context: may sleep.
  */
@@ -177,7 +179,7 @@ void shingle_batch_io(struct shingle_device *d, struct shingle_batch *b, blk_opf
 }
 
 /**
- * shingle_batch_wait() - wait for the end of all; then more may follow
+ * shingle_batch_wait() - wait for the end of all parts; then the batch can be used again
  * @b: the batch
  *
  * Context: may sleep.
@@ -191,9 +193,9 @@ void shingle_batch_wait(struct shingle_batch *b)
 }
 
 /**
- * struct each_read - blocks that are read together, each by itself
- * @batch: them
- * @bio: of each block, NULL if there was no memory for it
+ * struct each_read - blocks that are read together, each with its own bio
+ * @batch: the batch
+ * @bio: bio of each block, NULL if there was no memory for it
  */
 struct each_read {
 	struct shingle_batch batch;
@@ -208,13 +210,14 @@ static void each_endio(struct bio *bio)
 /**
  * shingle_reader_read_each() - struct shingle_reader's read_each
  * @ctx: the device
- * @dev: which of its devices
+ * @dev: one of its devices
  * @block: first block there
- * @n: how many
- * @buf: for them
- * @errs: what became of each
+ * @n: number of blocks
+ * @buf: receives the blocks
+ * @errs: error of each block
  *
- * Context: may sleep.  Returns 0 or -ENOMEM.
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.
  */
 int shingle_reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf,
 			     int *errs)
@@ -231,7 +234,10 @@ int shingle_reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, 
 	if (is_vmalloc_addr(buf))
 		flush_kernel_vmap_range(buf, bytes);
 	for (i = 0; i < n; i++) {
-		/* On two pages perhaps.  All are held: nothing may wait for one of them. */
+		/*
+		 * A block may lie on two pages.  All bios are held at once, so that no allocation
+		 * may wait for another.
+		 */
 		struct bio *bio = bio_alloc(d->dev[dev]->bdev, 2, REQ_OP_READ,
 					    GFP_NOWAIT | __GFP_NOWARN);
 

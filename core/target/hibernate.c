@@ -2,16 +2,16 @@
 /*
  * Hibernation.
  *
- * After the kernel has copied its memory it thaws the disks, to write the copy to one of
- * them.  Workqueues and timers run meanwhile.  A cleaning step, a commit or a checkpoint of that
- * time changes what the disks hold, but not the copy; the map that comes back with the copy is
- * older than the disks.  So nothing that the targets start by themselves may be under way from
- * the copy on until the system runs again.
+ * After the kernel has copied its memory it thaws the disks, to write the copy to one of them.
+ * Workqueues and timers run meanwhile.  A cleaning step, a commit or a checkpoint at that time
+ * would change the disks, but not the copy; the map that is restored with the copy would be older
+ * than the disks.  So the targets must not start anything by themselves from the copy on until the
+ * system runs again.
  *
- * A freezable workqueue would not do.  Threads of file systems are frozen at the same time, and
- * may wait for a write that waits for the cleaner: the one would never freeze without the other.
- * The .prepare callback of a device comes after all of them are frozen and before the copy, when
- * disks still work.  It cannot tell hibernation from suspend to RAM; the notifier can.
+ * Freezable workqueues are no solution.  Threads of file systems are frozen at the same time and
+ * may wait for a write that waits for the cleaner: then the one could not freeze without the other.
+ * The .prepare callback of a device comes after all of them are frozen and before the copy, while
+ * disks still work.  It cannot distinguish hibernation from suspend to RAM; the notifier can.
  */
 #include <linux/module.h>
 #include <linux/platform_device.h>
@@ -32,7 +32,7 @@ static int notice(struct notifier_block *nb, unsigned long event, void *unused)
 		WRITE_ONCE(hibernating, true);
 		break;
 	case PM_POST_HIBERNATION:
-		/* In the copy that came back, too, or if there was no hibernation. */
+		/* Also in the restored copy, and if hibernation has failed. */
 		WRITE_ONCE(hibernating, false);
 		shingle_visit_active(shingle_let_go);
 		break;

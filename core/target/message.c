@@ -22,9 +22,9 @@ static void report_verify(void *ctx, const char *fmt, ...)
 }
 
 /*
- * A suspend is on its way, and with I/O held back it waits for messages, or a removal,
- * which is suspended the next moment and waits for them then.  @since: of d->leavings,
- * when the message came.
+ * Must a message end?  A suspend has begun and waits for messages with I/O held back, or a removal,
+ * which is suspended first and waits for them then.  @since: value of d->leavings when the message
+ * arrived.
  */
 static bool must_hurry(const struct shingle_device *d, u32 since)
 {
@@ -33,9 +33,8 @@ static bool must_hurry(const struct shingle_device *d, u32 since)
 }
 
 /*
- * Part by part while I/O goes on; a reset would put another engine in its place.
- * Returns -EAGAIN if it did not come to the end, -EINTR if it was killed, -EIO if a part of
- * the map could not be read.
+ * Verify part by part while I/O goes on; the lock keeps a reset from replacing the engine.  Returns
+ * -EAGAIN if interrupted, -EINTR if killed, -EIO if a part of the map could not be read.
  */
 static int verify_parts(struct shingle_device *d, u32 *bad)
 {
@@ -52,7 +51,7 @@ static int verify_parts(struct shingle_device *d, u32 *bad)
 		spin_lock_irq(&d->map_lock);
 		shingle_pages_begin(d->engine, SHINGLE_ASKER_LOOK);
 		*bad += d->ops->observe.verify(d->engine, &cursor, report_verify, d);
-		/* What cannot be read is known to be lost the next time. */
+		/* The next call treats a page that cannot be read as lost. */
 		lacks = shingle_pages_lack(d->engine);
 		waits = lacks && shingle_await_page(d) == SHINGLE_ABSENT;
 		shingle_pages_end(d->engine, lacks);
@@ -92,14 +91,14 @@ static int verify(struct shingle_device *d)
 		      dm_table_device_name(d->ti->table));
 	if (!bad)
 		return err;
-	/* Nothing that it says can be believed any more. */
+	/* The map cannot be trusted any more. */
 	shingle_set_mode(d, SHINGLE_FAIL, true, "the map contradicts itself");
-	/* If it is suspended another table may be about to read what that writes. */
+	/* If the device is suspended another table may be about to read the superblock. */
 	flush_work(&d->log.sb_work);
 	return -EUCLEAN;
 }
 
-/* All that was there when it was asked for. */
+/* Has all been cleaned that was there when the clean was requested? */
 static bool all_clean(const struct shingle_device *d, u32 asked)
 {
 	lockdep_assert_held(&d->map_lock);
@@ -116,7 +115,7 @@ static bool forced_over(struct shingle_device *d, u32 asked)
 	return over;
 }
 
-/* *@left: it ended, and the engine had to leave something. */
+/* @left: result, the clean has ended and the engine could not move everything. */
 static int clean_all(struct shingle_device *d, bool *left)
 {
 	struct shingle_turns *turns = &d->cleaner.turns;
@@ -124,7 +123,7 @@ static int clean_all(struct shingle_device *d, bool *left)
 	u32 asked;
 
 	err = shingle_wcache_drain(d);
-	if (err && err != -EIO)		/* What was lost need not be cleaned. */
+	if (err && err != -EIO)		/* Lost blocks need not be cleaned. */
 		return err;
 	spin_lock_irq(&d->map_lock);
 	asked = shingle_turns_ask(turns);
@@ -135,7 +134,7 @@ static int clean_all(struct shingle_device *d, bool *left)
 	spin_lock_irq(&d->map_lock);
 	err = d->mode != SHINGLE_RW ? -EROFS : all_clean(d, asked) ? 0 : -EAGAIN;
 	*left = !err && d->ops->clean.left && d->ops->clean.left(d->engine);
-	/* Nobody waits for the rest.  The engine does not know: it is in the middle of it. */
+	/* No message waits for the rest.  The engine is not told: it is in the middle of it. */
 	if (!--d->cleaner.cleans) {
 		turns->forced_again |= turns->forced;
 		turns->forced = false;
@@ -144,7 +143,7 @@ static int clean_all(struct shingle_device *d, bool *left)
 	return killed ?: err;
 }
 
-/* Commit or checkpoint, what was acknowledged so far included. */
+/* Commit or checkpoint, including all blocks acknowledged so far. */
 static int make_durable(struct shingle_device *d, bool checkpoint)
 {
 	int err = shingle_wcache_drain(d);
@@ -179,7 +178,7 @@ static int write_all(struct shingle_device *d, const char *what)
 	return -ENODATA;
 }
 
-/* A message of several words: -ENOENT if the engine knows none of that name. */
+/* Pass a message of several words to the engine; -ENOENT if it has none of that name. */
 static int engine_message(struct shingle_device *d, unsigned int argc, char **argv,
 			  const char **why)
 {
@@ -223,10 +222,10 @@ again:
 	return err;
 }
 
-/* ``keep``: the words are the table's business, and the next one's. */
+/* ``keep``: the words are not interpreted here, but by the next table. */
 static int keep_words(struct shingle_device *d, unsigned int argc, char **argv)
 {
-	/* One more than fits, to be noticed. */
+	/* One more byte than allowed, to detect an overflow. */
 	char words[SHINGLE_SETTINGS_BYTES + 2] = "";
 	struct shingle_disk_settings s;
 	size_t used = 0;
@@ -249,7 +248,7 @@ static int keep_words(struct shingle_device *d, unsigned int argc, char **argv)
 	return err;
 }
 
-/* ``settings``: what is kept. */
+/* ``settings``: the stored words. */
 static int tell_settings(struct shingle_device *d, char *result, unsigned int maxlen)
 {
 	char words[SHINGLE_SETTINGS_BYTES + 1];
@@ -268,10 +267,10 @@ static int tell_settings(struct shingle_device *d, char *result, unsigned int ma
 	return 1;
 }
 
-/* So long is a line of what an engine tells, at most. */
+/* Maximum length of a line of an engine's answer. */
 #define LINE_BYTES	256
 
-/* An engine answers a word in lines: 1, or -ENOENT if it does not know it. */
+/* The engine answers a word in lines: returns 1, or -ENOENT if it has no such word. */
 static int tell(struct shingle_device *d, const char *word, char *result, unsigned int maxlen)
 {
 	char line[LINE_BYTES], asked[32];
@@ -279,7 +278,7 @@ static int tell(struct shingle_device *d, const char *word, char *result, unsign
 	u64 cursor = 0;
 	int r;
 
-	/* dm has the words and the answer in one buffer. */
+	/* dm uses one buffer for the words and the answer. */
 	if (!d->ops->observe.tell || strscpy(asked, word, sizeof(asked)) < 0)
 		return -ENOENT;
 	for (;;) {
@@ -307,15 +306,16 @@ static bool is_loaded(struct shingle_device *d)
  * @ti: the target
  * @argc: number of words
  * @argv: ``mode``, ``stats``, ``stats_clear``, ``clean``, ``commit``, ``checkpoint``,
- *	``verify``, ``reset``, ``settings``, ``keep`` and words, a key and its value, or
- *	what the engine knows
- * @result: where to
- * @maxlen: how much fits
+ *	``verify``, ``reset``, ``settings``, ``keep`` and words, a key and its value, or a message
+ *	of the engine
+ * @result: buffer for the answer
+ * @maxlen: its size
  *
- * dm sends messages while the table is being activated, and a suspend waits for
- * them with all I/O held back.
+ * dm sends messages while the table is being activated, and a suspend waits for them with all I/O
+ * held back.
  *
  * Context: may sleep.
+ * Return: 0, 1 with an answer, or -errno.
  */
 int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *result,
 		    unsigned int maxlen)
@@ -351,7 +351,7 @@ int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *
 		err = shingle_set_option(d, argv[0], argv[1]);
 		if (err)
 			DMERR("%s: %s", name, ti->error);
-		else	/* It may have made room for who waits. */
+		else	/* It may have made room for waiting bios. */
 			shingle_kick(d);
 		return err;
 	}

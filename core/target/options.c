@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Options, of a table line and by messages. */
+/* Options, in a table line and by messages. */
 #include "base/device.h"
 #include "target/target.h"
 #include "io/wcache.h"
 #include "log/log.h"
 
 /**
- * shingle_refuse() - a sentence for who has asked
+ * shingle_refuse() - set the error sentence of a target
  * @ti: the target; result, in its error
- * @err: what is returned
+ * @err: value to return
  * @fmt: the sentence
  *
- * A constructor's error sentence must outlive the constructor, and some of ours
- * hold numbers.  Failing constructors are rare and human: a few take turns.
+ * A constructor's error sentence must outlive the constructor, and some of ours contain numbers.
+ * Constructors fail rarely and at the request of a user: a few buffers are used in turn.
  *
  * Context: process.
+ * Return: @err.
  */
 int shingle_refuse(struct dm_target *ti, int err, const char *fmt, ...)
 {
@@ -29,12 +30,14 @@ int shingle_refuse(struct dm_target *ti, int err, const char *fmt, ...)
 	return err;
 }
 
-/* By a message. */
+/* Switch the write cache by a message. */
 static int switch_wcache(struct shingle_device *d, bool on, const char **why)
 {
 	int err = shingle_wcache_switch(d, on);
 
-	/* A suspend has committed all there was, and where nothing is written nothing is. */
+	/*
+	 * A suspend has already committed everything, and a read-only device has nothing to commit.
+	 */
 	if (!err && !on && !d->read_only && !READ_ONCE(d->suspended))
 		err = shingle_commit(d, false);
 	*why = err == -EAGAIN ?
@@ -43,12 +46,12 @@ static int switch_wcache(struct shingle_device *d, bool on, const char **why)
 	return err;
 }
 
-/* A key of core's has another value: by a message, what follows from it. */
+/* A key of core has changed: do what follows from it, if a message has set it. */
 static int key_changed(struct shingle_device *d, enum shingle_key key, u32 value, const char **why)
 {
 	switch (key) {
 	case SHINGLE_KEY_IDLE_MS:
-		/* It may wait for a timer set before; it knows for how long it still has to. */
+		/* The worker may wait for an old timer; it computes the remaining time itself. */
 		if (value && !READ_ONCE(d->stopping))
 			mod_delayed_work(d->cleaner.wq, &d->cleaner.idle_work, 0);
 		return 0;
@@ -79,7 +82,9 @@ static int set_key(struct shingle_device *d, const struct shingle_option *o, con
 		return value ? -EINVAL : 0;
 	}
 	spin_lock_irqsave(&d->map_lock, flags);
-	/* Records may wait for a timer set before, or for none.  Too early does no harm. */
+	/*
+	 * Records may wait for an old timer, or for none.  A commit that is too early does no harm.
+	 */
 	if (in_use && key == SHINGLE_KEY_COMMIT_MS)
 		sooner = value && (!d->config.commit_ms || value < d->config.commit_ms);
 	if (o->set)
@@ -92,12 +97,13 @@ static int set_key(struct shingle_device *d, const struct shingle_option *o, con
 }
 
 /**
- * shingle_set_option() - set a feature or a key, the engine's own or core's
+ * shingle_set_option() - set a feature or a key of the engine or of core
  * @d: the device
- * @name: which
- * @value: of a key; of a feature NULL
+ * @name: name of the option
+ * @value: value of a key; NULL for a feature
  *
- * Context: may sleep.  Returns 0 or -errno with a sentence in the target's error.
+ * Context: may sleep.
+ * Return: 0 or -errno with a sentence in the target's error.
  */
 int shingle_set_option(struct shingle_device *d, const char *name, const char *value)
 {
@@ -121,12 +127,12 @@ int shingle_set_option(struct shingle_device *d, const char *name, const char *v
 }
 
 /**
- * shingle_parse_options() - what a table line says behind its devices
+ * shingle_parse_options() - parse the options of a table line
  * @d: the device
- * @as: the words
+ * @as: the words behind the devices
  *
- * Context: constructor, may sleep.  Returns 0 or -errno with a sentence in the target's
- * error.
+ * Context: constructor, may sleep.
+ * Return: 0 or -errno with a sentence in the target's error.
  */
 int shingle_parse_options(struct shingle_device *d, struct dm_arg_set *as)
 {
@@ -145,7 +151,7 @@ int shingle_parse_options(struct shingle_device *d, struct dm_arg_set *as)
 	err = dm_read_arg_group(features, as, &n, &ti->error);
 	for (; !err && n; n--)
 		err = shingle_set_option(d, dm_shift_arg(as), NULL);
-	/* What the engine's features make of it decides what keys are by default. */
+	/* The defaults of keys depend on the engine's features. */
 	shingle_config_init(&d->config, d->engine);
 	if (err || !as->argc)
 		return err;
@@ -167,10 +173,11 @@ int shingle_parse_options(struct shingle_device *d, struct dm_arg_set *as)
 }
 
 /**
- * shingle_settle_options() - all are set, take over what they say
+ * shingle_settle_options() - all options are set: check them together and apply them
  * @d: the device
  *
- * Context: constructor.  Returns 0 or -errno with a sentence in the target's error.
+ * Context: constructor.
+ * Return: 0 or -errno with a sentence in the target's error.
  */
 int shingle_settle_options(struct shingle_device *d)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Secure erase: the device forgets everything that it held.
+ * Secure erase: deletes all data of the device.
  *
- * A fresh engine takes the place of the old one, in memory and by a checkpoint
- * on the disk.  The footer of that checkpoint is one block: a power cut before
- * it finds the old state, one after it an empty device.
+ * A new engine replaces the old one, in memory and by a checkpoint on the disk.  The footer of that
+ * checkpoint is one block: after a power cut before it the old state is found, after it an empty
+ * device.
  */
 #include <linux/sched/mm.h>
 
@@ -31,7 +31,7 @@ static int may_reset(struct shingle_device *d)
 	return err;
 }
 
-/* Neither host I/O nor a cleaning step knows anything about the engine. */
+/* Neither host I/O nor a cleaning step refers to the engine. */
 static bool quiet(struct shingle_device *d)
 {
 	bool yes;
@@ -48,7 +48,7 @@ static void set_resetting(struct shingle_device *d, bool yes)
 {
 	spin_lock_irq(&d->map_lock);
 	d->resetting = yes;
-	/* The cleaner gives up an epoch that is open. */
+	/* The cleaner gives up an open epoch. */
 	shingle_wake_cleaner(d);
 	spin_unlock_irq(&d->map_lock);
 }
@@ -57,7 +57,7 @@ static int reset_quiet(struct shingle_device *d, struct shingle_engine **fresh)
 {
 	int err;
 
-	/* Killed or interrupted here, nothing has happened yet. */
+	/* If it is killed or interrupted here, nothing has changed yet. */
 	err = wait_event_killable(d->wait, quiet(d) || READ_ONCE(d->leaving));
 	if (err)
 		return err;
@@ -69,18 +69,17 @@ static int reset_quiet(struct shingle_device *d, struct shingle_engine **fresh)
 }
 
 /**
- * shingle_reset() - forget everything, durably
+ * shingle_reset() - delete all data, durably
  * @d: the device
  *
- * All blocks read as zeroes afterwards, unreadable ones too.  Each block of I/O
- * that is under way meanwhile is either before or after it.  The blocks on the
- * medium are not overwritten.  Takes the memory of a second map meanwhile.
+ * All blocks read as zeroes afterwards, including unreadable ones.  Each block of I/O in flight
+ * meanwhile is either before or after the reset.  The blocks on the medium are not overwritten.
+ * Needs memory for a second map meanwhile.
  *
- * Context: process, may sleep, allocates.  Returns 0; -EAGAIN while suspended, or
- * if a suspend came before it began; -EROFS; -EIO; -ENOMEM; -ERESTARTSYS if killed
- * before it began.  On a write
- * error the device has become read-only and holds, after the next activation,
- * either everything or nothing.
+ * Context: process, may sleep, allocates.
+ * Return: 0; -EAGAIN while suspended, or if a suspend came first; -EROFS; -EIO; -ENOMEM;
+ * -ERESTARTSYS if killed before it began.  On a write error the device has become read-only and
+ * contains, after the next activation, either everything or nothing.
  */
 int shingle_reset(struct shingle_device *d)
 {
@@ -96,7 +95,7 @@ int shingle_reset(struct shingle_device *d)
 	err = may_reset(d);
 	if (err)
 		goto out;
-	/* What was acknowledged before goes as well; what was lost is gone already. */
+	/* Acknowledged blocks are deleted, too; lost ones are gone already. */
 	err = shingle_wcache_drain(d);
 	if (err && err != -EIO) {
 		DMERR("%s: reset refused: %s; nothing was erased", device_name(d),
@@ -104,13 +103,13 @@ int shingle_reset(struct shingle_device *d)
 		goto out;
 	}
 	/*
-	 * Now: while host I/O is held back, nothing may wait for memory.  Nor may
-	 * memory be freed by writing here, if it is being suspended meanwhile.
+	 * Allocate now: while host I/O is held back nothing may wait for memory.  The allocation
+	 * must not write to this device either, in case it is suspended meanwhile.
 	 */
 	noio = memalloc_noio_save();
 	err = d->ops->create(&fresh, &d->layout, &why);
 	if (!err) {
-		/* What only a table sets has to be known before it is ready. */
+		/* Options that only a table can set must be known before ready(). */
 		spin_lock_irq(&d->map_lock);
 		shingle_set_like(d, fresh);
 		spin_unlock_irq(&d->map_lock);
@@ -128,7 +127,7 @@ int shingle_reset(struct shingle_device *d)
 	err = reset_quiet(d, &fresh);
 	set_resetting(d, false);
 	shingle_kick(d);
-	/* Whoever asked for cleaning hears that there is nothing to clean. */
+	/* Messages that wait for cleaning end, since there is nothing to clean. */
 	shingle_wake_cleaner(d);
 	if (err == -EAGAIN)
 		DMERR("%s: reset refused: %s; nothing was erased", device_name(d), interrupted);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a device says of itself. */
+/* Status and statistics of a device. */
 #include "base/device.h"
 #include "base/host.h"
 #include "base/mode.h"
@@ -14,14 +14,15 @@ static const char *mode_name(const struct shingle_device *d)
 }
 
 /**
- * shingle_emit_mode() - what ``mode`` says
+ * shingle_emit_mode() - answer of the message ``mode``
  * @d: the device
- * @result: where to
- * @maxlen: how much fits
+ * @result: buffer for the answer
+ * @maxlen: its size
  *
  * ``rw``, or ``ro`` or ``fail`` and the cause.
  *
- * Context: process.  Returns 1, as a message that has said something.
+ * Context: process.
+ * Return: 1, as a message with an answer.
  */
 int shingle_emit_mode(struct shingle_device *d, char *result, unsigned int maxlen)
 {
@@ -58,10 +59,13 @@ static unsigned int emit_info(struct shingle_device *d, char *result, unsigned i
 	return sz;
 }
 
-/* How emit_options() says them: their number, as in a table line, or to be measured. */
+/* Output of emit_options(): the number of words, a table line, or data for IMA. */
 enum emit_as { EMIT_COUNT, EMIT_TABLE, EMIT_IMA };
 
-/* Features or @keys of @table, as far as they are not the default; adds their words to @n. */
+/*
+ * Emit the features or @keys of @table that differ from the default; add the number of their words
+ * to @n.
+ */
 static unsigned int emit_some(const struct shingle_option *table, const void *of, bool keys,
 			      enum emit_as as, unsigned int *n, char *result,
 			      unsigned int maxlen)
@@ -85,7 +89,7 @@ static unsigned int emit_some(const struct shingle_option *table, const void *of
 	return sz;
 }
 
-/* The engine's, then every target's own; or only how many words. */
+/* Emit the engine's options, then core's; or return only the number of words. */
 static unsigned int emit_options(const struct shingle_device *d, bool keys, enum emit_as as,
 				 char *result, unsigned int maxlen)
 {
@@ -104,7 +108,9 @@ static unsigned int emit_table(struct shingle_device *d, char *result, unsigned 
 
 	for (i = 0; i < SHINGLE_NR_DEVS; i++)
 		DMEMIT("%s%s", i ? " " : "", d->dev[i] ? d->dev[i]->name : "-");
-	/* One lock: a message may change them, and a reset puts another engine there. */
+	/*
+	 * One critical section: a message may change options, and a reset may replace the engine.
+	 */
 	spin_lock_irq(&d->map_lock);
 	for (keys = 0; keys < 2; keys++) {
 		DMEMIT(" %u", emit_options(d, keys, EMIT_COUNT, NULL, 0));
@@ -133,13 +139,13 @@ static void emit_ima(struct shingle_device *d, char *result, unsigned int maxlen
 /**
  * shingle_status() - see struct target_type
  * @ti: the target
- * @type: which status
+ * @type: type of the status
  * @flags: unused
- * @result: where to
- * @maxlen: how much fits
+ * @result: buffer for the answer
+ * @maxlen: its size
  *
- * INFO is ``<cached>/<capacity blocks> <used>/<all journal blocks> <steps>
- * idle|cleaning needs_check|- rw|ro|fail``.
+ * INFO is ``<cached>/<capacity blocks> <used>/<all journal blocks> <steps> idle|cleaning
+ * needs_check|- rw|ro|fail``.
  *
  * Context: may sleep, does not.
  */
@@ -177,12 +183,13 @@ static unsigned int emit_pages(const struct shingle_pages *p, char *result, unsi
 }
 
 /**
- * shingle_emit_stats() - what ``stats`` says
+ * shingle_emit_stats() - answer of the message ``stats``
  * @d: the device
- * @result: where to
- * @maxlen: how much fits
+ * @result: buffer for the answer
+ * @maxlen: its size
  *
- * Context: process.  Returns 1, as a message that has said something.
+ * Context: process.
+ * Return: 1, as a message with an answer.
  */
 int shingle_emit_stats(struct shingle_device *d, char *result, unsigned int maxlen)
 {
@@ -232,7 +239,7 @@ int shingle_emit_stats(struct shingle_device *d, char *result, unsigned int maxl
 }
 
 /**
- * shingle_clear_stats() - all counters are zero from now on
+ * shingle_clear_stats() - restart all counters from zero
  * @d: the device
  *
  * Context: process.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Constructor, suspend and resume: the same for every target. */
+/* Constructor, suspend and resume of all targets. */
 #include <linux/module.h>
 #include <linux/sched/mm.h>
 
@@ -19,7 +19,7 @@
 
 #define DEFAULT_COPY_BLOCKS	1024U
 
-/* Devices in use by an active target, so that no two write to one of them. */
+/* Devices in use by an active target, so that no two targets write to one of them. */
 static LIST_HEAD(active_devices);
 static DEFINE_MUTEX(active_lock);
 
@@ -27,12 +27,12 @@ static DEFINE_MUTEX(active_lock);
  * Constructor
  */
 
-/* No work is under way or will be.  Each may have asked for others at its end. */
+/* End all work.  The end of each worker may have queued others, so cancel twice. */
 static void end_works(struct shingle_device *d)
 {
 	int pass;
 
-	/* A verify that was killed while the device was suspended leaves one behind. */
+	/* A verify that was killed while the device was suspended may have left reads. */
 	shingle_pager_stop(d);
 	for (pass = 0; pass < 2; pass++) {
 		cancel_delayed_work_sync(&d->log.commit_work);
@@ -50,7 +50,7 @@ static void free_device(struct shingle_device *d)
 {
 	int i;
 
-	/* Until then they may write to its devices. */
+	/* Until then the workers may write to its devices. */
 	end_works(d);
 	mutex_lock(&active_lock);
 	list_del_init(&d->list);
@@ -114,10 +114,10 @@ static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
 			return shingle_refuse(ti, err, "Cannot open the %s device %.100s%s",
 					      shingle_dev_names[i], path,
 					      ro_table ? "" : " for writing");
-		/* Some kernels open what is read-only for writing, too. */
+		/* Some kernels open a read-only device for writing. */
 		if (bdev_read_only(d->dev[i]->bdev)) {
 			d->read_only = true;
-			/* The table may be so for the device's sake. */
+			/* The table may be read-only because of the device. */
 			d->mode_why = device_is[i];
 		}
 		if (bdev_logical_block_size(d->dev[i]->bdev) > SHINGLE_BLOCK_SIZE)
@@ -152,7 +152,7 @@ static int check_devices(struct shingle_device *d)
 			DMINFO("%s: %s device: %llu blocks, %llu at format: the rest is not used",
 			       dm_table_device_name(ti->table), shingle_dev_names[i],
 			       d->blocks[i], l->dev_blocks[i]);
-		/* Its end is where it was: the second copies of its headers are there. */
+		/* Use the size at format time: the second copies of the headers are at that end. */
 		d->blocks[i] = l->dev_blocks[i];
 		for (j = 0; has && j < i; j++) {
 			if (d->dev[j] && d->dev[j]->bdev == d->dev[i]->bdev)
@@ -247,14 +247,15 @@ static int alloc_buffers(struct shingle_device *d)
  * shingle_ctr() - construct a translation target
  * @ti: the target
  * @argc: number of arguments
- * @argv: ``<data dev> <cache dev|-> <metadata dev|->
- *	[<#features> <feature>... [<#keys> <key> <value>...]]``
+ * @argv: ``<data dev> <cache dev|-> <metadata dev|-> [<#features> <feature>... [<#keys> <key>
+ *	<value>...]]``
  * @ops: the engine
  *
- * Geometry is not in the table: it is in the superblock, which `shingle format`
- * wrote.  Nothing is written here.
+ * The geometry is not in the table but in the superblock, which `shingle format` has written.  The
+ * constructor writes nothing to the devices.
  *
- * Context: may sleep.  Returns 0 or -errno with a sentence in @ti->error.
+ * Context: may sleep.
+ * Return: 0 or -errno with a sentence in @ti->error.
  */
 int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 		const struct shingle_engine_ops *ops)
@@ -344,8 +345,8 @@ EXPORT_SYMBOL_GPL(shingle_dtr);
  */
 
 /*
- * The same devices may be in use by another mapped device; but while a table is
- * being replaced, the old and the new one belong to the same.
+ * Another mapped device may use the same devices; but while a table is being replaced, the old and
+ * the new one belong to the same mapped device.
  */
 static int claim(struct shingle_device *d)
 {
@@ -377,13 +378,14 @@ static int claim(struct shingle_device *d)
 }
 
 /**
- * shingle_preresume() - about to take I/O
+ * shingle_preresume() - the device is about to take I/O
  * @ti: the target
  *
- * The first time the state is read from the disk; not by the constructor,
- * because the table that this one replaces was still changing it then.
+ * Reads the state from the disk at the first resume.  The constructor cannot, because the table
+ * that this one replaces is still changing it then.
  *
- * Context: may sleep.  Returns 0 or -errno, with the reason in the log.
+ * Context: may sleep.
+ * Return: 0 or -errno, with the reason in the log.
  */
 int shingle_preresume(struct dm_target *ti)
 {
@@ -397,15 +399,15 @@ int shingle_preresume(struct dm_target *ti)
 		shingle_loss_take(d, true);
 		return 0;
 	}
-	/* What a failed attempt left in the engine is not a place to start from. */
+	/* The engine of a failed attempt is in an unknown state. */
 	if (d->spoilt) {
 		DMERR("%s: activation failed before: load its table again",
 		      dm_table_device_name(ti->table));
 		return -EIO;
 	}
 	/*
-	 * The table before this one is suspended: to free memory by writing to this
-	 * very device would be to wait for ourselves.
+	 * The table before this one is suspended: freeing memory by writing to this very device
+	 * would be a deadlock.
 	 */
 	noio = memalloc_noio_save();
 	err = shingle_load_state(d);
@@ -421,7 +423,7 @@ int shingle_preresume(struct dm_target *ti)
 EXPORT_SYMBOL_GPL(shingle_preresume);
 
 /**
- * shingle_resume() - taking I/O from now on
+ * shingle_resume() - take I/O from now on
  * @ti: the target
  *
  * Context: may sleep.
@@ -437,7 +439,7 @@ void shingle_resume(struct dm_target *ti)
 	WRITE_ONCE(d->stopping, false);
 	WRITE_ONCE(d->suspended, false);
 	shingle_wake_cleaner(d);
-	/* Blocks that are away from home since before. */
+	/* Blocks may be away from home since before. */
 	shingle_arm_idle(d);
 }
 EXPORT_SYMBOL_GPL(shingle_resume);
@@ -455,8 +457,8 @@ static void set_leaving(struct shingle_device *d, bool yes)
  * shingle_presuspend() - a suspend begins
  * @ti: the target
  *
- * From the next moment on dm holds I/O back until all messages have returned: those
- * that wait for what may take long give up.  I/O still goes on here.
+ * From now on dm holds I/O back until all messages have returned, so messages that may wait long
+ * give up.  I/O in flight goes on.
  *
  * Context: may sleep, does not.
  */
@@ -467,7 +469,7 @@ void shingle_presuspend(struct dm_target *ti)
 EXPORT_SYMBOL_GPL(shingle_presuspend);
 
 /**
- * shingle_presuspend_undo() - the suspend came to nothing
+ * shingle_presuspend_undo() - the suspend was cancelled
  * @ti: the target
  *
  * Context: may sleep, does not.
@@ -478,7 +480,7 @@ void shingle_presuspend_undo(struct dm_target *ti)
 }
 EXPORT_SYMBOL_GPL(shingle_presuspend_undo);
 
-/* What could not be committed by now is lost unless this table is resumed. */
+/* Data that could not be committed by now are lost unless this table is resumed. */
 static void end_of_log(struct shingle_device *d)
 {
 	bool lost;
@@ -492,12 +494,12 @@ static void end_of_log(struct shingle_device *d)
 }
 
 /**
- * shingle_postsuspend() - no I/O is under way any more
+ * shingle_postsuspend() - no I/O is in flight any more
  * @ti: the target
  *
- * What the write cache holds is written, and all that was acknowledged is committed; what
- * cannot be is counted in the log, and the next FLUSH fails, by whatever table.  A cleaning
- * step in progress is given up between two pieces; it starts again after resume.
+ * Writes the content of the write cache and commits all that was acknowledged.  Logs the number of
+ * blocks for which that fails; the next FLUSH then fails, even with another table.  Interrupts a
+ * cleaning step between two pieces; it starts again after resume.
  *
  * Context: may sleep.
  */
@@ -506,20 +508,20 @@ void shingle_postsuspend(struct dm_target *ti)
 	struct shingle_device *d = ti->private;
 
 	WRITE_ONCE(d->suspended, true);
-	/* While there is still somebody to make room. */
+	/* While the cleaner can still make room. */
 	shingle_wcache_stop(d);
 	WRITE_ONCE(d->stopping, true);
 	wake_up_all(&d->wait);
-	/* A reset under way comes to its end; the next one will see. */
+	/* Wait for a reset in progress; the next one is refused. */
 	mutex_lock(&d->reset_lock);
 	mutex_unlock(&d->reset_lock);
 	cancel_delayed_work_sync(&d->cleaner.idle_work);
 	cancel_delayed_work_sync(&d->cleaner.work);
-	/* Its end may ask for any of these. */
+	/* The end of the cleaner may have queued any of these. */
 	shingle_pager_stop(d);
 	flush_work(&d->work);
 	cancel_delayed_work_sync(&d->log.commit_work);
-	/* It may have been asked for by the last commit. */
+	/* The last commit may have queued it. */
 	cancel_delayed_work_sync(&d->cleaner.work);
 	if (d->loaded)
 		shingle_commit(d, false);
@@ -537,10 +539,12 @@ EXPORT_SYMBOL_GPL(shingle_postsuspend);
  */
 
 /**
- * shingle_visit_active() - visit the devices that an active table uses
- * @fn: what to do with each, may sleep
+ * shingle_visit_active() - call a function for each device in use by an active table
+ * @fn: the function, may sleep
  *
- * Context: may sleep.  A device stays there while it is visited.
+ * A device stays in the list while it is visited.
+ *
+ * Context: may sleep.
  */
 void shingle_visit_active(shingle_active_fn *fn)
 {
@@ -561,18 +565,18 @@ static void set_held(struct shingle_device *d, bool held)
 }
 
 /**
- * shingle_hold() - from now on nothing is written but what the host waits for
+ * shingle_hold() - from now on write only what the host waits for
  * @d: the device
  *
- * All that was acknowledged is written and committed, and the step in progress ends.
- * Writes are still served, cleaning for room included: of a stack this may be the lower
- * device, and the upper one writes until it is held.
+ * Writes and commits all that was acknowledged, and waits for the end of the step in progress.
+ * Writes are still served, including cleaning for room: if this is the lower device of a stack, the
+ * upper one writes until it is held, too.
  *
  * Context: may sleep, under active_lock.
  */
 void shingle_hold(struct shingle_device *d)
 {
-	/* One that is suspended is quiet already. */
+	/* A suspended device is idle already. */
 	if (!d->loaded || READ_ONCE(d->suspended) || d->held)
 		return;
 	shingle_wcache_drain(d);
@@ -597,7 +601,7 @@ void shingle_let_go(struct shingle_device *d)
 		return;
 	set_held(d, false);
 	if (READ_ONCE(d->suspended))
-		return;		/* A resume does the rest. */
+		return;		/* Resume does the rest. */
 	/* Writes that came meanwhile have set no timer. */
 	mod_delayed_work(d->wq, &d->log.commit_work, 0);
 	shingle_wcache_look(d);
@@ -609,9 +613,10 @@ void shingle_let_go(struct shingle_device *d)
  * shingle_iterate_devices() - see struct target_type
  * @ti: the target
  * @fn: called for each device
- * @data: handed to @fn
+ * @data: argument of @fn
  *
  * Context: may sleep.
+ * Return: 0, or the first nonzero value of @fn.
  */
 int shingle_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data)
 {
@@ -626,24 +631,24 @@ int shingle_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn,
 }
 EXPORT_SYMBOL_GPL(shingle_iterate_devices);
 
-/* Limits of a queue are bytes of 32 bits. */
+/* The limits of a queue are 32-bit numbers of bytes. */
 #define MAX_LIMIT_BLOCKS	(1U << (31 - SHINGLE_BLOCK_SHIFT))
 
 /*
- * 1 MiB: the kernel reads ahead twice as much, some one and a half tracks.  Then a
- * reader that comes back to the drive after others waits about as long for the head
- * as for the data.  With none a reader of older kernels gets 128 KiB; with the band,
- * which says nothing to a reader, it would get hundreds of milliseconds of data that
- * it may not want.  A power of two, since mkfs takes it for the width of a stripe.
+ * 1 MiB: the kernel reads ahead twice as much, about one and a half tracks.  Then a reader that
+ * gets the drive back after others waits about as long for the head as for the data.  Without the
+ * hint readers on older kernels would get 128 KiB.  With the size of a band, which means nothing to
+ * a reader, they would get hundreds of milliseconds of data that they may not want.  It is a power
+ * of two, since mkfs uses it as the width of a stripe.
  */
 #define READ_BLOCKS		256U
 
 /**
  * shingle_io_hints() - see struct target_type
  * @ti: the target
- * @limits: of the queue
+ * @limits: limits of the queue
  *
- * An engine that gathers writes wants them by its unit, and that is what is told.
+ * The optimal size of I/O for an engine that gathers writes is its unit.
  *
  * Context: may sleep.
  */
@@ -658,7 +663,7 @@ void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits)
 		aligned &= !d->dev[i] || shingle_aligned(d->dev[i]->bdev, SHINGLE_BLOCK_SIZE);
 	shingle_limit_blocks(limits, SHINGLE_BLOCK_SIZE, aligned);
 	limits->io_opt = min(best, MAX_LIMIT_BLOCKS) << SHINGLE_BLOCK_SHIFT;
-	/* Not the band: pieces of one count, see trimlist.h. */
+	/* Not the band: smaller discards are useful, see trimlist.h. */
 	shingle_limit_discards(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1),
 			       SHINGLE_BLOCK_SIZE);
 	shingle_limit_write_zeroes(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The face's own view of itself; what targets see of it is shingle.h. */
+/* Internal functions of the face; shingle.h has those for targets. */
 #ifndef SHINGLE_FACE_H
 #define SHINGLE_FACE_H
 

@@ -2,15 +2,15 @@
 /*
  * Exerciser of engines: pure code.
  *
- * An engine is driven by random writes, discards, cleaning steps, checkpoints
- * taken piece by piece, and power cuts, over a simulated medium whose wide head
- * destroys every block of the tracks after the one it writes.  An interlaced medium
- * has a write cache besides, which writes in any order what is not flushed: syncs
- * are all that its engine can build on.  A shingled one may have one that loses what
- * came last.  After each read and each cut, contents are compared with what was
- * promised.  It plays core's part by core's rules (engine.h), so an engine that
- * passes has met them: between two parts of what tidy(), release() and verify() do, too,
- * the host goes on, and recovery finds the same whichever moments pieces were of.
+ * The exerciser drives an engine with random writes, discards, cleaning steps, piecewise
+ * checkpoints and power cuts, over a simulated medium whose wide head destroys every block of the
+ * tracks after the one it writes.  An interlaced medium also has a write cache, which writes
+ * unflushed blocks in any order: the engine can rely on nothing but syncs.  A shingled medium may
+ * have a cache that loses the latest writes.  After each read and each cut the exerciser compares
+ * the contents with what was promised.  It does core's part by core's rules (engine.h), so an
+ * engine that passes fulfils these rules: the host goes on between two parts of what tidy(),
+ * release() and verify() do, too, and recovery finds the same whichever moments the pieces are
+ * from.
  */
 #ifndef __KERNEL__
 #include <stdarg.h>
@@ -27,14 +27,14 @@
 #define MAX_CHUNKS	512U
 #define MAX_DRIVE	48U
 
-/* Contents of a block: 0 is zeroes, else the number of the write. */
+/* Contents of a block: 0 is zeroes, otherwise the number of the write. */
 #define POISON		U32_MAX
 
 /**
- * struct model - what a block may contain
- * @now: what a read must return
+ * struct model - the allowed contents of a block
+ * @now: the content that a read must return
  * @nr: entries in @maybe
- * @maybe: what a power cut may bring back; [0] is what was last made durable
+ * @maybe: contents that may be found after a power cut; [0] is the last durable one
  */
 struct model {
 	u32 now;
@@ -43,10 +43,10 @@ struct model {
 };
 
 /**
- * struct flight - a placed write under way
- * @used: slot is taken
- * @run: where
- * @first: content of its first block; the next one has the next number
+ * struct flight - a placed write in flight
+ * @used: the entry is in use
+ * @run: its place
+ * @first: content of its first block; the next block has the next number
  */
 struct flight {
 	bool used;
@@ -55,10 +55,11 @@ struct flight {
 };
 
 /**
- * struct waiting - a write that was refused and will come again
+ * struct waiting - a write that was refused and will be tried again
  * @lblk: first block
  * @n: length, 0 = none
- * @told: why, the last time: -EBUSY, -ENOSPC or SHINGLE_ABSENT; 0 if not since a part got through
+ * @told: the last refusal: -EBUSY, -ENOSPC or SHINGLE_ABSENT; 0 if there was none since a
+ *	part was accepted
  */
 struct waiting {
 	u64 lblk;
@@ -68,8 +69,8 @@ struct waiting {
 
 /**
  * struct drive - a block in the drive's write cache
- * @pblk: where it belongs
- * @content: what it holds
+ * @pblk: its place
+ * @content: its content
  */
 struct drive {
 	u64 pblk;
@@ -82,7 +83,7 @@ struct chunk {
 	u8 payload[SHINGLE_CHUNK_BYTES];
 };
 
-/* Is a piece what it was? */
+/* Are two pieces equal? */
 static bool same_piece(const struct chunk *a, const struct chunk *b)
 {
 	return a->bytes == b->bytes && !memcmp(a->payload, b->payload, a->bytes);
@@ -90,52 +91,53 @@ static bool same_piece(const struct chunk *a, const struct chunk *b)
 
 /**
  * struct exercise - a run
- * @plan: what to do
- * @res: what happened
+ * @plan: the plan
+ * @res: the result
  * @e: the engine
  * @rng: state of the random numbers
- * @calm: of so many chances to cut the power one is taken
- * @good: of so many writes one fails
- * @hasty: what is free is released as soon as may be, mostly with nothing new that is durable
+ * @calm: a chance to cut the power is taken once in @calm times
+ * @good: one in @good writes fails
+ * @hasty: free space is released as soon as possible, mostly before anything new is durable
  * @caching: the drive has a write cache
- * @quiet: the host starts nothing for the time being
+ * @quiet: the host starts nothing at present
  * @stamp: number of the last write
- * @stream: where the last sequential write ended
- * @medium: contents per device
- * @kept: per device, of each block + 1 what recovery would look for there; 0: nothing
- * @drive: what the drive has not written yet, in the order in which it came
- * @nr_drive: how many
- * @dirty: per logical block, content that was gathered, 0 if none
- * @frozen: per logical block, content that is in the open epoch, 0 if none
- * @model: per logical block
- * @flight: writes under way
+ * @stream: end of the last sequential write
+ * @medium: contents of each device
+ * @kept: for each device and block, the number of the logical block for which recovery would
+ *	look there, plus 1; 0: none
+ * @drive: blocks in the drive's cache, in the order in which they were written
+ * @nr_drive: their number
+ * @dirty: for each logical block, content that was gathered, 0 if none
+ * @frozen: for each logical block, content in the open epoch, 0 if none
+ * @model: for each logical block
+ * @flight: writes in flight
  * @waiting: writes that were refused
  * @rec: room for the records of a step
  * @journal: all records since the last checkpoint began
- * @nr_records: in @journal
- * @durable: of them on the disk
+ * @nr_records: number of records in @journal
+ * @durable: number of durable ones
  * @seq: number of the open transaction
- * @ckpt: what the checkpoints so far say, by piece
- * @order: the pieces that they hold, in the order in which they were written
- * @nr_ckpt: how many
- * @ckpt_from: first record to replay on it
- * @next: the checkpoint being taken: what it writes
- * @nr_next: its pieces so far
- * @all: it takes all pieces, not only those that have changed
- * @loaded: nothing was written of this engine yet
- * @next_from: first record to replay on it
- * @cursor: where it stands, U64_MAX when none is being taken
- * @store: of each page, what is in its two places
- * @places: where pages are, as the last footer has it
- * @next_places: as the next one will have it
- * @page_cursor: where the checkpoint being taken looks for changed pages, SHINGLE_NO_PAGE
- *	when it has them
- * @places_cursor: which piece of where they are it takes next
- * @spoiling: pages are read as they were not written
- * @spoiling_seed: in which way
- * @walk: where verify() stands, 0 when it is to begin
- * @failures: steps that failed in a row for a block that cannot be written, without the engine
- *	having learnt anything from it
+ * @ckpt: the newest content of each piece in the checkpoints so far
+ * @order: the pieces in them, in the order in which they were written
+ * @nr_ckpt: number of these pieces
+ * @ckpt_from: first record to replay on them
+ * @next: pieces of the checkpoint in progress
+ * @nr_next: their number so far
+ * @all: the checkpoint contains all pieces, not only changed ones
+ * @loaded: no checkpoint of this engine has been taken yet
+ * @next_from: first record to replay on the checkpoint in progress
+ * @cursor: position of the checkpoint in progress, U64_MAX if there is none
+ * @store: for each page, the contents of its two places
+ * @places: places of the pages according to the last footer
+ * @next_places: places of the pages according to the next footer
+ * @page_cursor: where the checkpoint in progress looks for changed pages, SHINGLE_NO_PAGE
+ *	when it has them all
+ * @places_cursor: the piece of the places that it takes next
+ * @spoiling: reads of pages return damaged content
+ * @spoiling_seed: selects the damage
+ * @walk: position of verify(), 0 at the beginning
+ * @failures: consecutive steps that failed because a block cannot be written, and from which
+ *	the engine learnt nothing
  */
 struct exercise {
 	const struct shingle_exercise_plan *plan;
@@ -192,7 +194,7 @@ static u32 rnd(struct exercise *x, u32 below)
 	return x->rng % below;
 }
 
-/* A 32-bit kernel has no % of 64 bits. */
+/* A 32-bit kernel has no 64-bit % operator. */
 static u32 rest(u64 a, u32 b)
 {
 	u32 rem;
@@ -218,7 +220,7 @@ static int fail(struct exercise *x, const char *fmt, ...)
  * The medium
  */
 
-/* Where is the first of @n blocks that cannot be written?  @n: nowhere. */
+/* Index of the first of @n blocks that cannot be written; @n if all can. */
 static u32 first_worn(const struct exercise *x, u64 pblk, u32 n)
 {
 	enum shingle_role role;
@@ -260,7 +262,7 @@ static void destroy_and_write(struct exercise *x, u64 pblk, u32 content)
 	}
 }
 
-/* The drive writes some block, of several versions of one the oldest; or in order. */
+/* The drive writes the oldest version of a random block; a shingled one writes in order. */
 static void drive_writes(struct exercise *x)
 {
 	u32 which = x->plan->layout->interlaced ? rnd(x, x->nr_drive) : 0, i;
@@ -279,8 +281,9 @@ static void drive_flush(struct exercise *x)
 }
 
 /*
- * Rule R0, whatever the engine says is in use: what a write destroys is not where the map that
- * recovery would rebuild now has anything, but for an older version of the block itself.
+ * Checks rule R0 independently of the engine's referenced(): a write must not destroy a block in
+ * which the map that recovery would rebuild now has content, except an older version of the same
+ * block.
  */
 static void check_kept(struct exercise *x, u64 pblk, u64 lblk)
 {
@@ -362,7 +365,7 @@ static int read_store(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *b
 	memcpy(buf, &x->store[at], (size_t)n * SHINGLE_BLOCK_SIZE);
 	if (!x->spoiling)
 		return 0;
-	/* In the same way each time. */
+	/* The same damage at each read. */
 	x->rng = (x->spoiling_seed + at) * 2654435761U | 1;
 	spoil(x, c->payload, 64);
 	x->rng = rng;
@@ -375,7 +378,7 @@ static struct shingle_reader store_reader(struct exercise *x)
 	return (struct shingle_reader){ .read = read_store, .ctx = x };
 }
 
-/* What was asked for comes. */
+/* Complete the reads of the wanted pages. */
 static void read_pages(struct exercise *x)
 {
 	const struct shingle_layout *l = x->plan->layout;
@@ -399,8 +402,8 @@ static void read_pages(struct exercise *x)
 }
 
 /*
- * The engine has said that it lacks something, which is seen to.  Returns whether it is
- * asked again now; else whoever wants it waits, though not if the host is quiet.
+ * The engine lacks a page or room: provide it.  Returns whether the operation is repeated now;
+ * otherwise it waits, but never while the host is quiet.
  */
 static bool see_to(struct exercise *x)
 {
@@ -425,21 +428,21 @@ static bool see_to(struct exercise *x)
 }
 
 /*
- * The engine was asked on behalf of @asker; @absent: it said that it lacks something.
- * Returns whether it is asked again now.
+ * The engine was called for @asker; @absent: it lacks a page or room.  Returns whether the call is
+ * repeated now.
  */
 static bool asked(struct exercise *x, enum shingle_asker asker, bool absent)
 {
 	bool again = absent && see_to(x);
 
-	/* A checkpoint may have been taken meanwhile. */
+	/* A checkpoint, which has another asker, may have been taken meanwhile. */
 	if (x->e->pages)
 		x->e->pages->asker = asker;
 	shingle_pages_end(x->e, absent);
 	return again;
 }
 
-/* It would be a wait without an end. */
+/* Report an error if the operation would wait without end. */
 static bool too_often(struct exercise *x, u32 *tries)
 {
 	if (++*tries < 64)
@@ -453,7 +456,7 @@ static enum shingle_asker host(const struct exercise *x)
 	return x->quiet ? SHINGLE_ASKER_FRONT : SHINGLE_ASKER_HOT;
 }
 
-/* A step for whose turn it is, or if @t is NULL for *@why; what lacks a page is offered later. */
+/* A step by turns, or if @t is NULL for *@why; a step that lacks a page is offered later. */
 static int take_turn(struct exercise *x, struct shingle_turns *t, enum shingle_why *why,
 		     struct shingle_step *step)
 {
@@ -487,7 +490,7 @@ static void resolve(struct exercise *x, u64 lblk, u32 n, struct shingle_run *run
 			return;
 		read_pages(x);
 		err = shingle_pages_ask(p);
-		/* The walk has taken what a read would wait for. */
+		/* The walk of verify() keeps the frames that the read needs. */
 		if (err == -EAGAIN)
 			shingle_pages_drop(p, SHINGLE_ASKER_LOOK);
 		if ((err && err != -EAGAIN) || too_often(x, &tries)) {
@@ -498,7 +501,7 @@ static void resolve(struct exercise *x, u64 lblk, u32 n, struct shingle_run *run
 	}
 }
 
-/* One round of a checkpoint: some of the pages that have changed. */
+/* One round of a checkpoint: take some of the changed pages. */
 static void checkpoint_pages(struct exercise *x)
 {
 	const struct shingle_layout *l = x->plan->layout;
@@ -519,7 +522,7 @@ static void checkpoint_pages(struct exercise *x)
 	}
 }
 
-/* The next piece of where pages are; false if there is no other. */
+/* Take the next piece of the places; false if there is no other. */
 static bool checkpoint_places(struct exercise *x)
 {
 	u8 *buf = x->next[MAX_CHUNKS].payload;
@@ -551,7 +554,7 @@ static void checkpoint_counts(struct exercise *x)
 		;
 }
 
-/* Of a page that a checkpoint without a footer has written something may be there. */
+/* A checkpoint without a footer may have written any content to the unused place of a page. */
 static void tear_pages(struct exercise *x)
 {
 	u64 i;
@@ -576,7 +579,7 @@ static void take_records(struct exercise *x, const struct shingle_emit *emit)
 		x->journal[x->nr_records++] = emit->rec[i];
 }
 
-/* What the map says of a block, whatever was gathered of it since. */
+/* Content of a block according to the map, without what was gathered since. */
 static u32 mapped_content(struct exercise *x, u64 lblk)
 {
 	struct shingle_run run;
@@ -585,14 +588,14 @@ static u32 mapped_content(struct exercise *x, u64 lblk)
 	return run.kind == SHINGLE_RUN_MAPPED ? medium_read(x, run.pblk) : 0;
 }
 
-/* What is durable by now is free, or a part of it: something else may come first. */
+/* Release all that is durable, or a part of it: another operation may come between. */
 static void release_some(struct exercise *x)
 {
 	while (x->plan->ops->clean.release(x->e, x->seq - 1) && rnd(x, 2))
 		;
 }
 
-/* Where recovery would look for each block from now on. */
+/* Record where recovery would look for each block from now on. */
 static void note_kept(struct exercise *x)
 {
 	const struct shingle_layout *l = x->plan->layout;
@@ -619,7 +622,7 @@ static void make_durable(struct exercise *x)
 	u32 i;
 
 	drive_flush(x);
-	/* As in core: what leaves no record makes no transaction, and nothing is free by it. */
+	/* As in core: a commit without records makes no transaction, and frees nothing. */
 	x->seq += x->durable != x->nr_records;
 	x->durable = x->nr_records;
 	for (i = 0; i < x->plan->layout->logical_blocks; i++) {
@@ -636,7 +639,7 @@ static void make_durable(struct exercise *x)
 			m->maybe[m->nr++] = x->dirty[i];
 	}
 	note_kept(x);
-	/* What is under way may still come or not. */
+	/* Writes in flight may still be found or not. */
 	for (i = 0; i < MAX_FLIGHT; i++) {
 		struct flight *f = &x->flight[i];
 		u32 j;
@@ -647,7 +650,7 @@ static void make_durable(struct exercise *x)
 			m->maybe[m->nr++] = f->first + j;
 		}
 	}
-	/* A reader may take his time. */
+	/* A reader may delay the release. */
 	if (!rnd(x, 2 * x->calm))
 		release_some(x);
 }
@@ -665,7 +668,7 @@ static void may_be(struct exercise *x, u64 lblk, u32 content)
  * Operations
  */
 
-/* What a read of one block would find. */
+/* Content that a read of one block would return. */
 static u32 content_of(struct exercise *x, u64 lblk)
 {
 	return x->dirty[lblk] ?: x->frozen[lblk] ?: mapped_content(x, lblk);
@@ -711,7 +714,7 @@ static int check_all(struct exercise *x)
 	return 0;
 }
 
-/* Blocks that are gathered are acknowledged at once. */
+/* Gathered blocks are acknowledged at once. */
 static void gather_write(struct exercise *x, struct flight *f)
 {
 	u32 i;
@@ -726,7 +729,7 @@ static void gather_write(struct exercise *x, struct flight *f)
 	x->res->gathered += f->run.n;
 }
 
-/* Is anything gathered there? */
+/* Is any of these blocks gathered? */
 static bool gathered(const struct exercise *x, u64 lblk, u64 n)
 {
 	for (; n; n--, lblk++) {
@@ -737,8 +740,8 @@ static bool gathered(const struct exercise *x, u64 lblk, u64 n)
 }
 
 /*
- * Place a write: 0; 1 if it has to wait, and *@told says why; SHINGLE_FULL, of which nothing may
- * be left.
+ * Place a write.  Returns 0; 1 if it has to wait, with the reason in *@told; SHINGLE_FULL, after
+ * which nothing of the write remains.
  */
 static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f, int *told)
 {
@@ -746,7 +749,7 @@ static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f, int *tol
 	int r = SHINGLE_GATHER;
 	bool again = true;
 
-	/* What is there already is newer than what is on the medium. */
+	/* Gathered blocks are newer than what is on the medium. */
 	f->run.lblk = lblk;
 	if (gathered(x, lblk, n))
 		f->run.n = min_t(u64, n, x->e->gather_blocks - rest(lblk, x->e->gather_blocks));
@@ -783,7 +786,7 @@ static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f, int *tol
 	return 0;
 }
 
-/* Try a write that waits again: 0, also if it still has to; what is left goes on waiting. */
+/* Try a waiting write again.  Returns 0, even if it still has to wait; the rest goes on waiting. */
 static int retry(struct exercise *x, struct waiting *w, struct flight *f)
 {
 	int r;
@@ -801,13 +804,13 @@ static int retry(struct exercise *x, struct waiting *w, struct flight *f)
 	return min(r, 0);
 }
 
-/* A write of one block that has not been tried yet. */
+/* A new write of one random block. */
 static struct waiting anywhere(struct exercise *x)
 {
 	return (struct waiting){ .lblk = rnd(x, x->plan->layout->logical_blocks), .n = 1 };
 }
 
-/* Every other write, or most, go on where the last one of their kind has ended. */
+/* A half or more of the writes continue where the last write of this kind has ended. */
 static int start_write(struct exercise *x)
 {
 	const struct shingle_layout *l = x->plan->layout;
@@ -844,7 +847,7 @@ static void end_write(struct exercise *x, struct flight *f, bool good)
 	f->used = false;
 	if (!good) {
 		x->plan->ops->map.abort(x->e, &f->run);
-		/* Where blocks are overwritten, as far as it got. */
+		/* A write in place may have been done in part. */
 		for (i = 0; i < n; i++) {
 			if (content_of(x, f->run.lblk + i) == f->first + i)
 				x->model[f->run.lblk + i].now = f->first + i;
@@ -854,7 +857,7 @@ static void end_write(struct exercise *x, struct flight *f, bool good)
 	x->res->writes += n;
 	x->plan->ops->map.commit(x->e, &f->run, &emit);
 	take_records(x, &emit);
-	/* Of writes that overlap in time either may win: see which has. */
+	/* If writes overlap in time, either may win: find out which one has. */
 	for (i = 0; i < n; i++) {
 		struct model *m = &x->model[f->run.lblk + i];
 
@@ -863,10 +866,7 @@ static void end_write(struct exercise *x, struct flight *f, bool good)
 	}
 }
 
-/*
- * Core holds a write back while one that was placed before it could still
- * destroy it (rule R1).
- */
+/* Core holds a write back while an earlier one could still destroy it (rule R1). */
 static bool held_back(struct exercise *x, const struct flight *f)
 {
 	struct shingle_windows it;
@@ -896,7 +896,7 @@ static void end_some_write(struct exercise *x)
 		end_write(x, f, rnd(x, x->good));
 }
 
-/* Discard a prefix: how many blocks, 0 if it has to wait, or -errno. */
+/* Discard a prefix.  Returns the number of blocks, 0 if it has to wait, or -errno. */
 static int forget_some(struct exercise *x, u64 lblk, u64 n)
 {
 	struct shingle_record rec[16];
@@ -922,7 +922,7 @@ static int forget_some(struct exercise *x, u64 lblk, u64 n)
 		return fail(x, "cannot discard %llu blocks at %llu (%d)",
 			    (unsigned long long)n, (unsigned long long)lblk, r);
 	take_records(x, &emit);
-	/* What was gathered and what is under way comes after it. */
+	/* Gathered blocks and writes in flight are newer than the discard. */
 	for (i = lblk; dropped && i < lblk + done; i++) {
 		x->model[i].now = x->dirty[i] ?: x->frozen[i];
 		may_be(x, i, 0);
@@ -942,7 +942,7 @@ static int forget(struct exercise *x)
 					      l->logical_blocks - lblk)), 0);
 }
 
-/* A message that the engine knows says what level some tracks have. */
+/* Send the engine a message that sets the level of some tracks. */
 static int tell(struct exercise *x)
 {
 	u64 units = div_u64(x->plan->layout->logical_blocks, x->e->gather_blocks);
@@ -963,7 +963,7 @@ static int tell(struct exercise *x)
 	return 0;
 }
 
-/* Somebody sends a message, mostly another value for a key. */
+/* Send a message, mostly one that changes a key. */
 static int turn(struct exercise *x)
 {
 	const char *const *key = x->plan->turns, *why = "";
@@ -984,7 +984,7 @@ static int turn(struct exercise *x)
 static void checkpoint_if_full(struct exercise *x);
 static int verify_part(struct exercise *x);
 
-/* The host goes on while a step is carried out, and so do checkpoints. */
+/* The host and checkpoints go on during a step. */
 static int meanwhile(struct exercise *x)
 {
 	checkpoint_if_full(x);
@@ -1010,7 +1010,7 @@ static int meanwhile(struct exercise *x)
 	case 6:
 		return rnd(x, 16) ? 0 : turn(x);
 	case 7:
-		/* What this step frees is not among it. */
+		/* Space that this step frees is not released yet. */
 		release_some(x);
 		return 0;
 	case 8:
@@ -1031,7 +1031,7 @@ static bool next_extent(struct exercise *x, const struct shingle_step *step, u64
 	return true;
 }
 
-/* A step writes what it says, in ascending order, and over nothing that is in use. */
+/* A step must write the blocks that it announces, in ascending order, and no block in use. */
 static int check_step(struct exercise *x, const struct shingle_step *step, const char *who)
 {
 	struct shingle_extent ext;
@@ -1060,7 +1060,7 @@ static int check_step(struct exercise *x, const struct shingle_step *step, const
 	return 0;
 }
 
-/* Gather blocks [@from, @from + @n) of an extent as core does: runs, then contents. */
+/* Collect blocks [@from, @from + @n) of an extent as core does: runs, then contents. */
 static void gather(struct exercise *x, const struct shingle_step *step,
 		   const struct shingle_extent *ext, u32 from, u32 n, u32 *buf)
 {
@@ -1100,7 +1100,7 @@ static int copy(struct exercise *x, const struct shingle_step *step, u32 n)
 		for (at = 0; !err && n && at < ext.n; at += some) {
 			some = min(piece, ext.n - at);
 			gather(x, step, &ext, at, some, buf);
-			/* A step that writes over its own sources holds readers back. */
+			/* During a step that overwrites its own sources core delays readers. */
 			if (!step->whole_in_memory)
 				err = meanwhile(x);
 			for (i = 0; !err && n && i < some; i++, n--) {
@@ -1115,7 +1115,7 @@ static int copy(struct exercise *x, const struct shingle_step *step, u32 n)
 	return err;
 }
 
-/* Core writes a step in parts: the first one with a block that cannot be written. */
+/* Core writes a step in parts.  Find the first part with a block that cannot be written. */
 #define PART	8U
 
 static u32 worn_part(struct exercise *x, const struct shingle_step *step,
@@ -1140,7 +1140,7 @@ static u32 worn_part(struct exercise *x, const struct shingle_step *step,
 	return before;
 }
 
-/* As core's clean/copy.c: each block of that part alone, and it names those that fail. */
+/* As core's clean/copy.c: write each block of that part alone, and name those that fail. */
 static void name_worn(struct exercise *x, struct shingle_unwritten *bad)
 {
 	u32 i;
@@ -1152,7 +1152,9 @@ static void name_worn(struct exercise *x, struct shingle_unwritten *bad)
 	bad->proven = bad->nr < bad->n;
 }
 
-/* As core's cleaner: three failures in a row from which nothing follows, and it gives up. */
+/*
+ * As core's cleaner: give up after three consecutive failures from which the engine learns nothing.
+ */
 static int fail_step(struct exercise *x, const struct shingle_step *step, u32 n,
 		     struct shingle_unwritten *bad)
 {
@@ -1193,13 +1195,13 @@ static int carry_out(struct exercise *x, const struct shingle_step *step)
 	}
 	x->res->steps++;
 	x->res->scattered += step->scattered;
-	/* The commit takes its time, now and then a long one. */
+	/* The commit takes time, sometimes much. */
 	for (i = rnd(x, rnd(x, 8) ? 4 : 48); !err && i; i--)
 		err = meanwhile(x);
 	return err;
 }
 
-/* A read or a write failed, and all of the write if it was one. */
+/* A read has failed, or a write of a whole extent. */
 static void any_failure(struct exercise *x, const struct shingle_step *step)
 {
 	struct shingle_unwritten bad = { 0 };
@@ -1213,7 +1215,7 @@ static void any_failure(struct exercise *x, const struct shingle_step *step)
 	x->plan->ops->clean.step_failed(x->e, step, &bad);
 }
 
-/* One cleaning step, perhaps cut short: 1 if it was, then the power must go. */
+/* One cleaning step, perhaps interrupted.  Returns 1 if it was; then the power must be cut. */
 static int clean(struct exercise *x, enum shingle_why why, bool may_cut)
 {
 	struct shingle_step step;
@@ -1227,7 +1229,7 @@ static int clean(struct exercise *x, enum shingle_why why, bool may_cut)
 		r = copy(x, &step, rnd(x, step.n + 1));
 		return r ?: 1;
 	}
-	/* A failed step costs nothing, unless it wrote over its own sources. */
+	/* A failed step has no effect, unless it overwrote its own sources. */
 	if (!step.whole_in_memory && !rnd(x, 32)) {
 		r = copy(x, &step, step.n ? rnd(x, step.n) : 0);
 		any_failure(x, &step);
@@ -1236,7 +1238,7 @@ static int clean(struct exercise *x, enum shingle_why why, bool may_cut)
 	r = carry_out(x, &step);
 	if (!r && may_cut && !rnd(x, 16 * x->calm))
 		return 1;
-	/* What the next step does not build on may be durable long after it. */
+	/* Data on which the next step does not depend may become durable much later. */
 	if (step.sync == SHINGLE_SYNC_FLUSH)
 		drive_flush(x);
 	if (step.sync == SHINGLE_SYNC_COMMIT || !rnd(x, 8))
@@ -1257,7 +1259,7 @@ static bool gathered_frozen(const struct exercise *x)
 	return false;
 }
 
-/* Some of what was gathered becomes an epoch. */
+/* Put some of the gathered blocks into an epoch. */
 static void freeze(struct exercise *x)
 {
 	u64 blocks = x->plan->layout->logical_blocks, lblk = rnd(x, 2) ? rnd(x, blocks) : 0, n;
@@ -1275,7 +1277,7 @@ static void freeze(struct exercise *x)
 	}
 }
 
-/* The rest of an epoch is given up: it was gathered, and is so again. */
+/* Give up the rest of an epoch: its blocks are gathered again. */
 static void thaw(struct exercise *x)
 {
 	u64 i;
@@ -1315,7 +1317,7 @@ static int epoch_step(struct exercise *x, const struct shingle_step *step, bool 
 	return 0;
 }
 
-/* One epoch, perhaps cut short: 1 if it was by the power. */
+/* One epoch, perhaps interrupted.  Returns 1 if a power cut interrupted it. */
 static int run_epoch(struct exercise *x, bool may_cut)
 {
 	struct shingle_step step;
@@ -1350,7 +1352,7 @@ static int run_epoch(struct exercise *x, bool may_cut)
 	return 0;
 }
 
-/* What FLUSH does. */
+/* A FLUSH. */
 static int flush_all(struct exercise *x, bool may_cut)
 {
 	u32 limit = 100 + 4 * x->plan->layout->logical_blocks;
@@ -1370,7 +1372,7 @@ static void end_all_writes(struct exercise *x)
 {
 	u32 i, j;
 
-	/* Whichever is not held back; the rest follow in later turns. */
+	/* End the writes that are not held back; the others follow in later rounds. */
 	for (i = 0; i < MAX_FLIGHT; i++) {
 		for (j = 0; j < MAX_FLIGHT; j++) {
 			if (x->flight[j].used && !held_back(x, &x->flight[j]))
@@ -1379,7 +1381,7 @@ static void end_all_writes(struct exercise *x)
 	}
 }
 
-/* The step that was offered, if one was, then a commit and a release. */
+/* Do the step that was offered, if there was one, then a commit and a release. */
 static int carry_on(struct exercise *x, int r, const struct shingle_step *step)
 {
 	checkpoint_if_full(x);
@@ -1390,7 +1392,7 @@ static int carry_on(struct exercise *x, int r, const struct shingle_step *step)
 	return r;
 }
 
-/* What core does when somebody waits: a step, or else a commit and a release. */
+/* Do what core does while a request waits: a step, if there is one, a commit and a release. */
 static int help(struct exercise *x, enum shingle_why why)
 {
 	struct shingle_step step;
@@ -1400,18 +1402,19 @@ static int help(struct exercise *x, enum shingle_why why)
 }
 
 /*
- * Writes or a discard were refused, @busy: one of them was told to wait for the end of something.
- * Nothing is under way, so it is the cleaner that must wake them.  Core does
+ * Writes or a discard were refused, and @busy: one of them got -EBUSY.  Nothing is in flight, so
+ * the cleaner must wake them.  Core does that
  *
  * - after a step;
- * - after a release (settle()), before it asks for a step, or when it is told -EAGAIN;
- * - when there is nothing to clean, if one of them was told -ENOSPC (awaits_room):
+ * - after a release (settle()), before it asks for a step, or when next_step() returns -EAGAIN;
+ * - if there is nothing to clean and one of them got -ENOSPC (awaits_room):
  *
  *	if (pressure && !turns->pressure) {
  *		*kick |= d->front.awaits_room;
  *
- * Who was told -EBUSY (awaits_write) is not, even if that question is what has helped him.  That
- * one who was told -ENOSPC waits beside him, and has all looked at again, would be luck.
+ * In the last case core does not wake a request that got -EBUSY (awaits_write), even if the call of
+ * next_step() has removed its reason to wait.  An engine must not rely on another request beside it
+ * that got -ENOSPC and causes a retry of all.
  */
 static int help_refused(struct exercise *x, bool busy, const char *who)
 {
@@ -1429,7 +1432,10 @@ static int help_refused(struct exercise *x, bool busy, const char *who)
 	return 0;
 }
 
-/* Everybody looks again, beside @w, who has; if no other gets through, the cleaner has to help. */
+/*
+ * All waiting writes besides @w are tried again; if none of them is accepted, the cleaner has to
+ * help.
+ */
 static int help_waiting(struct exercise *x, const struct waiting *w)
 {
 	bool busy = w->told == -EBUSY, through = false;
@@ -1450,7 +1456,10 @@ static int help_waiting(struct exercise *x, const struct waiting *w)
 	return through ? 0 : help_refused(x, busy, "a write");
 }
 
-/* Does a write of a crowd stay under way?  One that holds a page if there is a frame for each. */
+/*
+ * Does a write of a crowd stay in flight?  With pages, one write does, if there is a frame for each
+ * page.
+ */
 static bool stays(struct exercise *x, u32 i)
 {
 	const struct shingle_pages *p = x->e->pages;
@@ -1459,8 +1468,8 @@ static bool stays(struct exercise *x, u32 i)
 }
 
 /*
- * There are more writes than there is room for: 1 if they wait, 0 if all find room.  Some that
- * do are still under way then.
+ * Start more writes than there is room for.  Returns 1 if some wait, 0 if all find room.  Some may
+ * be in flight afterwards.
  */
 static int crowd(struct exercise *x, u64 limit)
 {
@@ -1491,7 +1500,7 @@ static int crowd(struct exercise *x, u64 limit)
 	return waits;
 }
 
-/* All writes end, and who wrote writes there again, before the cleaner has looked. */
+/* End all writes and write the same blocks again before the cleaner runs. */
 static int write_again(struct exercise *x)
 {
 	struct waiting again[MAX_FLIGHT] = { 0 };
@@ -1512,12 +1521,12 @@ static int write_again(struct exercise *x)
 }
 
 /*
- * A clean that is asked for beside them ends, and no write waits for more than one of its
+ * A requested clean must end beside such writes, and no write may wait for more than one of its
  * jobs at a time.
  */
 static int progress_in_crowd(struct exercise *x, u64 limit)
 {
-	/* It may be the rest of one that was asked for before. */
+	/* The first may be the rest of an earlier clean. */
 	struct shingle_turns t = { .forced_again = true };
 	u32 most = 2 * x->plan->layout->logical_blocks, asked = shingle_turns_ask(&t);
 	u32 jobs, waited = 0;
@@ -1526,9 +1535,9 @@ static int progress_in_crowd(struct exercise *x, u64 limit)
 	int r = 0;
 
 	while (!shingle_turns_over(&t, asked)) {
-		/* So do others, more and more of them. */
+		/* More cleans are requested all the time. */
 		shingle_turns_ask(&t);
-		/* If that is what it waits for, the end of writes wakes the cleaner, and others. */
+		/* If the step waits for writes, their end wakes the cleaner and other requests. */
 		if (r == -EAGAIN)
 			r = write_again(x);
 		else
@@ -1552,7 +1561,7 @@ static int progress_in_crowd(struct exercise *x, u64 limit)
 	return 0;
 }
 
-/* Everything is discarded: what must wait has something to wait for. */
+/* Discard everything; a discard that waits must have something to wait for. */
 static int forget_all(struct exercise *x, u64 limit)
 {
 	u64 lblk = 0, end = x->plan->layout->logical_blocks;
@@ -1573,8 +1582,8 @@ static int forget_all(struct exercise *x, u64 limit)
 }
 
 /*
- * No cleaning needs more than two steps for each band, and one to end; and who looks for what
- * is cached, of a band or at all, takes a step for every so many blocks.
+ * Bound of the number of steps of a clean: two for each band and one at the end, plus the steps
+ * that only search for cached blocks, of a band or of the device, SHINGLE_WALK in each.
  */
 static u64 clean_limit(const struct exercise *x, struct shingle_engine *e)
 {
@@ -1586,8 +1595,8 @@ static u64 clean_limit(const struct exercise *x, struct shingle_engine *e)
 }
 
 /*
- * Nothing waits for ever: with no write under way a new one finds room, and a
- * clean of everything ends and leaves nothing.
+ * Nothing waits for ever: while no write is in flight, a new one finds room, and a clean of
+ * everything ends and leaves nothing.
  */
 static int progress(struct exercise *x)
 {
@@ -1604,7 +1613,10 @@ static int progress(struct exercise *x)
 	if (!x->e->gather_blocks && !rnd(x, 4))
 		return progress_in_crowd(x, 4 * limit);
 	if (rnd(x, 4)) {
-		/* Those that wait already come first, each block perhaps by a clean of its own. */
+		/*
+		 * The writes that wait already come first, and each of their blocks may need a
+		 * clean.
+		 */
 		for (i = 0; i < MAX_FLIGHT; i++)
 			limit += x->waiting[i].n * (band / SHINGLE_WALK + 4);
 		while (!(r = retry(x, &w, &x->flight[0])) && w.n && --limit) {
@@ -1616,7 +1628,7 @@ static int progress(struct exercise *x)
 			return fail(x, "a write finds no room, and no cleaning makes any");
 		return r;
 	}
-	/* The first may be the rest of one that was asked for before. */
+	/* The first may be the rest of an earlier clean. */
 	while (help(x, SHINGLE_WHY_FORCED) && --limit)
 		;
 	while (help(x, SHINGLE_WHY_FORCED) && --limit)
@@ -1646,7 +1658,7 @@ static int must_progress(struct exercise *x)
  * Checkpoints and power cuts
  */
 
-/* What was written of a piece before counts no more. */
+/* Older content of a piece is superseded. */
 static void forget_piece(struct exercise *x, u64 index)
 {
 	u32 i;
@@ -1678,7 +1690,7 @@ static void put_pieces(struct exercise *x)
 	x->res->pieces += x->nr_next;
 }
 
-/* Pieces that are not marked, up to *@cursor, are those that were written last. */
+/* Unmarked pieces before *@cursor must equal the content that was written last. */
 static void check_unmarked(struct exercise *x, u64 from, u64 to)
 {
 	struct chunk *now = &x->next[MAX_CHUNKS];
@@ -1727,11 +1739,11 @@ static void checkpoint_some(struct exercise *x)
 		return;
 	if (!x->all && x->cursor == SHINGLE_NOWHERE)
 		check_unmarked(x, from, U64_MAX);
-	/* The engine's pieces are there. */
+	/* All pieces of the engine are written. */
 	x->cursor = SHINGLE_NOWHERE - 1;
 	if (checkpoint_places(x))
 		return;
-	/* All pieces are there: commit, then they count. */
+	/* All pieces are written: commit, then the checkpoint is valid. */
 	make_durable(x);
 	put_pieces(x);
 	checkpoint_counts(x);
@@ -1744,7 +1756,7 @@ static void checkpoint_some(struct exercise *x)
 	x->res->checkpoints++;
 }
 
-/* A full journal is checkpointed, as core does. */
+/* Take a checkpoint if the journal is full, as core does. */
 static void checkpoint_if_full(struct exercise *x)
 {
 	u32 most = JOURNAL - 64 - x->e->step_records;
@@ -1756,12 +1768,12 @@ static void checkpoint_if_full(struct exercise *x)
 }
 
 /**
- * shingle_exercise_counter() - what an engine says that it has counted
+ * shingle_exercise_counter() - value of a counter of an engine
  * @e: the engine
- * @name: of the counter
+ * @name: name of the counter
  *
- * Context: as an engine's operations.  Returns the number, U64_MAX if it has no
- * counter of that name.
+ * Context: as an engine's operations.
+ * Return: the number, U64_MAX if the engine has no counter of that name.
  */
 u64 shingle_exercise_counter(struct shingle_engine *e, const char *name)
 {
@@ -1811,7 +1823,7 @@ static int start_engine(struct exercise *x, struct shingle_engine **e)
 	return 0;
 }
 
-/* The map that recovery rebuilt: may each block be what it says? */
+/* Is the content of each block in the recovered map an allowed one? */
 static int check_recovered(struct exercise *x)
 {
 	u64 lblk;
@@ -1843,7 +1855,10 @@ static void report(void *ctx, const char *fmt, ...)
 	va_end(args);
 }
 
-/* The walk over all of the state goes on; what it lacks it keeps when it has come. */
+/*
+ * Continue the walk over all of the state; a page that it lacks is kept for it when it has been
+ * read.
+ */
 static int verify_part(struct exercise *x)
 {
 	u32 bad;
@@ -1860,7 +1875,7 @@ static int verify_part(struct exercise *x)
 	return 0;
 }
 
-/* And comes to its end, while the host goes on. */
+/* Finish the walk, while the host goes on. */
 static int verify_rest(struct exercise *x)
 {
 	u32 tries = 0;
@@ -1880,7 +1895,7 @@ static int verify_rest(struct exercise *x)
 	return err;
 }
 
-/* All of it in one go. */
+/* Verify all of the state at once. */
 static u32 verify(struct exercise *x, struct shingle_engine *e)
 {
 	const struct shingle_reader reader = store_reader(x);
@@ -1888,7 +1903,7 @@ static u32 verify(struct exercise *x, struct shingle_engine *e)
 	return shingle_fetch_verify(&reader, x->plan->layout, e, report, x);
 }
 
-/* A random byte of a piece of metadata, or of a record, is another one. */
+/* Perhaps change a random byte of a piece of metadata or of a record. */
 static void spoil(struct exercise *x, void *buf, u32 bytes)
 {
 	u8 *p = buf;
@@ -1903,7 +1918,7 @@ static int take_back(struct exercise *x, struct shingle_engine *e, const struct 
 				     c->payload, c->bytes);
 }
 
-/* All that core asks of a step. */
+/* Make the calls with which core asks for the parts of a step. */
 static void ask_step(struct shingle_engine *e, const struct shingle_step *step)
 {
 	struct shingle_extent ext;
@@ -1919,7 +1934,7 @@ static void ask_step(struct shingle_engine *e, const struct shingle_step *step)
 	}
 }
 
-/* A clean of everything comes to its end, whatever it moves. */
+/* A clean of everything must end, whatever it moves. */
 static int clean_nonsense(struct exercise *x, struct shingle_engine *e)
 {
 	const struct shingle_engine_ops *ops = x->plan->ops;
@@ -1948,7 +1963,7 @@ static int clean_nonsense(struct exercise *x, struct shingle_engine *e)
 	return limit ? 0 : fail(x, "a clean of nonsense has no end");
 }
 
-/* place(), until it lacks no page. */
+/* Call place() until it lacks no page. */
 static int place_nonsense(struct exercise *x, struct shingle_engine *e, u64 lblk, u32 n,
 			  struct shingle_run *run)
 {
@@ -1965,7 +1980,7 @@ static int place_nonsense(struct exercise *x, struct shingle_engine *e, u64 lblk
 	return r;
 }
 
-/* What is written comes to some place, or waits. */
+/* A write finds a valid place, or waits. */
 static int write_nonsense(struct exercise *x, struct shingle_engine *e)
 {
 	u64 blocks = x->plan->layout->logical_blocks;
@@ -1989,7 +2004,7 @@ static int write_nonsense(struct exercise *x, struct shingle_engine *e)
 	return 0;
 }
 
-/* replay(), until it lacks no page: SHINGLE_ABSENT if one cannot be used. */
+/* Call replay() until it lacks no page; SHINGLE_ABSENT if a page cannot be used. */
 static int replay(struct exercise *x, struct shingle_engine *e, const struct shingle_record *rec)
 {
 	const struct shingle_reader reader = store_reader(x);
@@ -2010,7 +2025,7 @@ static void no_report(void *ctx, const char *fmt, ...)
 {
 }
 
-/* What is wrong with a page is seen when it is looked at; not before, nor all of it. */
+/* Damage of a page is detected when it is accessed, not before, and not all of it. */
 static u32 nonsense_shows(struct exercise *x, struct shingle_engine *e)
 {
 	const struct shingle_reader reader = store_reader(x);
@@ -2022,9 +2037,8 @@ static u32 nonsense_shows(struct exercise *x, struct shingle_engine *e)
 }
 
 /*
- * Metadata that make no sense are refused, or lead to a map that contradicts
- * nothing and can be looked at.  Checksums say otherwise before, but not of what a
- * bug or somebody with bad intentions has written.
+ * Invalid metadata must be refused, or lead to a consistent map that can be read.  Checksums detect
+ * damage before that, but not metadata that a bug or an attacker has written.
  */
 static int load_nonsense(struct exercise *x)
 {
@@ -2074,7 +2088,7 @@ static int load_nonsense(struct exercise *x)
 		if (!rnd(x, 16))
 			rec = x->journal[rnd(x, x->nr_records)];
 		err = replay(x, e, &rec);
-		/* A page that makes no sense. */
+		/* The page is invalid. */
 		if (err == SHINGLE_ABSENT)
 			err = -EUCLEAN;
 	}
@@ -2105,8 +2119,8 @@ static int load_nonsense(struct exercise *x)
 }
 
 /*
- * Load what the disk says, the first @end records included.  @late: as if all pieces had
- * been taken after these, and in the other order.
+ * Load the checkpoints and the first @end records.  @late: as if all pieces had been written after
+ * these records, and in reverse order.
  */
 static int load(struct exercise *x, struct shingle_engine *e, u32 end, bool late)
 {
@@ -2137,7 +2151,7 @@ static int load(struct exercise *x, struct shingle_engine *e, u32 end, bool late
 	return 0;
 }
 
-/* What is read is the same whichever moments the pieces were of. */
+/* Reads must return the same whichever moments the pieces are from. */
 static int check_twin(struct exercise *x, bool late)
 {
 	const struct shingle_reader reader = store_reader(x);
@@ -2168,13 +2182,13 @@ static int check_twin(struct exercise *x, bool late)
 
 static int power_cut(struct exercise *x)
 {
-	/* If only the host went down, the drive goes on with what it holds. */
+	/* If only the host has crashed, the drive still writes its cache. */
 	bool exact = x->durable == x->nr_records, lost = rnd(x, 4);
 	u64 cached = x->plan->ops->observe.cached_blocks(x->e);
 	bool late = rnd(x, 2);
 	u32 i, end;
 
-	/* Data of writes under way may be there wholly, partly or not at all. */
+	/* Data of writes in flight may be there wholly, partly or not at all. */
 	for (i = 0; i < MAX_FLIGHT; i++) {
 		struct flight *f = &x->flight[i];
 		u32 n = f->used && !held_back(x, f) ? rnd(x, f->run.n + 1) : 0, j;
@@ -2187,7 +2201,7 @@ static int power_cut(struct exercise *x)
 	memset(x->waiting, 0, sizeof(x->waiting));
 	memset(x->dirty, 0, x->plan->layout->logical_blocks * sizeof(*x->dirty));
 	memset(x->frozen, 0, x->plan->layout->logical_blocks * sizeof(*x->frozen));
-	/* The commit that was under way may have made it: data first. */
+	/* The commit in progress may have succeeded: data first. */
 	end = rnd(x, 2) ? x->durable : x->nr_records;
 	i = x->nr_drive;
 	if (end == x->durable || x->e->unsafe_order)
@@ -2196,7 +2210,7 @@ static int power_cut(struct exercise *x)
 		drive_writes(x);
 	if (lost)
 		x->nr_drive = 0;
-	/* The first that core does with a device. */
+	/* Core's first action on a device is a flush. */
 	drive_flush(x);
 	end_engine(x);
 	tear_pages(x);
@@ -2209,7 +2223,7 @@ static int power_cut(struct exercise *x)
 	x->res->cuts++;
 	if (check_recovered(x) || check_twin(x, !late) || load_nonsense(x))
 		return -EUCLEAN;
-	/* As core does before it lets anybody in. */
+	/* As core does before it accepts requests. */
 	if (x->e->pages && x->e->pages->spoken > x->e->pages->most) {
 		do
 			checkpoint_some(x);
@@ -2223,7 +2237,7 @@ static int power_cut(struct exercise *x)
 			    (unsigned long long)x->plan->ops->observe.cached_blocks(x->e),
 			    (unsigned long long)cached);
 	make_durable(x);
-	/* The host does not wait for that. */
+	/* The host does not wait for the recovery step. */
 	return rnd(x, 4) ? clean(x, SHINGLE_WHY_RECOVERY, false) : 0;
 }
 
@@ -2284,13 +2298,16 @@ static int allocate(struct exercise *x)
 		x->medium[d] = kvcalloc(l->dev_blocks[d], sizeof(u32), GFP_KERNEL);
 		if (!x->medium[d])
 			return -ENOMEM;
-		/* Who looks at all of a map would keep all of its pages in memory. */
+		/*
+		 * Only without pages: note_kept() looks at all of the map, and would keep all of
+		 * its pages in RAM.
+		 */
 		if (!nr_pages(x) && !(x->plan->features && *x->plan->features)) {
 			x->kept[d] = kvcalloc(l->dev_blocks[d], sizeof(u32), GFP_KERNEL);
 			if (!x->kept[d])
 				return -ENOMEM;
 		}
-		/* A fresh device holds anything but what we wrote. */
+		/* A new device holds arbitrary content. */
 		for (i = 0; i < l->dev_blocks[d]; i++)
 			x->medium[d][i] = POISON - 1;
 	}
@@ -2300,7 +2317,7 @@ static int allocate(struct exercise *x)
 	x->journal = kvcalloc(JOURNAL, sizeof(*x->journal), GFP_KERNEL);
 	x->ckpt = kvcalloc(MAX_CHUNKS, sizeof(*x->ckpt), GFP_KERNEL);
 	x->order = kvcalloc(MAX_CHUNKS, sizeof(*x->order), GFP_KERNEL);
-	/* And one to compare with. */
+	/* One more entry for comparisons. */
 	x->next = kvcalloc(MAX_CHUNKS + 1, sizeof(*x->next), GFP_KERNEL);
 	x->store = kvcalloc(max_t(u64, 2 * nr_pages(x), 1), sizeof(*x->store), GFP_KERNEL);
 	x->places = kvcalloc(2, SHINGLE_CHUNK_BYTES, GFP_KERNEL);
@@ -2372,17 +2389,17 @@ static void describe(struct shingle_layout *l, const struct shingle_exercise_sha
 	m->geo.nr_zones = 1;
 	m->geo.density[0] = shape->density;
 	m->geo.zone[0].track_blocks = usual;
-	/* Of interlaced tracks saved tops are on every one here, as if bottoms lay between. */
+	/* Every interlaced track here can hold saved tops, as if a bottom lay between any two. */
 	m->geo.zone[0].cyls = shape->interlaced ? shape->data_bands : div_u64(m->blocks, track);
 	m->geo.zone[0].track_skew_units = shape->skew_units % (usual * SHINGLE_SUB_UNITS);
 	m->columns = !WARN_ON_ONCE(shingle_medium_init(m, &why));
 }
 
 /**
- * shingle_exercise_layout() - lay a small device out: data, staging, cache
+ * shingle_exercise_layout() - build the layout of a small device: data, staging, cache
  * @l: result; its metadata areas are empty
  * @ops: the engine
- * @shape: what is wanted
+ * @shape: the shape of the device
  * @params: the engine's parameters in the superblock
  * @params_size: their length
  *
@@ -2441,12 +2458,13 @@ void shingle_exercise_layout(struct shingle_layout *l, const struct shingle_engi
 EXPORT_SYMBOL_GPL(shingle_exercise_layout);
 
 /**
- * shingle_exercise() - put an engine through its paces
- * @plan: what to do
- * @result: what happened
+ * shingle_exercise() - exercise an engine
+ * @plan: the plan
+ * @result: the result
  *
- * Context: may sleep.  Returns 0; -EUCLEAN with a sentence in @result->error;
- * -ENOMEM; -EINVAL if the layout is too large for it.
+ * Context: may sleep.
+ * Return: 0; -EUCLEAN with a sentence in @result->error; -ENOMEM; -EINVAL if the layout is too
+ * large for the exerciser.
  */
 int shingle_exercise(const struct shingle_exercise_plan *plan,
 		     struct shingle_exercise_result *result)
@@ -2461,7 +2479,7 @@ int shingle_exercise(const struct shingle_exercise_plan *plan,
 	x->plan = plan;
 	x->res = result;
 	x->rng = plan->seed * 2654435761U + 1;
-	/* Some states take long to get into. */
+	/* Some states are reached only after a long time. */
 	x->calm = 1 << plan->seed % 3;
 	x->good = plan->seed % 7 < 3 ? 3 : 16;
 	x->hasty = plan->seed % 7 == 2 || plan->seed % 7 == 3;
@@ -2493,14 +2511,15 @@ int shingle_exercise(const struct shingle_exercise_plan *plan,
 EXPORT_SYMBOL_GPL(shingle_exercise);
 
 /**
- * shingle_exercise_loses() - is data lost without a protection, and is that seen?
+ * shingle_exercise_loses() - does switching a protection off lose data, and is that detected?
  * @ops: the engine
  * @l: layout
- * @feature: of tests, which switches the protection off
- * @result: of the last run
+ * @feature: feature of tests that switches the protection off
+ * @result: result of the last run
  *
- * Context: may sleep.  Returns true as soon as one of 40 seeds finds a block that holds what it
- * should not; false if something else is wrong, or nothing.
+ * Context: may sleep.
+ * Return: true as soon as one of 40 seeds finds a block with wrong content; false if another error
+ * is found, or none.
  */
 bool shingle_exercise_loses(const struct shingle_engine_ops *ops, const struct shingle_layout *l,
 			    const char *feature, struct shingle_exercise_result *result)

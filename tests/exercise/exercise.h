@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Exerciser of engines: KUnit and the userspace unit tests drive it. */
+/* Exerciser of engines; KUnit and the userspace unit tests use it. */
 #ifndef SHINGLE_EXERCISE_H
 #define SHINGLE_EXERCISE_H
 
 #include "engine/engine.h"
 
 /**
- * struct shingle_exercise_plan - one run
+ * struct shingle_exercise_plan - parameters of one run
  * @ops: the engine
- * @layout: of the simulated device; metadata areas are not used
+ * @layout: layout of the simulated device; metadata areas are not used
  * @features: NULL-terminated list of features to switch on, or NULL
  * @keys: NULL-terminated list of keys and values to set, or NULL
- * @turns: such a list, of what may be set at any moment, or NULL
- * @seed: of the random numbers
+ * @turns: such a list of keys that may be set at any moment, or NULL
+ * @seed: seed of the random numbers
  * @rounds: operations to try
- * @cuts: cut the power now and then
- * @first: records that the journal begins with, or NULL
- * @nr_first: how many
+ * @cuts: cut the power at random
+ * @first: first records of the journal, or NULL
+ * @nr_first: their number
  * @worn: one in @worn blocks of the cache bands cannot be written; 0: none
  */
 struct shingle_exercise_plan {
@@ -34,29 +34,29 @@ struct shingle_exercise_plan {
 };
 
 /**
- * struct shingle_exercise_result - what happened
- * @error: a sentence if something was wrong, else empty
+ * struct shingle_exercise_result - results of one run
+ * @error: a sentence if an error was found, else empty
  * @writes: blocks written
- * @refused: writes and discards that the engine said it will never have room for
+ * @refused: writes and discards that the engine refused with SHINGLE_FULL
  * @gathered: blocks that were gathered
- * @epochs: of them that came to their end
+ * @epochs: completed epochs
  * @steps: cleaning steps
- * @scattered: of them, those that are no single extent
+ * @scattered: number of scattered steps
  * @spoilt: cleaning steps that failed because a block cannot be written
  * @cuts: power cuts survived
  * @checkpoints: checkpoints taken
- * @pieces: of the state, written into them
- * @unchanged: pieces that were not marked, and left as they were
- * @emptied: times that a clean of everything left nothing to clean
- * @beside: times that a clean came to its end beside writes that found no room
- * @walks: walks over all of the state that found nothing wrong
- * @bypassed: of @writes, those that the engine says went past its cache
- * @nonsense: times that spoilt metadata led to a sound map
+ * @pieces: pieces of the state written into them
+ * @unchanged: unmarked pieces that were compared with what was written last
+ * @emptied: cleans of everything that left nothing to clean
+ * @beside: cleans that ended beside writes that found no room
+ * @walks: walks over all of the state that found no error
+ * @bypassed: blocks written that bypassed the cache, according to the engine
+ * @nonsense: cases of damaged metadata that led to a consistent map
  * @destroyed: blocks that wide writes destroyed
  * @pages_read: pages of the map that were read
- * @pages_written: that checkpoints have written
- * @crowds: times that a checkpoint had to make room for changed ones
- * @grown: recoveries after which a checkpoint had to
+ * @pages_written: pages that checkpoints have written
+ * @crowds: cases in which a checkpoint had to make room for changed pages
+ * @grown: recoveries after which a checkpoint had to do that
  */
 struct shingle_exercise_result {
 	char error[256];
@@ -92,13 +92,12 @@ struct shingle_exercise_result {
  * @track_blocks: blocks per track, 0 = no tracks
  * @head_tracks: width of the head
  * @interlaced: every band is a track, bottom, top, bottom, ...
- * @columns: the layout says which blocks lie side by side
- * @skew_units: then, from a track to the next, 512-byte sectors
- * @cache_band_blocks: blocks per cache band, 0: as many as in others
- * @staging_band_blocks: blocks per staging band, 0: as many as in others
- * @density: the surface has so many per mille of its zone's blocks on a track, 0: all;
- *	500 or 250
- * @cache_apart: the cache is on a device of its own, which is not shingled
+ * @columns: the layout describes which blocks lie side by side
+ * @skew_units: then, skew from a track to the next, in 512-byte sectors
+ * @cache_band_blocks: blocks per cache band, 0: as in other bands
+ * @staging_band_blocks: blocks per staging band, 0: as in other bands
+ * @density: blocks on a track of the surface, per mille of the zone's, 0: all; 500 or 250
+ * @cache_apart: the cache is on a separate device, which is not shingled
  */
 struct shingle_exercise_shape {
 	u32 band_blocks;

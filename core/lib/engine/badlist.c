@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
+<<<<<<< HEAD:core/lib/engine/badlist.c
 /* Logical blocks whose content was lost: pure code. */
 #include "engine/badlist.h"
+=======
+/* Logical blocks with lost content: pure code. */
+#include "badlist.h"
+>>>>>>> lcore:core/pure/badlist.c
 
 /* Index of the first entry that is not below @lblk. */
 static u32 lower_bound(const struct shingle_badlist *b, u64 lblk)
@@ -33,11 +38,12 @@ static bool add(struct shingle_badlist *b, u64 lblk, u32 room)
 }
 
 /**
- * shingle_bad_add() - a block became unreadable
+ * shingle_bad_add() - add a block that has become unreadable
  * @b: the list
  * @lblk: the block
  *
- * Context: any, under the map lock.  Returns false if the list is full.
+ * Context: any, under the map lock.
+ * Return: false if the list is full.
  */
 bool shingle_bad_add(struct shingle_badlist *b, u64 lblk)
 {
@@ -45,16 +51,16 @@ bool shingle_bad_add(struct shingle_badlist *b, u64 lblk)
 }
 
 /**
- * shingle_bad_replay() - a block became unreadable, says the journal
+ * shingle_bad_replay() - add a block because of a journal record
  * @b: the list
  * @lblk: the block
  *
- * A checkpoint has the list as it was after some of the records that are replayed
- * on top of it.  While they are, the list holds what it held then and what it holds
- * in the checkpoint: up to twice as much as it may.  When all have been, it is again
- * what it was.
+ * A checkpoint contains the list as it was after some of the records that are replayed on top of
+ * it.  During replay the list contains the blocks of both moments, up to twice its usual maximum.
+ * After replay it is as it was before.
  *
- * Context: before I/O.  Returns false if no list was ever so long.
+ * Context: before I/O.
+ * Return: false if no valid list is that long.
  */
 bool shingle_bad_replay(struct shingle_badlist *b, u64 lblk)
 {
@@ -65,10 +71,11 @@ bool shingle_bad_replay(struct shingle_badlist *b, u64 lblk)
  * shingle_bad_hit() - is one of these blocks unreadable?
  * @b: the list
  * @lblk: first block
- * @n: how many
+ * @n: number of blocks
  * @first: result, the first unreadable one
  *
  * Context: any, under the map lock.
+ * Return: true if one is.
  */
 bool shingle_bad_hit(const struct shingle_badlist *b, u64 lblk, u64 n, u64 *first)
 {
@@ -84,9 +91,10 @@ bool shingle_bad_hit(const struct shingle_badlist *b, u64 lblk, u64 n, u64 *firs
  * shingle_bad_remove() - blocks were written or discarded
  * @b: the list
  * @lblk: first block
- * @n: how many
+ * @n: number of blocks
  *
- * Context: any, under the map lock.  Returns whether any was on the list.
+ * Context: any, under the map lock.
+ * Return: whether one of them was in the list.
  */
 bool shingle_bad_remove(struct shingle_badlist *b, u64 lblk, u64 n)
 {
@@ -102,12 +110,12 @@ bool shingle_bad_remove(struct shingle_badlist *b, u64 lblk, u64 n)
 }
 
 /**
- * shingle_bad_encode() - the list as a checkpoint piece
+ * shingle_bad_encode() - encode the list as a checkpoint piece
  * @b: the list
  * @buf: SHINGLE_CHUNK_BYTES
  *
- * Context: any, under the map lock.  Returns the bytes used, 0 for an empty
- * list.
+ * Context: any, under the map lock.
+ * Return: the number of bytes, 0 for an empty list.
  */
 u32 shingle_bad_encode(const struct shingle_badlist *b, void *buf)
 {
@@ -120,12 +128,13 @@ u32 shingle_bad_encode(const struct shingle_badlist *b, void *buf)
 }
 
 /**
- * shingle_bad_decode() - take the list back from a checkpoint piece
+ * shingle_bad_decode() - restore the list from a checkpoint piece
  * @b: the list
  * @buf: the piece
  * @bytes: its length
  *
- * Context: before I/O.  Returns 0 or -EUCLEAN.
+ * Context: before I/O.
+ * Return: 0 or -EUCLEAN.
  */
 int shingle_bad_decode(struct shingle_badlist *b, const void *buf, u32 bytes)
 {

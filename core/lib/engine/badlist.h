@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Logical blocks whose content was lost to a medium error while cleaning. */
+/* Logical blocks that are lost because cleaning met a medium error. */
 #ifndef SHINGLE_BADLIST_H
 #define SHINGLE_BADLIST_H
 
@@ -9,12 +9,12 @@
 
 /**
  * struct shingle_badlist - unreadable logical blocks, ascending
- * @nr: how many
- * @lblk: which; beyond SHINGLE_MAX_BAD of them only while the journal is replayed
+ * @nr: number of blocks
+ * @lblk: the blocks; more than SHINGLE_MAX_BAD only while the journal is replayed
  *
- * Cleaning moves whole bands.  A block that cannot be read any more is moved
- * as "unreadable", so that it goes on failing, and only it, until somebody
- * writes it: a medium error never turns into zeroes.
+ * Cleaning moves whole bands.  A block that cannot be read any more is moved as "unreadable": reads
+ * of it, and of no other block, fail until the host writes it.  So a medium error never turns into
+ * zeroes.
  */
 struct shingle_badlist {
 	u32 nr;

@@ -6,16 +6,16 @@
 #include "pure.h"
 
 enum shingle_counter_kind {
-	SHINGLE_COUNTER_COUNT,	/* how often, or how many so far: can be set to zero */
-	SHINGLE_COUNTER_NOW,	/* how many there are */
+	SHINGLE_COUNTER_COUNT,	/* a count so far, which can be cleared */
+	SHINGLE_COUNTER_NOW,	/* a current number */
 };
 
 /**
- * struct shingle_counter - a number that is counted
+ * struct shingle_counter - one counter
  * @name: snake_case, with its unit
  * @kind: enum shingle_counter_kind
- * @bytes: of the number: 4 or 8
- * @offset: of the number in what has counted it
+ * @bytes: size of the number: 4 or 8
+ * @offset: offset of the number in the struct of its owner
  */
 struct shingle_counter {
 	const char *name;
@@ -24,17 +24,18 @@ struct shingle_counter {
 	u32 offset;
 };
 
-/* A row; COUNT or NOW. */
+/* An entry of the table; the last argument is COUNT or NOW. */
 #define SHINGLE_COUNTER(counted, type, member, what)	\
 	{ .name = counted, .kind = SHINGLE_COUNTER_##what,	\
 	  .bytes = sizeof(((type *)0)->member), .offset = offsetof(type, member) }
 
 /**
- * shingle_counter_get() - what was counted
- * @c: which
- * @of: what has counted it
+ * shingle_counter_get() - value of a counter
+ * @c: the counter
+ * @of: its owner
  *
- * Context: as the number asks for.
+ * Context: as the number requires.
+ * Return: the value.
  */
 static inline u64 shingle_counter_get(const struct shingle_counter *c, const void *of)
 {
@@ -44,10 +45,11 @@ static inline u64 shingle_counter_get(const struct shingle_counter *c, const voi
 }
 
 /**
- * shingle_counters_nr() - how many are counted
+ * shingle_counters_nr() - number of counters in a table
  * @c: table, ends with a NULL name
  *
  * Context: any.
+ * Return: the number.
  */
 static inline u32 shingle_counters_nr(const struct shingle_counter *c)
 {
@@ -59,11 +61,11 @@ static inline u32 shingle_counters_nr(const struct shingle_counter *c)
 }
 
 /**
- * shingle_counters_clear() - begin anew
+ * shingle_counters_clear() - set counts to zero
  * @c: table, ends with a NULL name
- * @of: what has counted
+ * @of: its owner
  *
- * Context: as the numbers ask for.
+ * Context: as the numbers require.
  */
 static inline void shingle_counters_clear(const struct shingle_counter *c, void *of)
 {
@@ -74,8 +76,8 @@ static inline void shingle_counters_clear(const struct shingle_counter *c, void 
 }
 
 /*
- * Of every device.  Numbers that each processor counts for itself: bios that need nothing
- * would take turns at them.
+ * Counters of every device that each processor counts separately, so that bios without further work
+ * do not contend for them.
  */
 #define SHINGLE_CPU_COUNTERS(X, then)	\
 	X(host_reads) then	\
@@ -83,7 +85,7 @@ static inline void shingle_counters_clear(const struct shingle_counter *c, void 
 	X(host_read_blocks) then	\
 	X(host_write_blocks)
 
-/* These and the others, all in blocks unless the name says otherwise; map lock. */
+/* These and the others, all in blocks unless the name has another unit; map lock. */
 #define SHINGLE_COUNTERS(X, then)	\
 	SHINGLE_CPU_COUNTERS(X, then) then	\
 	X(discard_blocks) then	\
@@ -115,7 +117,7 @@ static inline void shingle_counters_clear(const struct shingle_counter *c, void 
 	X(write_errors) then	\
 	X(r0_violations)
 
-/* How many there are now, of every device. */
+/* Current numbers of every device. */
 #define SHINGLE_GAUGES(X, then)	\
 	X(cached_blocks) then	\
 	X(map_bytes) then	\

@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What an engine is: the algorithms of one translation layer, and nothing
- * else.  No bio, no lock, no sleep, no device I/O, no clock.
+ * The interface between core and an engine.  An engine holds the algorithms of one translation
+ * layer and nothing else: no bio, no lock, no sleep, no device I/O, no clock.
  *
- * Core calls every operation under the target's map lock (a spinlock), except
- * create, destroy, decode, replay, ready, which run before or after I/O.
- * An operation may not sleep or allocate, nor may it walk over all of a large device:
- * what has to be looked at in full is looked at in parts, SHINGLE_WALK items in a call.
- * Logical and physical addresses and
- * lengths are in 4 KiB blocks; physical ones carry their device (layout.h).
+ * Core calls every operation under the target's map lock (a spinlock), except create, destroy,
+ * decode, replay and ready, which run before or after I/O.  An operation may not sleep or allocate.
+ * It may not walk over all of a large device either: it looks at SHINGLE_WALK items in one call and
+ * continues in the next.  Logical and physical addresses and lengths are in 4 KiB blocks; physical
+ * addresses include their device (layout.h).
  *
  * The life of a write:   place -> (data on the medium) -> commit | abort
  * The life of a step:    next_step -> step_extent, step_source -> (copy)
  *                        -> step_done | step_failed
  *                        -> (records durable, old readers gone) -> release
- * The life of an epoch:  place says SHINGLE_GATHER -> (the write cache) -> epoch_add
+ * The life of an epoch:  place returns SHINGLE_GATHER -> (the write cache) -> epoch_add
  *                        -> next_step(EPOCH) until 0, steps as above -> epoch_end
  *
- * Space that an operation frees may still be referenced by the map that
- * recovery would rebuild, or be read by somebody who looked it up before.
- * The engine must not hand it out again before release().  That is rule R0,
- * and core checks it at every write through referenced().
+ * Space that an operation frees may still be referenced by the map that recovery would rebuild, or
+ * be read by a request that looked it up before.  The engine must not hand it out again before
+ * release().  That is rule R0; core checks it at every write through referenced().
  */
 #ifndef SHINGLE_ENGINE_H
 #define SHINGLE_ENGINE_H
@@ -35,12 +33,12 @@
 struct shingle_engine_ops;
 struct shingle_pages;
 
-/* So many items, each anywhere in memory, are looked at in one call.  Tests take less. */
+/* Limit of items, each anywhere in memory, that one call looks at.  Tests define a lower one. */
 #ifndef SHINGLE_WALK
 #define SHINGLE_WALK	1024U
 #endif
 
-/* How long its sender thinks that what is written will live, next to the rest. */
+/* The lifetime that the sender of a write expects for its data, relative to other data. */
 enum shingle_life {
 	SHINGLE_LIFE_UNKNOWN,
 	SHINGLE_LIFE_SHORT,
@@ -52,9 +50,9 @@ enum shingle_life {
 
 /**
  * struct shingle_marks - which pieces of the state have changed
- * @bits: a bit for each piece: it is not what was last written of it
- * @nr_pieces: of all kinds
- * @nr: bits that are set
+ * @bits: one bit for each piece: its content differs from what was last written of it
+ * @nr_pieces: number of pieces of all kinds
+ * @nr: number of bits that are set
  */
 struct shingle_marks {
 	unsigned long *bits;
@@ -63,36 +61,36 @@ struct shingle_marks {
 };
 
 /**
- * struct shingle_engine - what core sees of an engine
+ * struct shingle_engine - the part of an engine that core sees
  * @ops: its operations
- * @marks: the pieces that have changed since they were last encoded for a checkpoint;
- *	every change of what is in them keeps them, but not decode, replay and ready:
- *	core takes all pieces after these
- * @copy_blocks: core's copy buffer must hold so many blocks at least
- * @discard_blocks: runs of so many, at a multiple of it, can always be forgotten;
- *	less than that perhaps not
+ * @marks: the pieces that have changed since they were last encoded for a checkpoint.
+ *	Every operation that changes a piece sets its mark, except decode, replay and ready: core
+ *	writes all pieces after these
+ * @copy_blocks: least size of core's copy buffer, in blocks
+ * @discard_blocks: an aligned run of this length can always be discarded; a shorter one
+ *	perhaps not
  * @cache_blocks: slots for blocks away from home
- * @idle_ms: default of the key of that name: quiet milliseconds before
+ * @idle_ms: default of the key of that name: milliseconds without host I/O before
  *	next_step(IDLE), 0 = never
- * @gather_blocks: 0, or the engine gathers writes: it wants to see many of them
- *	before it decides, and whole runs of so many blocks if there are any
- * @buffer_blocks: what the write cache must hold for that
- * @step_records: most that shingle_step::records will ever say, 0 if no step says it
- * @jobs: so many it has begun to clean, counted in next_step(): see turns.h
- * @in_use: what was set for the size of buffers cannot be changed any more
- * @unsafe_order: feature of tests: records are written before the data that they
- *	speak of are flushed
- * @frees_early: what release() gives back is of use though nobody waits for it
- * @knows_life: place() is told how long writes will live; core's, after create
- * @map_cache_kb: RAM for pages of its map, which its own option sets
- * @pages: of its map, if that is paged; core's, after create
- * @call_pages: of them place(), discard(), resolve() and replay() look at so many at most
- *	in one call
- * @step_pages: next_step() and verify() look at so many at most, which is also what a
- *	step holds
+ * @gather_blocks: 0 if the engine does not gather writes.  Otherwise it wants to see many
+ *	writes before it decides, and whole aligned runs of this length if there are any
+ * @buffer_blocks: capacity that the write cache needs for gathering
+ * @step_records: maximum of shingle_step::records, 0 if no step sets it
+ * @jobs: number of cleaning jobs begun, counted in next_step(): see turns.h
+ * @in_use: options that determine the size of buffers can no longer be changed
+ * @unsafe_order: feature of tests: records are written before the data that they refer to
+ *	are flushed
+ * @frees_early: release() is worth calling even if no request waits for space
+ * @knows_life: place() receives lifetime hints; core sets it after create()
+ * @map_cache_kb: RAM for pages of the map, set by the option of that name
+ * @pages: the pages of a paged map, NULL for other maps; core sets it after create()
+ * @call_pages: maximum of pages that place(), discard(), resolve() or replay() looks at in
+ *	one call
+ * @step_pages: maximum of pages that next_step() or verify() looks at, and that a step
+ *	holds
  *
- * Engines embed it and add their own state behind it: it comes first, and the tables of
- * their ops say where in that state things are.
+ * An engine embeds this struct at the beginning of its own; the tables of its ops contain offsets
+ * into that struct.
  */
 struct shingle_engine {
 	const struct shingle_engine_ops *ops;
@@ -115,29 +113,29 @@ struct shingle_engine {
 	u32 step_pages;
 };
 
-/* What place() says of blocks that are to be gathered. */
+/* Result of place(): the blocks are to be gathered. */
 #define SHINGLE_GATHER	1
-/* What place() and discard() say where nothing that is to come will ever make room. */
+/* Result of place() and discard(): no later event will make room. */
 #define SHINGLE_FULL	(-EDQUOT)
 /*
- * What place(), discard(), next_step() and replay() say where shingle_page() or
- * shingle_page_hold() had to say no: nothing has changed, nothing is held, ask again.
+ * Result of place(), discard(), next_step() and replay() after shingle_page() or
+ * shingle_page_hold() returned NULL: nothing has changed, nothing is held, core calls again.
  */
 #define SHINGLE_ABSENT	(-ENXIO)
 
 enum shingle_run_kind {
 	SHINGLE_RUN_MAPPED,	/* content is at pblk */
-	SHINGLE_RUN_UNWRITTEN,	/* zeroes, but the drive would go and look at pblk */
-	SHINGLE_RUN_ZERO,	/* zeroes, and the drive knows it */
-	SHINGLE_RUN_ABSENT,	/* the page that says it is absent: ask again */
+	SHINGLE_RUN_UNWRITTEN,	/* zeroes, but the drive would read pblk to find out */
+	SHINGLE_RUN_ZERO,	/* zeroes, and the drive knows it without reading */
+	SHINGLE_RUN_ABSENT,	/* the page with this entry is absent: ask again */
 };
 
 /**
  * struct shingle_run - consecutive logical blocks at consecutive places
  * @lblk: first logical block
- * @pblk: where it is, meaningless for SHINGLE_RUN_ZERO and SHINGLE_RUN_ABSENT
+ * @pblk: its place, meaningless for SHINGLE_RUN_ZERO and SHINGLE_RUN_ABSENT
  * @n: length, at least 1
- * @kind: what is to be found there
+ * @kind: what a read finds there
  */
 struct shingle_run {
 	u64 lblk;
@@ -147,11 +145,11 @@ struct shingle_run {
 };
 
 /**
- * struct shingle_emit - where an operation leaves its journal records
+ * struct shingle_emit - the journal records that an operation leaves
  * @rec: room for @max records
- * @nr: used so far
- * @max: at least what the engine's ops announce for the operation
- * @seq: transaction that the records will belong to
+ * @nr: number of records so far
+ * @max: at least the number that the engine's ops announce for the operation
+ * @seq: transaction to which the records will belong
  *
  * The records of one call reach the disk in one transaction or not at all.
  */
@@ -164,7 +162,7 @@ struct shingle_emit {
 
 /**
  * shingle_emit() - leave a journal record
- * @e: where
+ * @e: receives the record
  * @type: see struct shingle_record
  * @n: see struct shingle_record
  * @c: see struct shingle_record
@@ -184,33 +182,33 @@ enum shingle_why {
 	SHINGLE_WHY_RECOVERY,	/* finish what a power cut interrupted */
 	SHINGLE_WHY_PRESSURE,	/* a write found no room */
 	SHINGLE_WHY_IDLE,	/* the host is quiet */
-	SHINGLE_WHY_FORCED,	/* somebody asked for it */
+	SHINGLE_WHY_FORCED,	/* a message asked for it */
 	SHINGLE_WHY_EPOCH,	/* gathered blocks are to be written */
 };
 
-/* What must be on the medium before the step after this one. */
+/* The state of the medium that the next step needs. */
 enum shingle_sync {
 	SHINGLE_SYNC_COMMIT,	/* data, then records; then release() */
 	SHINGLE_SYNC_FLUSH,	/* data */
 	SHINGLE_SYNC_NONE,
 };
 
-/* What the step has to do with gathered blocks from its @lblk on. */
+/* How the step treats gathered blocks from its @lblk on. */
 enum shingle_gathered {
 	SHINGLE_GATHERED_NONE,
-	SHINGLE_GATHERED_OVER,	/* they go over the content */
-	SHINGLE_GATHERED_ONLY,	/* they are written, and what is between them stays */
+	SHINGLE_GATHERED_OVER,	/* they replace the content that it copies */
+	SHINGLE_GATHERED_ONLY,	/* it writes only them; what lies between them stays */
 };
 
-/* Kinds of steps that an engine can have. */
+/* Maximum of kinds of steps of an engine. */
 #define SHINGLE_STEP_KINDS	4
 
 /**
  * struct shingle_extent - a part of a step: consecutive blocks from one place to another
- * @lblk: first logical block, SHINGLE_NOWHERE when the content has none
- * @src: where the content is, or SHINGLE_NOWHERE for zeroes
- * @dst: where it goes, all in one band
- * @n: length; 0: none was found where it was looked for, ask again
+ * @lblk: first logical block, SHINGLE_NOWHERE if the content has none
+ * @src: place of the content, or SHINGLE_NOWHERE for zeroes
+ * @dst: destination, all in one band
+ * @n: length; 0: this call found none in the part it looked at, call again
  */
 struct shingle_extent {
 	u64 lblk;
@@ -222,26 +220,27 @@ struct shingle_extent {
 /**
  * struct shingle_step - one piece of cleaning
  * @kind: the engine's own, below SHINGLE_STEP_KINDS
- * @n: blocks to copy, 0 when the step only changes the map
- * @records: at most so many per step_done(); 0: as many as the engine's ops say.  There
- *	is room for them in the journal before the step begins
- * @scattered: it moves what step_extent() says, and @base to @lblk mean nothing.  Not
- *	for steps that are @whole_in_memory or have to do with gathered blocks
- * @base: holds the bulk of the content, or SHINGLE_NOWHERE for zeroes
- * @read_blocks: so many blocks at @base are read, whatever step_source() says: that
- *	is the drive's habit.  What cannot be read is missed only where it is content.
- *	The content of others never comes from the base.  0: what is needed is read.
- * @dst: where the merged content goes, in ascending order
- * @lblk: first logical block, SHINGLE_NOWHERE when the content has none
+ * @n: blocks to copy, 0 if the step only changes the map
+ * @records: maximum of records that step_done() leaves; 0: the number in the engine's ops.
+ *	Core reserves room for them in the journal before the step begins
+ * @scattered: the step moves the extents that step_extent() returns, and @base to @lblk
+ *	mean nothing.  Excludes @whole_in_memory and @gathered
+ * @base: place of the bulk of the content, or SHINGLE_NOWHERE for zeroes
+ * @read_blocks: read this many blocks at @base, whatever step_source() returns, as the
+ *	emulated drive does.  A block that cannot be read matters only if it is content; content
+ *	that step_source() places elsewhere is not taken from the base.  0: read only what is
+ *	needed
+ * @dst: destination of the merged content, written in ascending order
+ * @lblk: first logical block, SHINGLE_NOWHERE if the content has none
  * @cookie: the engine's own
- * @whole_in_memory: @dst overlaps what is still to be read (unsafe modes)
- * @gathered: the content of gathered blocks is newer; after step_done() the map
- *	holds them, and they leave the write cache
- * @sync: what the next step builds on
+ * @whole_in_memory: @dst overlaps blocks that are still to be read (unsafe modes)
+ * @gathered: gathered blocks are newer than the content; after step_done() the map holds
+ *	them, and they leave the write cache
+ * @sync: what must be durable before the next step
  *
- * Unless it is scattered a step is one extent, from @base to @dst, of which the content
- * of block i is what step_source() says, else @base + i.  Whatever its shape, one commit
- * makes all of it count.
+ * A step that is not scattered is one extent from @base to @dst.  The content of its block i is
+ * where step_source() places it, otherwise at @base + i.  One commit makes the whole step valid,
+ * whatever its shape.
  */
 struct shingle_step {
 	u32 kind;
@@ -258,17 +257,17 @@ struct shingle_step {
 	enum shingle_sync sync;
 };
 
-/* Blocks that a failed step names at most. */
+/* Maximum of blocks that a failed step names. */
 #define SHINGLE_UNWRITTEN	16U
 
 /**
- * struct shingle_unwritten - which destination of a failed step could not be written
+ * struct shingle_unwritten - the destination that a failed step could not write
  * @pblk: first block of the write that failed
- * @n: its blocks; 0: no write failed, but a read, or the step was interrupted
- * @nr: blocks in @block
+ * @n: its length; 0: no write failed, but a read, or the step was interrupted
+ * @nr: number of blocks in @block
  * @block: blocks of that write which failed when each was written alone
- * @proven: others of the same write succeeded then: these blocks are at fault, and not the
- *	device
+ * @proven: other blocks of the same write could be written alone: the named blocks are at
+ *	fault, not the device
  */
 struct shingle_unwritten {
 	u64 pblk;
@@ -278,37 +277,37 @@ struct shingle_unwritten {
 	bool proven;
 };
 
-/* Numbers that an engine may count. */
+/* Maximum of counters of an engine. */
 #define SHINGLE_MAX_COUNTERS	32U
 
-/* Called once for each broken invariant, with a sentence. */
+/* Core calls it once for each broken invariant, with a sentence. */
 typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3);
 
 /**
  * struct shingle_map_ops - where blocks are and go
- * @resolve: where are blocks @lblk.. now?  @out describes a non-empty prefix.  Of a
- *	block that was not written since, what a step in progress copies.
- * @place: find room to write blocks @lblk.., which their sender says will live
- *	for @life; @out describes a non-empty prefix.  -ENOSPC: clean first (and
- *	next_step(PRESSURE) will offer how); -EBUSY: wait for the step, a write in
- *	progress or a release.  What was refused comes again, beginning at the same
- *	block, unless it was discarded or the engine replaced.  SHINGLE_GATHER: the
- *	prefix of @out->n blocks is to be gathered, and there is room for all of its
- *	unit of gather_blocks.  SHINGLE_FULL: no cleaning makes room for the first
- *	block, and the write fails; of what the write cache has acknowledged a FLUSH
- *	says that it is lost.
- * @commit: the data of a placed run are on the medium; of runs that overlap and
- *	were under way together either may win, but for good
- * @abort: a placed run was not, or not wholly, written
- * @discard: forget blocks @lblk..; @done says how many were dealt with (at
- *	least 1), @dropped whether they now read as zeroes.  -EBUSY: wait for
- *	the step in progress.  SHINGLE_FULL: as place().
- * @referenced: is any of @n blocks from @offset on of a band of @role in use, by the
- *	current map or by the one that recovery would rebuild?
+ * @resolve: return where blocks @lblk.. are now.  @out describes a non-empty prefix.
+ *	During a step, a block that was not written since the step began is at the place that the
+ *	step copies
+ * @place: find room to write blocks @lblk.., which their sender expects to live for @life;
+ *	@out describes a non-empty prefix.  -ENOSPC: cleaning must come first, and
+ *	next_step(PRESSURE) will offer it.  -EBUSY: wait for the step, a write in flight or a
+ *	release.  A write that was refused comes again, beginning at the same block, unless the
+ *	block was discarded or the engine replaced.  SHINGLE_GATHER: the prefix of @out->n blocks
+ *	is to be gathered, and there is room for its whole unit of gather_blocks.  SHINGLE_FULL:
+ *	no cleaning makes room for the first block, and the write fails; if the write cache has
+ *	acknowledged it, the next FLUSH reports the loss
+ * @commit: the data of a placed run are on the medium.  If overlapping runs were in
+ *	flight together either may win, but the winner must stay the same after recovery
+ * @abort: a placed run was not written, or only in part
+ * @discard: forget blocks @lblk..; @done is the number that was dealt with (at least 1),
+ *	@dropped whether they now read as zeroes.  -EBUSY: wait for the step in progress.
+ *	SHINGLE_FULL: as place()
+ * @referenced: is any of @n blocks from @offset on, in band @band of @role, in use by the
+ *	current map or by the map that recovery would rebuild?
  *
- * Their life is that of host I/O: any order, from resume to suspend, each for one bio or
- * a piece of it.  What place() gave out ends with commit() or abort(), in whatever order
- * the medium ends it; nothing else is open between two calls.
+ * Core calls these operations for host I/O, in any order, from resume to suspend, each for a bio or
+ * a piece of one.  A placed run ends with commit() or abort(), in the order in which the
+ * medium completes the writes; nothing else is open between two calls.
  */
 struct shingle_map_ops {
 	void (*resolve)(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out);
@@ -325,43 +324,41 @@ struct shingle_map_ops {
 
 /**
  * struct shingle_clean_ops - what is moved
- * @next_step: 1 and a step; 0 if there is nothing to do for this reason;
- *	-EAGAIN if there will be, once writes in flight are done or space was
- *	released, and whoever asks for the same reason again gets it then: where it waits
- *	for those, but for SHINGLE_WHY_IDLE, no other is let in before that.  A job of
- *	several steps goes on whatever the reason; the call that chooses one, or offers
- *	a step that is of none, counts it (struct shingle_engine::jobs).  What was
- *	asked for (SHINGLE_WHY_FORCED) ends: it is what there is when that is asked
- *	about first, and nothing that comes later
- * @step_extent: the extent at *@cursor, 0 at first, of a step that is scattered: moves
- *	*@cursor behind it and returns true; false if there is no other.  Destinations
- *	ascend, and no write to one of them destroys another, in whatever order a
- *	drive does them: of interlaced tracks, which it may turn round, not a bottom
- *	and the top beside it.  They are asked for more than once, and only @src may
- *	have changed then.
- *	Until the step has ended no write may be under way whose head would cover them.
- *	NULL if no step is scattered.
- * @step_source: the first run at or after @offset of any other step that does not come
- *	from the base: fills @out (lblk relative to the step) and returns true.  NULL if
- *	all steps are scattered.
- * @step_done: the copy is on the medium; change the map
- * @step_failed: it is not; @step may be offered again.  @bad says which destination could not
- *	be written, if that was the reason.  Returns true if the engine had not known of one of
- *	the blocks in @bad, and will write to none of them again: then the failure does not
- *	count as a try.  An engine may return true a bounded number of times only.
- * @tidy: forget a part of what step_done() has made useless, and is not looked at any
- *	more: true if there is more of it.  Called until there is not, before the next
- *	step; I/O may come between.  May be NULL.
- * @release: all that was freed by transactions up to @seq is unreferenced: give a part
- *	of it back, true if there is more
+ * @next_step: returns 1 and a step; 0 if there is nothing to do for this reason; -EAGAIN if
+ *	there will be, once writes in flight have ended or space was released: a later call with
+ *	the same reason then returns the step.  Where the engine waits for writes in flight it
+ *	admits no other write before that, except for SHINGLE_WHY_IDLE.  A job of several steps
+ *	goes on whatever the reason; the call that chooses a job, or offers a step outside any
+ *	job, increments struct shingle_engine::jobs.  A clean (SHINGLE_WHY_FORCED) is finite: it
+ *	covers what there is at the first call for it, and nothing that comes later
+ * @step_extent: the extent at *@cursor, 0 at first, of a scattered step: moves *@cursor
+ *	behind it and returns true; false if there is no other.  Destinations ascend, and no
+ *	write to one of them destroys another, in whatever order a drive does them: a step on
+ *	interlaced tracks must not contain a bottom and the top beside it, since the drive may
+ *	exchange them.  Core asks for an extent more than once; only @src may differ then.  Until
+ *	the step has ended no write may be in flight with a head that would cover the
+ *	destinations.  NULL if no step is scattered
+ * @step_source: of any other step, the first run at or after @offset that does not come
+ *	from the base: fills @out (lblk relative to the step) and returns true.  NULL if all
+ *	steps are scattered
+ * @step_done: the copy is on the medium: change the map
+ * @step_failed: the copy failed; the engine may offer @step again.  @bad names the
+ *	destination that could not be written, if that was the reason.  Returns true if one of
+ *	the blocks in @bad is new to the engine and it will write to none of them again: then the
+ *	failure does not count as a retry.  An engine may return true a bounded number of times
+ *	only
+ * @tidy: free a part of the engine's data that step_done() has made useless; returns true
+ *	if there is more.  Core repeats the call before the next step; I/O may come between.  May
+ *	be NULL
+ * @release: all space that transactions up to @seq have freed is unreferenced: make a part
+ *	of it available and return true if there is more
  * @pending: freed space waits for release()
- * @left: of what a clean that was asked for would move, how much cannot be, now that it has
- *	ended; in units of the engine's.  NULL: it always can.
+ * @left: after a clean by message: how much of what it was to move could not be moved, in
+ *	the engine's units.  NULL: it always moves all
  *
- * Their life is that of a step, of which there is one at a time: next_step() offers it,
- * step_extent() and step_source() say what it copies while I/O goes on, and step_done()
- * or step_failed() ends it.  Then tidy(), a commit if the step asks for it, and
- * release(); and next_step() again, as long as there is a reason.
+ * There is one step at a time: next_step() offers it, step_extent() and step_source() describe the
+ * copy while I/O goes on, and step_done() or step_failed() ends it.  Then follow tidy(), a commit
+ * if the step asks for one, release(), and the next next_step(), as long as there is a reason.
  */
 struct shingle_clean_ops {
 	int (*next_step)(struct shingle_engine *e, enum shingle_why why,
@@ -381,14 +378,14 @@ struct shingle_clean_ops {
 };
 
 /**
- * struct shingle_state_ops - what a power cut leaves
- * @pieces: the state in pieces, as a table
+ * struct shingle_state_ops - the state that survives a power cut
+ * @pieces: table of the kinds of pieces of the state
  * @replay: apply a record to the state being loaded
- * @ready: everything is loaded; build what is derived.  May sleep.
+ * @ready: everything is loaded; check it and build what is derived.  May sleep
  *
- * Their life has two ends.  In use pieces are encoded for checkpoints, in any order with
- * I/O.  Of a new engine, before its first I/O: the pieces of a checkpoint are decoded,
- * replay() for the records behind it, both perhaps not at all, then ready() once.
+ * While the device is in use core encodes pieces for checkpoints, in any order with I/O.  Recovery
+ * decodes the pieces of a checkpoint into a new engine, calls replay() for the records behind it
+ * (there may be neither), and calls ready() once, before the first I/O.
  */
 struct shingle_state_ops {
 	const struct shingle_piece_kind *pieces;
@@ -398,16 +395,15 @@ struct shingle_state_ops {
 
 /**
  * struct shingle_gather_ops - writes that cost less together
- * @epoch_add: blocks @lblk.., within one run of gather_blocks, are to be written
- *	in the epoch that is being put together; runs of one unit of so many come
- *	one after another, ascending; -ENOSPC if it has no room for them.  NULL if
- *	the engine gathers nothing.
- * @epoch_end: next_step(EPOCH) has said 0, or what is left of the epoch is given
- *	up, and comes again in another one
+ * @epoch_add: add blocks @lblk.., within one aligned run of gather_blocks, to the epoch
+ *	that is being put together.  Runs of one unit come one after another, ascending.  -ENOSPC
+ *	if the epoch has no room for them.  NULL if the engine gathers nothing
+ * @epoch_end: next_step(EPOCH) has returned 0, or the rest of the epoch is given up and
+ *	comes again in another one
  *
- * Left out, all of them, by an engine whose gather_blocks are 0.  Their life is that of
- * an epoch, of which there is one at a time: epoch_add() for each run while it is put
- * together, steps of SHINGLE_WHY_EPOCH until there is none, epoch_end().
+ * An engine with gather_blocks 0 leaves all of them out.  There is one epoch at a time: epoch_add()
+ * for each run while it is put together, steps of SHINGLE_WHY_EPOCH until there is none, then
+ * epoch_end().
  */
 struct shingle_gather_ops {
 	int (*epoch_add)(struct shingle_engine *e, u64 lblk, u32 n);
@@ -416,21 +412,21 @@ struct shingle_gather_ops {
 
 /**
  * struct shingle_page_ops - a map that may be larger than RAM
- * @nr_pages: how many pages it has
- * @check: could the engine have written this into a page?  0, or -EUCLEAN if no state has
- *	such a page.  Looks at nothing but what is constant.
- * @blocks: logical blocks that nobody can find any more if the page is lost: one run that
- *	holds them all; none if it says where nothing is
+ * @nr_pages: number of pages
+ * @check: could the engine have written this content into a page?  Returns 0, or -EUCLEAN
+ *	if no state has such a page.  Looks only at constants of the engine
+ * @blocks: the run that contains all logical blocks that can no longer be found if the page
+ *	is lost; empty if the page does not locate blocks
  *
- * Left out, all of them, by an engine whose map is in its own memory.  pages.h says what
- * others call: shingle_page() to look, shingle_page_hold() for what will be changed, from
- * place() to commit() or abort(), from next_step() to step_done() or step_failed(), or
- * within one call; shingle_page_dirty() where it is.
+ * An engine with its whole map in its own memory leaves all of them out.  pages.h describes the
+ * functions that the other operations call: shingle_page() to look at a page, shingle_page_hold()
+ * for a page that will be changed (from place() to commit() or abort(), from next_step() to
+ * step_done() or step_failed(), or within one call), and shingle_page_dirty() when it is changed.
  *
- * Pages go into a checkpoint as pieces do, each of a moment of its own, and are left out
- * of @state.pieces.  A record is replayed onto pages that may be newer or older than it, and
- * than each other: so it says all that it changes, and nothing of that may be looked up
- * in what is replayed onto.
+ * Pages go into a checkpoint as pieces do, each as of a moment of its own, but they are not listed
+ * in @state.pieces.  A record may be replayed onto pages that are newer or older than the record,
+ * and than each other.  So a record contains all that it changes, and replay() derives nothing of
+ * that from the pages.
  */
 struct shingle_page_ops {
 	u64 (*nr_pages)(const struct shingle_layout *layout);
@@ -439,22 +435,21 @@ struct shingle_page_ops {
 };
 
 /**
- * struct shingle_observe_ops - what a person sees and asks
- * @verify: report every broken invariant in the part of the state at *@cursor, 0 at
- *	first and SHINGLE_NOWHERE after the last one; return how many.  I/O may come
- *	between.  Where a page is absent *@cursor stays, and nothing is reported;
- *	what needs one that shingle_page_lost() is left out.
+ * struct shingle_observe_ops - what a user sees and asks
+ * @verify: report every broken invariant in the part of the state at *@cursor, 0 at first
+ *	and SHINGLE_NOWHERE after the last part; return how many.  I/O may come between.  If a
+ *	page is absent *@cursor stays, and nothing is reported; what depends on a page with
+ *	shingle_page_lost() is left out
  * @map_bytes: RAM used for maps
- * @cached_blocks: logical blocks that live away from home
- * @message: a message of several words; 0, or 1 if only a part was done and it is to be
- *	called again with the same *@done, 0 at first; -ENOENT if it is none of the
- *	engine's, -EINVAL with a sentence in @why.  May be NULL.
- * @tell: a message of one word that is answered in lines: the one at *@cursor, 0 at first,
- *	which moves on, ended by a newline; 1, or 0 if there is no other; -ENOENT if the
- *	word is none of the engine's.  May be NULL.
+ * @cached_blocks: logical blocks that are away from home
+ * @message: a message of several words.  Returns 0; 1 if only a part was done and core must
+ *	call again with the same *@done, 0 at first; -ENOENT if the message is none of the
+ *	engine's; -EINVAL with a sentence in @why.  May be NULL
+ * @tell: a message of one word with an answer in lines.  Writes the line at *@cursor, 0 at
+ *	first, which it advances, with a newline.  Returns 1; 0 if there is no other line;
+ *	-ENOENT if the word is none of the engine's.  May be NULL
  *
- * At any time once ready() has said yes, beside everything else; only message() changes
- * anything.
+ * Core may call them at any time after ready() has succeeded; only message() changes anything.
  */
 struct shingle_observe_ops {
 	u32 (*verify)(struct shingle_engine *e, u64 *cursor, shingle_report_fn report,
@@ -470,30 +465,29 @@ struct shingle_observe_ops {
 /**
  * struct shingle_engine_ops - a translation layer
  * @name: as in the superblock and the table line
- * @commit_records: at most so many records per commit()
- * @step_records: at most so many per step_done(), unless the step says how many
- * @step_kinds: names of the values of struct shingle_step::kind, for the time that
- *	each has taken
- * @discard_records: at most so many per discard()
- * @options: what can be set; of a device that is loading its table, or by a message, under
- *	the map lock; ends with a NULL name
- * @params: what is settled when a device is formatted: in the params of its superblock, as
- *	a 32-bit number, little-endian; ends with a NULL name
- * @counters: what it counts, in itself; at most SHINGLE_MAX_COUNTERS, and a NULL name
- * @records: what its records say, for the tool's dump; ends with a NULL name
+ * @commit_records: maximum of records that commit() leaves
+ * @step_records: maximum that step_done() leaves, unless the step has its own
+ * @step_kinds: names of the values of struct shingle_step::kind, for the statistics of
+ *	times
+ * @discard_records: maximum that discard() leaves
+ * @options: the options that a table line, or a message under the map lock, can set; ends
+ *	with a NULL name
+ * @params: the parameters fixed when a device is formatted, in the params of its
+ *	superblock, as 32-bit numbers, little-endian; ends with a NULL name
+ * @counters: the counters in its struct; at most SHINGLE_MAX_COUNTERS, and a NULL name
+ * @records: meanings of its records, for the tool's dump; ends with a NULL name
  *
- * @logical_blocks: size of the device that a layout presents; 0 if the layout is
- *	not sane, and then create says why
- * @create: build an engine for @layout; on failure say @why in a sentence.
- *	May sleep.
- * @destroy: undo create
+ * @logical_blocks: size of the device that a layout presents; 0 if the layout is invalid,
+ *	and then create() gives the reason
+ * @create: build an engine for @layout; on failure set @why to a sentence.  May sleep
+ * @destroy: undo create()
  *
  * @map: where blocks are and go
  * @clean: what is moved
- * @state: what a power cut leaves
+ * @state: the state that survives a power cut
  * @gather: writes that cost less together; most engines have none
  * @pages: a map that may be larger than RAM; most engines have none
- * @observe: what a person sees and asks
+ * @observe: what a user sees and asks
  */
 struct shingle_engine_ops {
 	const char *name;
@@ -522,11 +516,12 @@ struct shingle_engine_ops {
 /**
  * shingle_set() - set an option of an engine
  * @e: the engine
- * @name: of the option
+ * @name: name of the option
  * @value: its value, NULL for a feature
- * @why: on error what is wrong, in a sentence
+ * @why: on error the reason, a sentence
  *
- * Context: as an engine's operations.  Returns what shingle_option_set() does.
+ * Context: as an engine's operations.
+ * Return: as shingle_option_set().
  */
 static inline int shingle_set(struct shingle_engine *e, const char *name, const char *value,
 			      const char **why)
@@ -535,11 +530,12 @@ static inline int shingle_set(struct shingle_engine *e, const char *name, const 
 }
 
 /**
- * shingle_marks_init() - nothing has changed so far
- * @e: the engine, in create(), which knows its ops
+ * shingle_marks_init() - allocate the marks, all clear
+ * @e: the engine, in create(), with its ops set
  * @l: layout
  *
- * Context: may sleep.  Returns 0 or -ENOMEM.
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.
  */
 static inline int shingle_marks_init(struct shingle_engine *e, const struct shingle_layout *l)
 {
@@ -564,10 +560,10 @@ static inline void shingle_marks_exit(struct shingle_engine *e)
 }
 
 /**
- * shingle_mark() - pieces of the state have changed
+ * shingle_mark() - mark pieces of the state as changed
  * @e: the engine
- * @first: the first
- * @n: how many, at least one, all of one set or log at most
+ * @first: the first piece
+ * @n: their number, at least one, at most the pieces of one set or log
  *
  * Context: inside an engine operation.
  */
@@ -578,23 +574,23 @@ static inline void shingle_mark(struct shingle_engine *e, u32 first, u32 n)
 	} while (--n);
 }
 
-/* So many marks are looked at in one call. */
+/* Number of marks that one call looks at. */
 #define SHINGLE_MARKS_WALK	(64U * SHINGLE_WALK)
 
 /**
- * shingle_encode_next() - the next piece that is to be written
+ * shingle_encode_next() - encode the next piece that is to be written
  * @l: layout
  * @e: the engine
- * @all: take those that have not changed, too, but none that is empty
- * @cursor: 0 at first; SHINGLE_NOWHERE when there is no other
- * @index: its index
+ * @all: include pieces that have not changed, but no empty ones
+ * @cursor: 0 at first; SHINGLE_NOWHERE if there is no other piece
+ * @index: index of the piece
  * @buf: as shingle_pieces_encode()
- * @bytes: its bytes
+ * @bytes: size of the piece
  *
- * Its mark is taken away.
+ * Clears the mark of the piece.
  *
- * Context: as shingle_pieces_encode().  Returns whether there is one here; if not, there may be one
- * further on.
+ * Context: as shingle_pieces_encode().
+ * Return: whether a piece was encoded; if not, there may be one further on.
  */
 static inline bool shingle_encode_next(const struct shingle_layout *l, struct shingle_engine *e,
 				       bool all, u64 *cursor, u64 *index, void *buf, u32 *bytes)
@@ -619,15 +615,15 @@ static inline bool shingle_encode_next(const struct shingle_layout *l, struct sh
 }
 
 /**
- * shingle_encode() - the next piece of the state that holds something
+ * shingle_encode() - encode the next piece of the state that is not empty
  * @l: layout
  * @e: the engine
  * @cursor: as shingle_pieces_encode()
  * @index: as shingle_pieces_encode()
  * @buf: as shingle_pieces_encode()
  *
- * Context: as shingle_pieces_encode(), but for where time does not matter.  Returns its
- * bytes, 0 at the end.
+ * Context: as shingle_pieces_encode(), where the duration does not matter.
+ * Return: size of the piece in bytes, 0 at the end.
  */
 static inline u32 shingle_encode(const struct shingle_layout *l, struct shingle_engine *e,
 				 u64 *cursor, u64 *index, void *buf)
@@ -646,7 +642,8 @@ static inline u32 shingle_encode(const struct shingle_layout *l, struct shingle_
  * @report: as verify()
  * @ctx: as verify()
  *
- * Context: as verify(), but for where time does not matter.  Returns how many.
+ * Context: as verify(), where the duration does not matter.
+ * Return: number of broken invariants.
  */
 static inline u32 shingle_verify(struct shingle_engine *e, shingle_report_fn report, void *ctx)
 {
@@ -659,13 +656,14 @@ static inline u32 shingle_verify(struct shingle_engine *e, shingle_report_fn rep
 }
 
 /**
- * shingle_step_extent() - the next extent of a step, whatever its shape
+ * shingle_step_extent() - the next extent of a step of any shape
  * @e: the engine
  * @step: the step
  * @cursor: as step_extent()
  * @out: as step_extent()
  *
- * Context: as step_extent().  Returns false if there is no other.
+ * Context: as step_extent().
+ * Return: false if there is no other extent.
  */
 static inline bool shingle_step_extent(struct shingle_engine *e, const struct shingle_step *step,
 				       u64 *cursor, struct shingle_extent *out)
@@ -680,11 +678,12 @@ static inline bool shingle_step_extent(struct shingle_engine *e, const struct sh
 }
 
 /**
- * shingle_step_records() - how many records may a step leave?
+ * shingle_step_records() - maximum of records that a step leaves
  * @e: the engine
  * @step: the step
  *
  * Context: any.
+ * Return: the maximum.
  */
 static inline u32 shingle_step_records(const struct shingle_engine *e,
 				       const struct shingle_step *step)
@@ -693,10 +692,11 @@ static inline u32 shingle_step_records(const struct shingle_engine *e,
 }
 
 /**
- * shingle_most_step_records() - how many may any of its steps leave?
+ * shingle_most_step_records() - maximum of records that any step of an engine leaves
  * @e: the engine
  *
  * Context: any.
+ * Return: the maximum.
  */
 static inline u32 shingle_most_step_records(const struct shingle_engine *e)
 {
@@ -704,10 +704,10 @@ static inline u32 shingle_most_step_records(const struct shingle_engine *e)
 }
 
 /**
- * shingle_settle_step() - all that comes after step_done(), in one go
+ * shingle_settle_step() - repeat tidy() until it has nothing left to do
  * @e: the engine
  *
- * Context: as tidy(), but for where time does not matter.
+ * Context: as tidy(), where the duration does not matter.
  */
 static inline void shingle_settle_step(struct shingle_engine *e)
 {
@@ -716,11 +716,11 @@ static inline void shingle_settle_step(struct shingle_engine *e)
 }
 
 /**
- * shingle_release_all() - all that was freed by transactions is unreferenced
+ * shingle_release_all() - release all space that transactions have freed
  * @e: the engine
- * @seq: up to this one
+ * @seq: the last of these transactions
  *
- * Context: as release(), but for where time does not matter.
+ * Context: as release(), where the duration does not matter.
  */
 static inline void shingle_release_all(struct shingle_engine *e, u64 seq)
 {
@@ -729,13 +729,14 @@ static inline void shingle_release_all(struct shingle_engine *e, u64 seq)
 }
 
 /**
- * shingle_in_use() - is anything of a stretch of a device in use?
+ * shingle_in_use() - is any block of a stretch of a device in use?
  * @l: layout
  * @e: the engine
  * @pblk: first block; it may lie in a guard or outside all bands
- * @n: blocks
+ * @n: number of blocks
  *
  * Context: as referenced().
+ * Return: whether referenced() returns true for a part of the stretch.
  */
 static inline bool shingle_in_use(const struct shingle_layout *l, struct shingle_engine *e,
 				  u64 pblk, u64 n)
@@ -762,20 +763,21 @@ static inline bool shingle_in_use(const struct shingle_layout *l, struct shingle
 }
 
 /**
- * shingle_would_destroy() - does a write's head cover anything that is in use?
+ * shingle_would_destroy() - does the head of a write cover a block that is in use?
  * @l: layout
  * @e: the engine
  * @pblk: first block written
  * @n: blocks written, within one band
  *
- * Rule R0.
+ * Implements the check of rule R0.
  *
  * Context: as referenced().
+ * Return: true if the write would destroy a block in use.
  */
 static inline bool shingle_would_destroy(const struct shingle_layout *l, struct shingle_engine *e,
 					 u64 pblk, u32 n)
 {
-	/* Mostly what is known of columns, where none are. */
+	/* Large, and mostly unused on a medium without columns. */
 	struct shingle_windows it __uninitialized;
 	struct shingle_window w;
 
@@ -788,15 +790,16 @@ static inline bool shingle_would_destroy(const struct shingle_layout *l, struct 
 }
 
 /**
- * shingle_step_would_destroy() - does a step destroy what it writes itself?
+ * shingle_step_would_destroy() - does a step destroy blocks that it writes itself?
  * @l: layout
  * @e: the engine
  * @step: the step
- * @x: an extent of it, whose head may cover others
+ * @x: an extent of it; its head may cover others
  *
- * Of a shingled medium none does: there the head goes upwards, as they do.
+ * On a shingled medium no step does: the head reaches upwards, and the extents ascend.
  *
  * Context: as step_extent().
+ * Return: true if the head of @x covers the destination of another extent.
  */
 static inline bool shingle_step_would_destroy(const struct shingle_layout *l,
 					      struct shingle_engine *e,

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
+<<<<<<< HEAD:core/lib/engine/keys.c
 /* The keys of a table line that every target has.  Pure. */
 #include "engine/keys.h"
+=======
+/* The keys of a table line that all targets have.  Pure. */
+#include "keys.h"
+>>>>>>> lcore:core/pure/keys.c
 
 static u32 initial_idle_ms(const void *of)
 {
@@ -84,9 +89,9 @@ const struct shingle_option shingle_keys[] = {
 };
 
 /**
- * shingle_config_init() - before options are set
- * @c: all of it has defaults
- * @engine: whose
+ * shingle_config_init() - set all keys to their defaults
+ * @c: the configuration
+ * @engine: the engine that determines defaults
  *
  * Context: any.
  */
@@ -94,18 +99,19 @@ void shingle_config_init(struct shingle_config *c, const struct shingle_engine *
 {
 	c->engine = engine;
 	shingle_options_init(shingle_keys, c);
-	/* How much the engine needs may depend on options of its own. */
+	/* The size that the engine needs may depend on its options. */
 	c->wcache_blocks = 0;
 }
 
 /**
- * shingle_config_settle() - options are set: what they leave open depends on all of them
+ * shingle_config_settle() - all options are set: derive and check what depends on several
  * @c: the configuration
- * @why: on error what is wrong, in a sentence
+ * @why: on error the reason, a sentence
  *
- * The tool asks before it writes anything, the targets when a table is loaded.
+ * The tool calls it before it writes anything, the targets when a table is loaded.
  *
- * Context: any.  Returns 0 or -EINVAL.
+ * Context: any.
+ * Return: 0 or -EINVAL.
  */
 int shingle_config_settle(struct shingle_config *c, const char **why)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The keys of a table line that every target has. */
+/* The keys of a table line that all targets have. */
 #ifndef SHINGLE_KEYS_H
 #define SHINGLE_KEYS_H
 
@@ -10,23 +10,22 @@
 #define SHINGLE_WCACHE_MAX	65536
 /* Default of destage_ms. */
 #define SHINGLE_DESTAGE_MS	100
-/* The same where blocks wait for others. */
+/* The same for engines that gather writes. */
 #define SHINGLE_GATHER_MS	5000
 
 #define SHINGLE_NO_WCACHE \
 	"There is no write cache to be switched on: give wcache_blocks"
 
 /**
- * struct shingle_config - what these keys have set
- * @engine: whose defaults count
- * @commit_ms: commit so long after a change at the latest, 0 = never by itself
- * @idle_ms: clean when the host was quiet for so long, 0 = never
+ * struct shingle_config - values of these keys
+ * @engine: the engine that determines defaults
+ * @commit_ms: commit at the latest this time after a change, 0 = no timer
+ * @idle_ms: clean when the host was idle for this time, 0 = never
  * @wcache_blocks: size of the write cache, 0 = none, or as the engine needs it
- * @wcache: it takes writes in
- * @wcache_wanted: that was asked for
- * @destage_ms: write a block of it so long after it came at the latest, 0 = not for that
- *	reason
- * @rotational: the queue says that it rotates
+ * @wcache: it accepts writes
+ * @wcache_wanted: the table line switches it on
+ * @destage_ms: write a cached block at the latest after this time, 0 = no timer
+ * @rotational: the queue reports a rotational device
  */
 struct shingle_config {
 	const struct shingle_engine *engine;

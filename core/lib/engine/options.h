@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Options as a table, an entry each, of engines, of core and of platter: what sets them
- * by a table line or a message, says them in a status or to IMA, and what the tool and
- * the documentation know of them comes from it.  Pure.
+ * Tables of options, of engines, of core and of platter.  All code that handles options uses these
+ * tables: parsing of table lines and messages, status and IMA, the tool and the documentation.
+ * Pure.
  */
 #ifndef SHINGLE_OPTIONS_H
 #define SHINGLE_OPTIONS_H
@@ -10,10 +10,10 @@
 #include "pure.h"
 
 enum shingle_option_kind {
-	SHINGLE_OPTION_FEATURE,	/* is there or not: a bool */
-	SHINGLE_OPTION_NUMBER,	/* from min to max: a u32; words stand for max + 1 and on */
-	SHINGLE_OPTION_WORD,	/* one of the words: its index, a u32, or of two a bool */
-	SHINGLE_OPTION_TEXT,	/* what read() makes of it */
+	SHINGLE_OPTION_FEATURE,	/* present or not: a bool */
+	SHINGLE_OPTION_NUMBER,	/* from min to max: a u32; words have the values max + 1 and up */
+	SHINGLE_OPTION_WORD,	/* one of the words: its index, a u32, or a bool if there are two */
+	SHINGLE_OPTION_TEXT,	/* a text, parsed by read() */
 };
 
 enum shingle_option_when {
@@ -23,24 +23,24 @@ enum shingle_option_when {
 };
 
 /**
- * struct shingle_option - one of them
- * @name: in the table line
- * @help: what it is, in a line
- * @range: the sentence for every other value
- * @busy: with SHINGLE_OPTION_TABLE, the sentence for a message
+ * struct shingle_option - one option
+ * @name: name in the table line
+ * @help: description in one line
+ * @range: error sentence for an invalid value
+ * @busy: with SHINGLE_OPTION_TABLE, error sentence for a message
  * @words: ends with NULL; or NULL
- * @kind: what values it has
- * @when: it may be set
- * @bytes: of the value: 1, a bool, or 4
- * @offset: of the value in what it is an option of
+ * @kind: type of its values
+ * @when: when it may be set
+ * @bytes: size of the value: 1, a bool, or 4
+ * @offset: offset of the value in the struct of its owner
  * @min: smallest number
  * @max: largest number
  * @initial: the default
- * @from: who says the default, in a word, if it is not the table; or NULL
- * @find_initial: the default if it depends on others, or NULL
- * @set: called before the value is changed, for what else there is to be done: 0, or
- *	-errno with a sentence in @why, which is @range before; or NULL
- * @read: take a text; returns as @set
+ * @from: a word for the source of the default, if it is not this table; or NULL
+ * @find_initial: returns the default if it depends on others, or NULL
+ * @set: called before the value is changed, for further actions: returns 0, or -errno with a
+ *	sentence in @why, which is @range before; or NULL
+ * @read: parses a text; returns as @set
  */
 struct shingle_option {
 	const char *name;
@@ -61,7 +61,7 @@ struct shingle_option {
 	int (*read)(void *of, const char *text, const char **why);
 };
 
-/* Where the value is: in an option's initializer. */
+/* For an option's initializer: the place of the value. */
 #define SHINGLE_OPTION_AT(type, member)		\
 	.bytes = sizeof(((type *)0)->member), .offset = offsetof(type, member)
 
@@ -73,11 +73,12 @@ static inline bool shingle_is_feature(const struct shingle_option *o)
 }
 
 /**
- * shingle_option_get() - the value of an option
- * @o: the option, none of a text
- * @of: what it is an option of
+ * shingle_option_get() - value of an option
+ * @o: the option, except a text
+ * @of: its owner
  *
- * Context: as the value asks for.
+ * Context: as the value requires.
+ * Return: the value.
  */
 static inline u32 shingle_option_get(const struct shingle_option *o, const void *of)
 {
@@ -87,12 +88,12 @@ static inline u32 shingle_option_get(const struct shingle_option *o, const void 
 }
 
 /**
- * shingle_option_put() - change the value of an option, and nothing else
+ * shingle_option_put() - change the value of an option, without further actions
  * @o: the option
- * @of: what it is an option of
- * @value: a value that it has
+ * @of: its owner
+ * @value: a valid value
  *
- * Context: as the value asks for.
+ * Context: as the value requires.
  */
 static inline void shingle_option_put(const struct shingle_option *o, void *of, u32 value)
 {
@@ -105,11 +106,12 @@ static inline void shingle_option_put(const struct shingle_option *o, void *of, 
 }
 
 /**
- * shingle_option_initial() - the default of an option
+ * shingle_option_initial() - default of an option
  * @o: the option
- * @of: what it is an option of
+ * @of: its owner
  *
  * Context: any.
+ * Return: the default.
  */
 static inline u32 shingle_option_initial(const struct shingle_option *o, const void *of)
 {
@@ -117,9 +119,9 @@ static inline u32 shingle_option_initial(const struct shingle_option *o, const v
 }
 
 /**
- * shingle_options_init() - all options have their defaults
+ * shingle_options_init() - set all options to their defaults
  * @o: table, ends with a NULL name
- * @of: what it is a table of
+ * @of: owner of the table
  *
  * Context: constructor.
  */
@@ -132,12 +134,13 @@ static inline void shingle_options_init(const struct shingle_option *o, void *of
 }
 
 /**
- * shingle_option_find() - the option of a name
+ * shingle_option_find() - find an option by its name
  * @o: table, ends with a NULL name
  * @name: its name
- * @feature: a feature, or one that has a value?
+ * @feature: whether it is a feature
  *
- * Context: any.  Returns NULL if there is none.
+ * Context: any.
+ * Return: the option, NULL if there is none.
  */
 static inline const struct shingle_option *
 shingle_option_find(const struct shingle_option *o, const char *name, bool feature)
@@ -150,13 +153,14 @@ shingle_option_find(const struct shingle_option *o, const char *name, bool featu
 }
 
 /**
- * shingle_option_parse() - does an option take a value?
+ * shingle_option_parse() - parse a value of an option
  * @o: the option
- * @text: what is wanted; NULL for a feature
+ * @text: the text; NULL for a feature
  * @value: result
- * @why: on error what is wrong, in a sentence
+ * @why: on error the reason, a sentence
  *
- * Context: any.  Returns 0 or -ERANGE.
+ * Context: any.
+ * Return: 0 or -ERANGE.
  */
 static inline int shingle_option_parse(const struct shingle_option *o, const char *text,
 				       u32 *value, const char **why)
@@ -181,12 +185,13 @@ static inline int shingle_option_parse(const struct shingle_option *o, const cha
 /**
  * shingle_option_check() - may an option have a value now?
  * @o: the option
- * @text: what is wanted; NULL for a feature
- * @in_use: a table does not ask any more: messages do
+ * @text: the text; NULL for a feature
+ * @in_use: the value comes from a message, not from a table
  * @value: result
- * @why: on error what is wrong, in a sentence
+ * @why: on error the reason, a sentence
  *
- * Context: any.  Returns 0, -ERANGE, or -EBUSY.
+ * Context: any.
+ * Return: 0, -ERANGE, or -EBUSY.
  */
 static inline int shingle_option_check(const struct shingle_option *o, const char *text,
 				       bool in_use, u32 *value, const char **why)
@@ -202,14 +207,15 @@ static inline int shingle_option_check(const struct shingle_option *o, const cha
 /**
  * shingle_option_set() - set an option
  * @table: ends with a NULL name
- * @of: what it is a table of
+ * @of: owner of the table
  * @in_use: as shingle_option_check()
- * @name: of the option
+ * @name: name of the option
  * @text: its value, NULL for a feature
- * @why: on error what is wrong, in a sentence
+ * @why: on error the reason, a sentence
  *
- * Context: as the values ask for.  Returns 0; -ENOENT if there is none of that name, and
- * then there is no sentence; -ERANGE; -EBUSY; or what the option says.
+ * Context: as the values require.
+ * Return: 0; -ENOENT without a sentence if there is no option of that name; -ERANGE; -EBUSY; or an
+ * error of its set() or read().
  */
 static inline int shingle_option_set(const struct shingle_option *table, void *of, bool in_use,
 				     const char *name, const char *text, const char **why)
@@ -233,13 +239,14 @@ static inline int shingle_option_set(const struct shingle_option *table, void *o
 }
 
 /**
- * shingle_option_show() - the value of an option, as it was asked for
- * @o: the option, none of a text
- * @of: what it is an option of
+ * shingle_option_show() - format the value of an option
+ * @o: the option, except a text
+ * @of: its owner
  * @text: result, "" for a feature
- * @size: of @text
+ * @size: size of @text
  *
- * Context: as the value asks for.  Returns whether it differs from the default.
+ * Context: as the value requires.
+ * Return: whether it differs from the default.
  */
 static inline bool shingle_option_show(const struct shingle_option *o, const void *of,
 				       char *text, size_t size)

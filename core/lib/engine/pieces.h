@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Pieces of a checkpoint as a table: kinds of pieces, one behind the other.  Pure. */
+/* Tables of the kinds of pieces of a checkpoint.  Pure. */
 #ifndef SHINGLE_PIECES_H
 #define SHINGLE_PIECES_H
 
@@ -9,14 +9,14 @@ struct shingle_engine;
 
 /**
  * struct shingle_piece_kind - pieces of one kind of an engine's state
- * @nr: how many there are
- * @encode: the piece of number @at of its kind: its bytes are left in @buf, and how many
- *	they are is returned; 0 if there is nothing in it.  Pieces may be taken while I/O
- *	goes on: replaying the records since then must lead to the same state.  A piece
- *	that is not marked is what it was when its mark was taken away.
- * @decode: take a piece back; -EUCLEAN if it makes no sense
+ * @nr: returns the number of pieces
+ * @encode: write the piece with number @at of its kind to @buf and return its size in bytes;
+ *	0 if it is empty.  Pieces may be encoded while I/O goes on: replaying the records since
+ *	then must lead to the same state.  A piece without a mark has not changed since its mark
+ *	was cleared
+ * @decode: restore a piece; -EUCLEAN if it is invalid
  *
- * A table of them is in the order of their indices, and ends with a NULL @nr.
+ * A table of kinds is in the order of their indices, and ends with a NULL @nr.
  */
 struct shingle_piece_kind {
 	u64 (*nr)(const struct shingle_layout *l);
@@ -25,12 +25,13 @@ struct shingle_piece_kind {
 };
 
 /**
- * shingle_pieces_nr() - pieces of several kinds
+ * shingle_pieces_nr() - number of pieces of several kinds
  * @p: table
- * @kinds: so many of its rows, or U32_MAX for all
+ * @kinds: number of rows to include, or U32_MAX for all
  * @l: layout
  *
- * Context: any.  Returns how many, which is the index of the first piece behind them.
+ * Context: any.
+ * Return: the number, which is the index of the first piece behind them.
  */
 static inline u64 shingle_pieces_nr(const struct shingle_piece_kind *p, u32 kinds,
 				    const struct shingle_layout *l)
@@ -42,7 +43,7 @@ static inline u64 shingle_pieces_nr(const struct shingle_piece_kind *p, u32 kind
 	return nr;
 }
 
-/* The kind of the piece of index *@at, which becomes its number in it; NULL: there is none. */
+/* The kind of the piece with index *@at, which becomes its number in the kind; NULL: none. */
 static inline const struct shingle_piece_kind *shingle_pieces_at(const struct shingle_piece_kind *p,
 							     const struct shingle_layout *l,
 							     u64 *at)
@@ -58,16 +59,17 @@ static inline const struct shingle_piece_kind *shingle_pieces_at(const struct sh
 }
 
 /**
- * shingle_pieces_encode() - a piece of an engine's state
+ * shingle_pieces_encode() - encode a piece of an engine's state
  * @p: table
  * @l: layout
  * @e: the engine
- * @cursor: index of the piece; becomes the next one's, or SHINGLE_NOWHERE if there is no
- *	piece here
- * @index: the piece's
- * @buf: its bytes, room for SHINGLE_CHUNK_BYTES
+ * @cursor: index of the piece; becomes that of the next one, or SHINGLE_NOWHERE if there is
+ *	no such piece
+ * @index: index of the piece
+ * @buf: receives the piece, room for SHINGLE_CHUNK_BYTES
  *
- * Context: as an engine's operations.  Returns how many bytes, 0 if nothing is in it.
+ * Context: as an engine's operations.
+ * Return: size of the piece in bytes, 0 if it is empty.
  */
 static inline u32 shingle_pieces_encode(const struct shingle_piece_kind *p,
 					const struct shingle_layout *l, struct shingle_engine *e,
@@ -86,15 +88,16 @@ static inline u32 shingle_pieces_encode(const struct shingle_piece_kind *p,
 }
 
 /**
- * shingle_pieces_decode() - take a piece of an engine's state back
+ * shingle_pieces_decode() - restore a piece of an engine's state
  * @p: table
  * @l: layout
  * @e: the engine
- * @index: of the piece
- * @buf: its bytes
- * @bytes: how many
+ * @index: index of the piece
+ * @buf: the piece
+ * @bytes: its size
  *
- * Context: before I/O.  Returns 0, or -EUCLEAN if it makes no sense or there is none.
+ * Context: before I/O.
+ * Return: 0, or -EUCLEAN if it is invalid or there is no such piece.
  */
 static inline int shingle_pieces_decode(const struct shingle_piece_kind *p,
 					const struct shingle_layout *l, struct shingle_engine *e,

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Records of the journal as a table: what recovery does with each, and how the tool says
- * it.  Pure.
- */
+/* Tables of the kinds of journal records, for recovery and for the tool's dump.  Pure. */
 #ifndef SHINGLE_RECORDS_H
 #define SHINGLE_RECORDS_H
 
@@ -14,13 +11,13 @@ struct shingle_engine;
 /**
  * struct shingle_record_kind - a kind of record
  * @type: struct shingle_record::type
- * @name: of the record, in capitals
- * @n: what its n is, in a word; NULL if it is not used; so the others
- * @a: what its a is
- * @b: what its b is
- * @c: what its c is
- * @replay: as replay() of struct shingle_state_ops, with what it says; NULL if it is not the
- *	engine's
+ * @name: name of the record, in capitals
+ * @n: a word for its n; NULL if it is not used, also for the others
+ * @a: a word for its a
+ * @b: a word for its b
+ * @c: a word for its c
+ * @replay: as replay() of struct shingle_state_ops, with the decoded values; NULL if the
+ *	record is not the engine's
  */
 struct shingle_record_kind {
 	u16 type;
@@ -33,11 +30,12 @@ struct shingle_record_kind {
 };
 
 /**
- * shingle_record_find() - the kind of a record
+ * shingle_record_find() - find the kind of a record
  * @table: ends with a NULL name
  * @type: struct shingle_record::type
  *
- * Context: any.  Returns NULL if there is none.
+ * Context: any.
+ * Return: the kind, NULL if there is none.
  */
 static inline const struct shingle_record_kind *
 shingle_record_find(const struct shingle_record_kind *table, u16 type)
@@ -50,12 +48,13 @@ shingle_record_find(const struct shingle_record_kind *table, u16 type)
 }
 
 /**
- * shingle_record_replay() - replay() of struct shingle_engine_ops
- * @table: ends with a NULL name, and each of it can be replayed
+ * shingle_record_replay() - an implementation of replay() of struct shingle_state_ops
+ * @table: ends with a NULL name; all kinds have a @replay
  * @e: as there
  * @rec: as there
  *
- * Context: as there.  Returns 0 or -EUCLEAN.
+ * Context: as there.
+ * Return: 0 or -EUCLEAN.
  */
 static inline int shingle_record_replay(const struct shingle_record_kind *table,
 					struct shingle_engine *e, const struct shingle_record *rec)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Features and keys that a device keeps for who opens it.  What they mean is the
- * table's business; here they are words.  Pure.
+ * Features and keys that a device stores for tools that open it.  This code does not interpret the
+ * words.  Pure.
  */
 #include "engine/settings.h"
 
-/* Words of a table line, a blank between two. */
+/* Are these words of a table line, separated by single blanks? */
 static bool are_words(const char *words, u32 len)
 {
 	bool blank = true;
@@ -22,12 +22,13 @@ static bool are_words(const char *words, u32 len)
 }
 
 /**
- * shingle_settings_encode() - words as a device keeps them
- * @words: features and "key=value", a blank between two; "" for none
+ * shingle_settings_encode() - encode words for the superblock
+ * @words: features and "key=value", separated by blanks; "" for none
  * @s: result
- * @why: on error what is wrong, in a sentence
+ * @why: on error the reason, a sentence
  *
- * Context: any.  Returns 0, -E2BIG or -EINVAL.
+ * Context: any.
+ * Return: 0, -E2BIG or -EINVAL.
  */
 int shingle_settings_encode(const char *words, struct shingle_disk_settings *s, const char **why)
 {
@@ -51,13 +52,13 @@ int shingle_settings_encode(const char *words, struct shingle_disk_settings *s, 
 }
 
 /**
- * shingle_settings_decode() - the words that a device keeps
- * @s: as it was read
+ * shingle_settings_decode() - decode the words in a superblock
+ * @s: as read
  * @words: result, SHINGLE_SETTINGS_BYTES + 1 bytes; "" for none, and on error
- * @why: on error what is wrong, as the tail of a sentence
+ * @why: on error the reason, as the tail of a sentence
  *
- * Context: any.  Returns 0; -EPROTONOSUPPORT if another version wrote them; -EUCLEAN if
- * they make no sense.
+ * Context: any.
+ * Return: 0; -EPROTONOSUPPORT if another version wrote them; -EUCLEAN if they are invalid.
  */
 int shingle_settings_decode(const struct shingle_disk_settings *s, char *words, const char **why)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Features and keys that a device keeps for who opens it. */
+/* Features and keys that a device stores for tools that open it. */
 #ifndef SHINGLE_SETTINGS_H
 #define SHINGLE_SETTINGS_H
 

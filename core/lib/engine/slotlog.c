@@ -2,17 +2,18 @@
 /*
  * Slot logs: pure code, see engine.h.
  *
- * A slot is handed out once, is the current copy of a block from the commit on, and is
- * spent from then on that a later copy is, or that its write failed.  It is empty again
- * when the whole log is.
+ * A slot is handed out once.  From the commit on it holds the current copy of a block.  It is spent
+ * when a later copy is current, or when its write has failed.  It becomes empty when the whole log
+ * does.
  */
 #include "engine/slotlog.h"
 
 /**
- * shingle_slotlogs_init() - empty logs
- * @l: the logs, zero but for what the engine has filled in
+ * shingle_slotlogs_init() - allocate empty logs
+ * @l: the logs, zero except for the members that the engine has set
  *
- * Context: may sleep.  Returns 0 or -ENOMEM; shingle_slotlogs_exit() goes either way.
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM; the caller calls shingle_slotlogs_exit() in either case.
  */
 int shingle_slotlogs_init(struct shingle_slotlogs *l)
 {
@@ -41,10 +42,11 @@ void shingle_slotlogs_exit(struct shingle_slotlogs *l)
 EXPORT_SYMBOL_GPL(shingle_slotlogs_exit);
 
 /**
- * shingle_slotlogs_bytes() - RAM that they take
+ * shingle_slotlogs_bytes() - RAM that the logs use
  * @l: the logs
  *
  * Context: any.
+ * Return: bytes.
  */
 u64 shingle_slotlogs_bytes(const struct shingle_slotlogs *l)
 {
@@ -54,10 +56,10 @@ u64 shingle_slotlogs_bytes(const struct shingle_slotlogs *l)
 EXPORT_SYMBOL_GPL(shingle_slotlogs_bytes);
 
 /**
- * shingle_slotlog_mark() - what a checkpoint says of slots has changed
+ * shingle_slotlog_mark() - mark the pieces of slots as changed
  * @l: the logs
- * @slot: the first
- * @n: how many, at least one, of one log
+ * @slot: the first slot
+ * @n: number of slots, at least one, of one log
  *
  * Context: map lock.
  */
@@ -67,7 +69,7 @@ void shingle_slotlog_mark(struct shingle_slotlogs *l, u32 slot, u32 n)
 }
 EXPORT_SYMBOL_GPL(shingle_slotlog_mark);
 
-/* @n slots of @log from @slot on hold more blocks of @band, or hold none any more. */
+/* Count @n slots of @log, from @slot on, that now hold blocks of @band, or no longer do. */
 static __always_inline void count_live(struct shingle_slotlogs *l, u32 band, u32 log, u32 slot,
 				       u32 n, bool more)
 {
@@ -84,7 +86,7 @@ static __always_inline void count_live(struct shingle_slotlogs *l, u32 band, u32
 		w->in_bands += more ? n : -(u64)n;
 }
 
-/* The same, and a checkpoint says so. */
+/* The same, and mark the slots. */
 static __always_inline void change_slots(struct shingle_slotlogs *l, u32 band, u32 log, u32 at,
 					 u32 n, bool more)
 {
@@ -93,11 +95,11 @@ static __always_inline void change_slots(struct shingle_slotlogs *l, u32 band, u
 }
 
 /**
- * shingle_slotlog_drop_run() - forget cached copies that lie side by side
+ * shingle_slotlog_drop_run() - drop adjacent cached copies
  * @l: the logs
- * @band: whose blocks they are
- * @slot: the first
- * @n: how many, which hold consecutive blocks, of one log
+ * @band: band of their blocks
+ * @slot: the first slot
+ * @n: number of slots, of one log, with consecutive blocks
  *
  * Context: map lock.
  */
@@ -108,7 +110,7 @@ void shingle_slotlog_drop_run(struct shingle_slotlogs *l, u32 band, u32 slot, u3
 }
 EXPORT_SYMBOL_GPL(shingle_slotlog_drop_run);
 
-/* Forget copies of blocks of @band in slots in front of @below. */
+/* Drop the copies of blocks of @band that are in slots before @below. */
 static void drop_range(struct shingle_slotlogs *l, u32 band, u32 lblk, u32 n, u32 below)
 {
 	u32 part, slot, at;
@@ -130,8 +132,8 @@ static void drop_range(struct shingle_slotlogs *l, u32 band, u32 lblk, u32 n, u3
 }
 
 /*
- * Make slots of a log, from @at on, the current copies of blocks of a band, but for those
- * that have a later one.
+ * Make slots of a log, from @at on, the current copies of blocks of a band, except for blocks that
+ * have a later copy.
  */
 static void adopt(struct shingle_slotlogs *l, u32 band, u32 log, u32 at, u32 lblk, u32 n)
 {
@@ -158,11 +160,11 @@ static void adopt(struct shingle_slotlogs *l, u32 band, u32 log, u32 at, u32 lbl
 /**
  * shingle_slotlog_commit() - the content of slots is on the medium
  * @l: the logs
- * @log: of which log
- * @at: the first
+ * @log: number of the log
+ * @at: the first slot
  * @lblk: its logical block
- * @band: of which band
- * @n: how many, as they were placed
+ * @band: band of the blocks
+ * @n: number of slots, as they were placed
  *
  * Context: map lock.
  */
@@ -175,12 +177,12 @@ void shingle_slotlog_commit(struct shingle_slotlogs *l, u32 log, u32 at, u32 lbl
 EXPORT_SYMBOL_GPL(shingle_slotlog_commit);
 
 /**
- * shingle_slotlog_abort() - the content of slots is not
+ * shingle_slotlog_abort() - the write of slots has failed
  * @l: the logs
- * @log: of which log
- * @n: how many, as they were placed
+ * @log: number of the log
+ * @n: number of slots, as they were placed
  *
- * The slots stay spent: nobody knows what the medium holds there.
+ * The slots stay spent, since their content on the medium is unknown.
  *
  * Context: map lock.
  */
@@ -192,9 +194,9 @@ void shingle_slotlog_abort(struct shingle_slotlogs *l, u32 log, u32 n)
 EXPORT_SYMBOL_GPL(shingle_slotlog_abort);
 
 /**
- * shingle_slotlog_give_up() - no slot of a log is handed out any more
+ * shingle_slotlog_give_up() - hand out no more slots of a log
  * @l: the logs
- * @log: which
+ * @log: number of the log
  *
  * Context: map lock.
  */
@@ -210,11 +212,11 @@ void shingle_slotlog_give_up(struct shingle_slotlogs *l, u32 log)
 EXPORT_SYMBOL_GPL(shingle_slotlog_give_up);
 
 /**
- * shingle_slotlog_drop() - forget cached copies
+ * shingle_slotlog_drop() - drop cached copies
  * @l: the logs
  * @lblk: first logical block
- * @n: how many, of one band
- * @below: of them, those in slots of their log in front of this one; U32_MAX for all
+ * @n: number of blocks, of one band
+ * @below: drop only copies in slots of their log before this one; U32_MAX for all
  *
  * Context: map lock.
  */
@@ -224,17 +226,18 @@ void shingle_slotlog_drop(struct shingle_slotlogs *l, u32 lblk, u32 n, u32 below
 }
 EXPORT_SYMBOL_GPL(shingle_slotlog_drop);
 
-/* So many slots are emptied in one call: 64 KiB of memory. */
+/* Number of slots that one call empties: 64 KiB of memory. */
 #define CLEAR_SLOTS	(16U * SHINGLE_WALK)
 
 /**
- * shingle_slotlog_clear_some() - a part of the slots of a log is empty
+ * shingle_slotlog_clear_some() - empty a part of the slots of a log
  * @l: the logs
- * @log: which; none of its slots is current
+ * @log: number of the log; none of its slots is current
  *
  * Marks nothing.
  *
- * Context: map lock.  Returns whether there are more.
+ * Context: map lock.
+ * Return: whether there are more.
  */
 bool shingle_slotlog_clear_some(struct shingle_slotlogs *l, u32 log)
 {
@@ -251,13 +254,15 @@ EXPORT_SYMBOL_GPL(shingle_slotlog_clear_some);
  * shingle_slotlog_discard() - discard() of a part of a band
  * @l: the logs
  * @lblk: first logical block
- * @n: how many are to be forgotten
- * @home: of the band, so many of the first blocks would show through if they were
- * @type: of the record, which says n blocks from a on
+ * @n: number of blocks to discard
+ * @home: number of blocks of the band, from its first, that have content at home; without
+ *	their cached copy that content would be read
+ * @type: type of the record, which contains n blocks from a on
  * @done: as discard()
  * @emit: as discard(); one record
  *
- * Context: map lock.  Returns whether they now read as zeroes.
+ * Context: map lock.
+ * Return: whether the blocks now read as zeroes.
  */
 bool shingle_slotlog_discard(struct shingle_slotlogs *l, u32 lblk, u64 n, u32 home, u16 type,
 			     u64 *done, struct shingle_emit *emit)
@@ -276,9 +281,9 @@ bool shingle_slotlog_discard(struct shingle_slotlogs *l, u32 lblk, u64 n, u32 ho
 EXPORT_SYMBOL_GPL(shingle_slotlog_discard);
 
 /**
- * shingle_slotlog_clear() - all slots of a log are empty
+ * shingle_slotlog_clear() - empty all slots of a log
  * @l: the logs
- * @log: which; none of its slots is current
+ * @log: number of the log; none of its slots is current
  *
  * Marks nothing.
  *
@@ -292,15 +297,16 @@ void shingle_slotlog_clear(struct shingle_slotlogs *l, u32 log)
 EXPORT_SYMBOL_GPL(shingle_slotlog_clear);
 
 /**
- * shingle_slotlog_encode() - what slots of a piece hold
+ * shingle_slotlog_encode() - encode the slots of a piece
  * @l: the logs
- * @log: which
- * @part: which piece of it
+ * @log: number of the log
+ * @part: number of the piece in it
  * @p: a word for each slot
  *
- * No further than this piece: what comes behind it does not change it.
+ * The result depends on no slot behind this piece.
  *
- * Context: map lock.  Returns how many slots were handed out, 0 if none.
+ * Context: map lock.
+ * Return: number of slots that were handed out, 0 if none.
  */
 u32 shingle_slotlog_encode(const struct shingle_slotlogs *l, u32 log, u32 part, __le32 *p)
 {
@@ -315,7 +321,7 @@ u32 shingle_slotlog_encode(const struct shingle_slotlogs *l, u32 log, u32 part, 
 }
 EXPORT_SYMBOL_GPL(shingle_slotlog_encode);
 
-/* A slot that is about to hold something else. */
+/* Drop the content of a slot that is about to receive other content. */
 static void overwrite(struct shingle_slotlogs *l, u32 slot)
 {
 	u32 band = shingle_slotlog_band(l, slot);
@@ -325,21 +331,22 @@ static void overwrite(struct shingle_slotlogs *l, u32 slot)
 }
 
 /**
- * shingle_slotlog_adopt() - a checkpoint says that a slot holds a block
+ * shingle_slotlog_adopt() - restore a slot from a checkpoint
  * @l: the logs
- * @slot: which
+ * @slot: the slot
  * @lblk: logical block
  *
- * Pieces of one checkpoint may contradict each other: a block in two slots.  Whatever is
- * believed here, the records since the checkpoint began put it right.
+ * Pieces of one checkpoint may contradict each other: a block may be in two slots.  Either choice
+ * is right here, since the records since the checkpoint began correct it.
  *
- * Context: before I/O.  Returns 0, or -EUCLEAN if there is no such block.
+ * Context: before I/O.
+ * Return: 0, or -EUCLEAN if there is no such block.
  */
 int shingle_slotlog_adopt(struct shingle_slotlogs *l, u32 slot, u32 lblk)
 {
 	if (lblk / l->band_blocks >= l->nr_bands)
 		return -EUCLEAN;
-	/* No sound checkpoint has a piece twice. */
+	/* A sound checkpoint contains no piece twice. */
 	overwrite(l, slot);
 	adopt(l, lblk / l->band_blocks, slot / l->log_blocks, slot % l->log_blocks, lblk, 1);
 	return 0;
@@ -347,13 +354,14 @@ int shingle_slotlog_adopt(struct shingle_slotlogs *l, u32 slot, u32 lblk)
 EXPORT_SYMBOL_GPL(shingle_slotlog_adopt);
 
 /**
- * shingle_slotlog_replay() - a record says that slots hold blocks
+ * shingle_slotlog_replay() - replay a record that slots hold blocks
  * @l: the logs
  * @lblk: first logical block
- * @slot: the first
- * @n: how many
+ * @slot: the first slot
+ * @n: number of slots
  *
- * Context: before I/O.  Returns 0, or -EUCLEAN if that cannot be.
+ * Context: before I/O.
+ * Return: 0, or -EUCLEAN if the record is invalid.
  */
 int shingle_slotlog_replay(struct shingle_slotlogs *l, u64 lblk, u64 slot, u32 n)
 {
@@ -370,7 +378,7 @@ int shingle_slotlog_replay(struct shingle_slotlogs *l, u64 lblk, u64 slot, u32 n
 	for (i = 0; i < n; i++)
 		overwrite(l, slot + i);
 	l->log[log].fill = max(l->log[log].fill, offset + n);
-	/* Nobody has said that they are of one band. */
+	/* They may be of several bands. */
 	for (i = 0; i < n; i += part) {
 		u32 at = (u32)lblk + i, band = at / l->band_blocks;
 
@@ -384,11 +392,11 @@ int shingle_slotlog_replay(struct shingle_slotlogs *l, u64 lblk, u64 slot, u32 n
 EXPORT_SYMBOL_GPL(shingle_slotlog_replay);
 
 /**
- * shingle_slotlog_replay_clear() - a record says that a log is empty
+ * shingle_slotlog_replay_clear() - replay a record that a log is empty
  * @l: the logs
- * @log: which
+ * @log: number of the log
  *
- * shingle_slotlog_ready() does the rest of it.
+ * shingle_slotlog_ready() completes it.
  *
  * Context: before I/O.
  */
@@ -404,11 +412,12 @@ void shingle_slotlog_replay_clear(struct shingle_slotlogs *l, u32 log)
 EXPORT_SYMBOL_GPL(shingle_slotlog_replay_clear);
 
 /**
- * shingle_slotlog_ready() - everything that is known of a log is loaded
+ * shingle_slotlog_ready() - check a log when its whole state is loaded
  * @l: the logs
- * @log: which
+ * @log: number of the log
  *
- * Context: before I/O.  Returns 0, or -EUCLEAN if it holds a block that it cannot.
+ * Context: before I/O.
+ * Return: 0, or -EUCLEAN if it contains a block that it may not hold.
  */
 int shingle_slotlog_ready(struct shingle_slotlogs *l, u32 log)
 {
@@ -423,7 +432,7 @@ int shingle_slotlog_ready(struct shingle_slotlogs *l, u32 log)
 				return -EUCLEAN;
 			continue;
 		}
-		/* Placed, but the power went before the commit was durable. */
+		/* It was placed, but the power was cut before the commit was durable. */
 		owner[offset] = offset < g->fill ? SHINGLE_SLOT_SPENT : SHINGLE_SLOT_FREE;
 	}
 	if (g->fill)
@@ -458,7 +467,7 @@ static u32 verify_slot(const struct shingle_slotlogs *l, u32 slot, shingle_repor
 }
 
 /**
- * shingle_slotlogs_walk() - begin a walk over all of them
+ * shingle_slotlogs_walk() - begin a walk over all logs
  * @l: the logs
  *
  * Context: map lock.
@@ -477,9 +486,10 @@ EXPORT_SYMBOL_GPL(shingle_slotlogs_walk);
  * @report: as verify()
  * @ctx: as verify()
  *
- * Slots of the log that the walk is in; with the last one, the log.
+ * Checks slots of the log that the walk is in; after its last slot, the log.
  *
- * Context: map lock.  Returns how many.
+ * Context: map lock.
+ * Return: number of broken invariants.
  */
 u32 shingle_slotlogs_verify(struct shingle_slotlogs *l, shingle_report_fn report, void *ctx)
 {
@@ -511,14 +521,15 @@ u32 shingle_slotlogs_verify(struct shingle_slotlogs *l, shingle_report_fn report
 EXPORT_SYMBOL_GPL(shingle_slotlogs_verify);
 
 /**
- * shingle_slotlogs_verify_sums() - the end of the walk
+ * shingle_slotlogs_verify_sums() - compare the sums at the end of the walk
  * @l: the logs, all walked, and all bands seen
  * @report: as verify()
  * @ctx: as verify()
  *
- * Nobody has to keep anything right for a walk that has ended.
+ * Resets the walk, so that changes need not update its counts any more.
  *
- * Context: map lock.  Returns 1 if the sums differ, else 0.
+ * Context: map lock.
+ * Return: 1 if the sums differ, else 0.
  */
 u32 shingle_slotlogs_verify_sums(struct shingle_slotlogs *l, shingle_report_fn report, void *ctx)
 {

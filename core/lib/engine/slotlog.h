@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Slot logs: bands that are written one slot after the other, whatever block it is for. */
+/* Slot logs: bands with slots that are written in order, each with any block. */
 #ifndef SHINGLE_SLOTLOG_H
 #define SHINGLE_SLOTLOG_H
 
 #include "engine/engine.h"
 #include "engine/slotmap.h"
 
-/* Slots in one checkpoint piece, next to what the engine says of the log.  Tests take less. */
+/* Slots in one checkpoint piece, besides the engine's data of the log.  Tests define fewer. */
 #ifndef PART_SLOTS
 #define PART_SLOTS	1000U
 #endif
 
-/* Longest run that a record can name. */
+/* Longest run that a record can contain. */
 #define SHINGLE_SLOTLOG_RUN	U16_MAX
 
 /**
  * struct shingle_log - one log
  * @fill: next empty slot
- * @live: slots that are current
+ * @live: number of current slots
  * @inflight: placements not yet committed or aborted
- * @age: a later one was opened later
+ * @age: a log that was opened later has a higher one
  */
 struct shingle_log {
 	u32 fill;
@@ -29,14 +29,14 @@ struct shingle_log {
 };
 
 /**
- * struct shingle_slotlog_walk - what a walk over all logs has counted so far
- * @log: the log it is in; logs below were seen
- * @live: slots of it that were seen and are current
- * @bands: so many logical bands were seen
- * @in_logs: current blocks of the logs that were seen
- * @in_bands: cached blocks of the bands that were seen
+ * struct shingle_slotlog_walk - counts of a walk over all logs
+ * @log: the log that the walk is in; lower ones have been walked
+ * @live: current slots in the walked part of that log
+ * @bands: number of logical bands walked
+ * @in_logs: current blocks of the walked logs
+ * @in_bands: cached blocks of the walked bands
  *
- * Kept right by what happens meanwhile.
+ * Changes during the walk update the counts.
  */
 struct shingle_slotlog_walk {
 	u32 log;
@@ -47,26 +47,26 @@ struct shingle_slotlog_walk {
 };
 
 /**
- * struct shingle_slotlogs - logs of one length, and the logical bands whose blocks they hold
- * @engine: whose they are
+ * struct shingle_slotlogs - logs of one length, and the logical bands that they serve
+ * @engine: the engine
  * @may_hold: may blocks of @band be in @log?
  * @nr_logs: logs
  * @nr_bands: logical bands
  * @band_blocks: blocks of a logical band
  * @log_blocks: slots of a log, and blocks of the band that it is in
- * @first_piece: of the engine's state, index of the first one of slots
- * @by_slot: of two copies of a block the one in the later slot counts, else the one
+ * @first_piece: index of the first piece with slots in the engine's state
+ * @by_slot: of two copies of a block the one in the later slot is current; otherwise the one
  *	that was committed last
- * @log_pieces: pieces of the state that the slots of one log make
- * @map: which slot holds which block; slot = log * @log_blocks + offset
+ * @log_pieces: number of pieces for the slots of one log
+ * @map: maps blocks to slots; slot = log * @log_blocks + offset
  * @log: the logs
- * @band_live: per logical band, blocks whose current copy is in a log
- * @age: of the next log that is opened
+ * @band_live: for each logical band, number of blocks with their current copy in a log
+ * @age: age of the next log that is opened
  * @walk: see struct shingle_slotlog_walk
- * @placed_blocks: slots handed out
- * @aborted_blocks: slots spent on writes that failed
+ * @placed_blocks: number of slots handed out
+ * @aborted_blocks: number of slots spent on writes that failed
  *
- * The engine fills in what stands above @log_pieces, and then shingle_slotlogs_init() the rest.
+ * The engine sets the members before @log_pieces, and then shingle_slotlogs_init() the others.
  * Every change marks the pieces that it changes.  Map lock.
  */
 struct shingle_slotlogs {
@@ -115,19 +115,20 @@ void shingle_slotlogs_walk(struct shingle_slotlogs *l);
 u32 shingle_slotlogs_verify(struct shingle_slotlogs *l, shingle_report_fn report, void *ctx);
 u32 shingle_slotlogs_verify_sums(struct shingle_slotlogs *l, shingle_report_fn report, void *ctx);
 
-/* Pieces of the state that the slots of one log make. */
+/* Number of pieces of the state for the slots of one log. */
 static inline u32 shingle_slotlog_parts(u32 log_blocks)
 {
 	return DIV_ROUND_UP_ULL(log_blocks, PART_SLOTS);
 }
 
 /**
- * shingle_slotlog_find() - where is a block?
+ * shingle_slotlog_find() - find the slot of a block
  * @l: the logs
  * @band: its band
  * @lblk: logical block
  *
- * Context: map lock.  Returns its slot or SHINGLE_NO_SLOT.
+ * Context: map lock.
+ * Return: its slot or SHINGLE_NO_SLOT.
  */
 static inline u32 shingle_slotlog_find(const struct shingle_slotlogs *l, u32 band, u32 lblk)
 {
@@ -135,11 +136,12 @@ static inline u32 shingle_slotlog_find(const struct shingle_slotlogs *l, u32 ban
 }
 
 /**
- * shingle_slotlog_band() - whose block is in a slot?
+ * shingle_slotlog_band() - the band of the block in a slot
  * @l: the logs
- * @slot: which
+ * @slot: the slot
  *
- * Context: map lock.  Returns the logical band, U32_MAX if the slot is not current.
+ * Context: map lock.
+ * Return: the logical band, U32_MAX if the slot is not current.
  */
 static inline u32 shingle_slotlog_band(const struct shingle_slotlogs *l, u32 slot)
 {
@@ -153,7 +155,7 @@ static inline void shingle_slotlog_open(struct shingle_slotlogs *l, u32 log)
 	l->log[log].age = l->age++;
 }
 
-/* What a checkpoint says of slots has changed: @n of them, at least one, of one log. */
+/* Mark the pieces of @n slots, at least one, of one log as changed. */
 static inline void shingle_slotlog_mark_at(struct shingle_slotlogs *l, u32 log, u32 at, u32 n)
 {
 	u32 first = at / PART_SLOTS, last = (at + n - 1) / PART_SLOTS;
@@ -164,10 +166,11 @@ static inline void shingle_slotlog_mark_at(struct shingle_slotlogs *l, u32 log, 
 /**
  * shingle_slotlog_place() - hand out the next slots of a log
  * @l: the logs
- * @log: which
- * @n: how many, which it has
+ * @log: number of the log
+ * @n: number of slots; there must be that many
  *
- * Context: map lock.  Returns the first, as its offset in the log.
+ * Context: map lock.
+ * Return: the first, as its offset in the log.
  */
 static inline u32 shingle_slotlog_place(struct shingle_slotlogs *l, u32 log, u32 n)
 {
@@ -188,13 +191,13 @@ static inline bool shingle_slotlog_is_full(const struct shingle_slotlogs *l, u32
 	return l->log[log].fill == l->log_blocks;
 }
 
-/* Has the walk over the logs come to its end? */
+/* Has the walk over the logs ended? */
 static inline bool shingle_slotlogs_walked(const struct shingle_slotlogs *l)
 {
 	return l->walk.log == l->nr_logs;
 }
 
-/* So many bands are the walk's next part; the engine has looked at them. */
+/* The engine has walked one more band. */
 static inline void shingle_slotlogs_saw_band(struct shingle_slotlogs *l)
 {
 	l->walk.in_bands += l->band_live[l->walk.bands++];

@@ -4,7 +4,7 @@
 
 #define GROUP_SHIFT	6
 #define GROUP		(1U << GROUP_SHIFT)
-/* Buckets in a line of a processor's cache, and how many are fetched ahead. */
+/* Buckets in a line of a processor's cache, and number of buckets to prefetch. */
 #define LINE		(64 / (u32)sizeof(u32))
 #define AHEAD		(4 * GROUP)
 
@@ -22,7 +22,8 @@ static u32 bucket(const struct shingle_slotmap *m, u32 lblk)
  * @m: the map
  * @nr_slots: slots, at most SHINGLE_SLOTMAP_SLOTS
  *
- * Context: may sleep.  Returns 0, -EINVAL or -ENOMEM.
+ * Context: may sleep.
+ * Return: 0, -EINVAL or -ENOMEM.
  */
 int shingle_slotmap_init(struct shingle_slotmap *m, u32 nr_slots)
 {
@@ -45,7 +46,7 @@ EXPORT_SYMBOL_GPL(shingle_slotmap_init);
 
 /**
  * shingle_slotmap_exit() - free a map's memory
- * @m: the map, or one that init refused
+ * @m: the map, even if its init has failed
  *
  * Context: may sleep.
  */
@@ -59,7 +60,7 @@ void shingle_slotmap_exit(struct shingle_slotmap *m)
 }
 EXPORT_SYMBOL_GPL(shingle_slotmap_exit);
 
-/* Blocks from @lblk on, @n at most, whose buckets lie side by side. */
+/* Number of blocks from @lblk on, at most @n, with adjacent buckets. */
 static u32 side_by_side(u32 lblk, u32 n)
 {
 	return min(n, GROUP - (lblk & (GROUP - 1)));
@@ -74,11 +75,12 @@ static u32 look_for(const struct shingle_slotmap *m, u32 s, u32 lblk)
 }
 
 /**
- * shingle_slotmap_find() - where is a block?
+ * shingle_slotmap_find() - find the slot of a block
  * @m: the map
  * @lblk: logical block
  *
- * Context: map lock.  Returns its slot or SHINGLE_NO_SLOT.
+ * Context: map lock.
+ * Return: its slot or SHINGLE_NO_SLOT.
  */
 u32 shingle_slotmap_find(const struct shingle_slotmap *m, u32 lblk)
 {
@@ -87,12 +89,13 @@ u32 shingle_slotmap_find(const struct shingle_slotmap *m, u32 lblk)
 EXPORT_SYMBOL_GPL(shingle_slotmap_find);
 
 /**
- * shingle_slotmap_absent() - how many blocks from one on are not in the map?
+ * shingle_slotmap_absent() - count blocks from one on that are not in the map
  * @m: the map
  * @lblk: the first
- * @n: at most so many
+ * @n: maximum
  *
  * Context: map lock.
+ * Return: number of blocks.
  */
 u32 shingle_slotmap_absent(struct shingle_slotmap *m, u32 lblk, u32 n)
 {
@@ -121,12 +124,13 @@ u32 shingle_slotmap_absent(struct shingle_slotmap *m, u32 lblk, u32 n)
 EXPORT_SYMBOL_GPL(shingle_slotmap_absent);
 
 /**
- * shingle_slotmap_run() - how many slots from one on hold consecutive blocks?
+ * shingle_slotmap_run() - count slots from one on that hold consecutive blocks
  * @m: the map
  * @slot: the first, in the hash
- * @n: at most so many
+ * @n: maximum
  *
  * Context: map lock.
+ * Return: number of slots.
  */
 u32 shingle_slotmap_run(const struct shingle_slotmap *m, u32 slot, u32 n)
 {
@@ -140,11 +144,11 @@ u32 shingle_slotmap_run(const struct shingle_slotmap *m, u32 slot, u32 n)
 EXPORT_SYMBOL_GPL(shingle_slotmap_run);
 
 /**
- * shingle_slotmap_insert() - consecutive slots hold consecutive blocks from now on
+ * shingle_slotmap_insert() - put consecutive blocks into consecutive slots
  * @m: the map
- * @slot: the first; none is in the hash
- * @lblk: the first; none is in the map
- * @n: how many
+ * @slot: the first slot; none is in the hash
+ * @lblk: the first block; none is in the map
+ * @n: number of blocks
  *
  * Context: map lock.
  */
@@ -171,7 +175,7 @@ void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n
 }
 EXPORT_SYMBOL_GPL(shingle_slotmap_insert);
 
-/* Of what is in no cache all is waited for at once, not one line after the other. */
+/* Prefetch the lines together rather than wait for one after the other. */
 static void fetch(const struct shingle_slotmap *m, u32 lblk, u32 n)
 {
 	u32 i;
@@ -181,15 +185,16 @@ static void fetch(const struct shingle_slotmap *m, u32 lblk, u32 n)
 }
 
 /**
- * shingle_slotmap_adopt() - shingle_slotmap_insert(), of what shingle_slotmap_absent() says
+ * shingle_slotmap_adopt() - insert the blocks that shingle_slotmap_absent() would count
  * @m: the map
- * @slot: the first; none is in the hash
- * @lblk: the first
- * @n: at most so many
+ * @slot: the first slot; none is in the hash
+ * @lblk: the first block
+ * @n: maximum
  *
- * Both in one look at each block.
+ * Does both with one access to each block.
  *
- * Context: map lock.  Returns how many.
+ * Context: map lock.
+ * Return: number of blocks inserted.
  */
 u32 shingle_slotmap_adopt(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n)
 {
@@ -222,7 +227,7 @@ u32 shingle_slotmap_adopt(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n)
 }
 EXPORT_SYMBOL_GPL(shingle_slotmap_adopt);
 
-/* A bucket, which begins at @head, has something else in place of @slot: @by, or nothing. */
+/* In the bucket that begins at @head, replace @slot by @by, or remove it if that is 0. */
 static __always_inline void replace(struct shingle_slotmap *m, u32 *head, u32 slot, u32 by)
 {
 	u32 *next = &m->next[slot];
@@ -241,10 +246,10 @@ static __always_inline void replace(struct shingle_slotmap *m, u32 *head, u32 sl
 }
 
 /**
- * shingle_slotmap_remove() - the content of slots is not current any more
+ * shingle_slotmap_remove() - remove slots that are no longer current
  * @m: the map
- * @slot: the first
- * @n: how many, which hold consecutive blocks; they become SHINGLE_SLOT_SPENT
+ * @slot: the first slot
+ * @n: number of slots, with consecutive blocks; they become SHINGLE_SLOT_SPENT
  *
  * Context: map lock.
  */
@@ -269,13 +274,13 @@ void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot, u32 n)
 EXPORT_SYMBOL_GPL(shingle_slotmap_remove);
 
 /**
- * shingle_slotmap_move() - the content of slots is current in others from now on
+ * shingle_slotmap_move() - move blocks from some slots to others
  * @m: the map
- * @from: the first of them
- * @to: the first of the others; none is in the hash, nor among the first
- * @n: how many, which hold consecutive blocks; they become SHINGLE_SLOT_SPENT
+ * @from: the first old slot
+ * @to: the first new slot; none is in the hash, or an old one
+ * @n: number of slots, with consecutive blocks; the old ones become SHINGLE_SLOT_SPENT
  *
- * shingle_slotmap_remove() and shingle_slotmap_insert() in one look at each block.
+ * shingle_slotmap_remove() and shingle_slotmap_insert() with one access to each block.
  *
  * Context: map lock.
  */
@@ -299,16 +304,17 @@ void shingle_slotmap_move(struct shingle_slotmap *m, u32 from, u32 to, u32 n)
 EXPORT_SYMBOL_GPL(shingle_slotmap_move);
 
 /**
- * shingle_slotmap_crowd() - long stretches without a block will be asked for
+ * shingle_slotmap_crowd() - prepare for searches of long stretches with few blocks
  * @m: the map
- * @lblks: no block is at or above this one
+ * @lblks: all blocks are below this one
  *
- * A record may name a band of which one block is cached: with a byte for each 64
- * blocks shingle_slotmap_absent() looks at 64 of them at a time.  One map in
- * memory for that is too much for good, but not while a journal is replayed.  Of
- * owners all or none are in the hash.
+ * A record may cover a band with only one cached block.  With a counter of one byte for each 64
+ * blocks, shingle_slotmap_absent() can skip 64 of them at a time.  The counters would use too much
+ * memory permanently, but not while a journal is replayed.  Either all owners or none are in the
+ * hash.
  *
- * Context: before I/O, may sleep.  Returns 0 or -ENOMEM.
+ * Context: before I/O, may sleep.
+ * Return: 0 or -ENOMEM.
  */
 int shingle_slotmap_crowd(struct shingle_slotmap *m, u64 lblks)
 {
@@ -326,7 +332,7 @@ int shingle_slotmap_crowd(struct shingle_slotmap *m, u64 lblks)
 EXPORT_SYMBOL_GPL(shingle_slotmap_crowd);
 
 /**
- * shingle_slotmap_uncrowd() - the journal has been replayed
+ * shingle_slotmap_uncrowd() - free the counters after replay
  * @m: the map
  *
  * Context: before I/O, may sleep.
@@ -339,10 +345,11 @@ void shingle_slotmap_uncrowd(struct shingle_slotmap *m)
 EXPORT_SYMBOL_GPL(shingle_slotmap_uncrowd);
 
 /**
- * shingle_slotmap_bytes() - RAM that the map takes
+ * shingle_slotmap_bytes() - RAM that the map uses
  * @m: the map
  *
  * Context: any.
+ * Return: bytes.
  */
 u64 shingle_slotmap_bytes(const struct shingle_slotmap *m)
 {

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Exception map: logical blocks that live in slots of a cache. */
+/* Exception map: logical blocks that are in slots of a cache. */
 #ifndef SHINGLE_SLOTMAP_H
 #define SHINGLE_SLOTMAP_H
 
 #include "pure.h"
 
 #define SHINGLE_NO_SLOT		U32_MAX
-/* Highest logical block + 1 that a slot can name: 16 TiB less a little. */
+/* Highest logical block + 1 that a slot can hold: 16 TiB less a little. */
 #define SHINGLE_SLOTMAP_LBLKS	(U32_MAX - 2ULL)
-/* Most slots, 2 TiB less 256 KiB: an array has at most INT_MAX bytes, whole groups of 64. */
+/* Maximum of slots, 2 TiB less 256 KiB: an array has at most INT_MAX bytes, whole groups of 64. */
 #define SHINGLE_SLOTMAP_SLOTS	(INT_MAX / 4 / 64 * 64)
 
 /**
- * struct shingle_slotmap - which slot holds which logical block, and back
+ * struct shingle_slotmap - maps logical blocks to slots, and back
  * @nr_slots: slots
  * @nr_buckets: hash buckets, a multiple of 64
  * @live: slots in the hash
- * @seen: a walk over the slots has come so far
- * @seen_live: of those below, in the hash; kept right by what happens meanwhile
- * @owner: per slot, 0 = free, 1 = spent (placed, or superseded), else lblk + 2
- * @next: per slot, next slot of its bucket + 1, 0 = none; 0 of slots that are not in the
- *	hash, so that it need not be looked at for most that come and go
- * @head: per bucket, first slot + 1, 0 = none
- * @crowd: per 64 logical blocks, how many are in the hash; only while a journal is
+ * @seen: number of slots that a walk has passed
+ * @seen_live: number of these in the hash; changes update it
+ * @owner: for each slot, 0 = free, 1 = spent (placed, or superseded), else lblk + 2
+ * @next: for each slot, next slot of its bucket + 1, 0 = none; 0 for slots outside the hash,
+ *	so that it need not be read for most insertions and removals
+ * @head: for each bucket, first slot + 1, 0 = none
+ * @crowd: for each 64 logical blocks, number of blocks in the hash; only while a journal is
  *	replayed, else NULL
- * @looks: how many blocks, groups of them and bands were looked at for that
+ * @looks: number of blocks, groups of them and bands that were looked at during replay
  *
- * Twelve bytes of RAM a slot, all allocated by the constructor.  Neighbouring
- * blocks hash to neighbouring buckets, so that long runs cost few cache misses.
- * No locking of its own: the map lock protects it.
+ * Twelve bytes of RAM a slot, all allocated by the constructor.  Neighbouring blocks hash to
+ * neighbouring buckets, so that long runs cause few cache misses.  It has no lock of its own: the
+ * map lock protects it.
  */
 struct shingle_slotmap {
 	u32 nr_slots;
@@ -63,7 +63,7 @@ static inline enum shingle_slot_state shingle_slot_state(const struct shingle_sl
 	return min_t(u32, m->owner[slot], SHINGLE_SLOT_OWNED);
 }
 
-/* How many of @n slots from @slot on has the walk seen? */
+/* Number of slots, of @n from @slot on, that the walk has passed. */
 static inline u32 shingle_slotmap_seen(const struct shingle_slotmap *m, u32 slot, u32 n)
 {
 	return likely(slot >= m->seen) ? 0 : min(n, m->seen - slot);

@@ -2,7 +2,10 @@
 /* Streams: pure code, see engine.h. */
 #include "engine/streams.h"
 
-/* The one that was left for longest; but the lone one stays, though strays come while it waits. */
+/*
+ * Replace the stream that has not been used for longest, but never the one that is alone: random
+ * writes may come while it waits.
+ */
 static struct shingle_stream *begin(struct shingle_streams *s)
 {
 	struct shingle_stream *found = NULL, *o;
@@ -16,11 +19,11 @@ static struct shingle_stream *begin(struct shingle_streams *s)
 }
 
 /**
- * shingle_streams_follow() - blocks were placed
- * @s: the streams, of which alone_blocks is not 0
- * @st: what they go on with, or NULL: then they begin anew
+ * shingle_streams_follow() - blocks were placed: add them to a stream
+ * @s: the streams, with alone_blocks not 0
+ * @st: the stream that they continue, or NULL to begin a new one
  * @lblk: first logical block
- * @n: how many
+ * @n: number of blocks
  *
  * Context: map lock.
  */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Streams: which writes go on where another one has ended.  Pure. */
+/* Streams: writes that begin where an earlier one has ended.  Pure. */
 #ifndef SHINGLE_STREAMS_H
 #define SHINGLE_STREAMS_H
 
 #include "pure.h"
 
-/* Sequences of writes that are told apart: a stream, a second one, and strays. */
+/* Number of sequences that are tracked: a stream, a second one, and random writes. */
 #define SHINGLE_NR_STREAMS	4
 
 /**
- * struct shingle_stream - writes of which each began where the last one had ended
- * @next: block behind the last one
- * @blocks: written so far, 0 = none: it is no stream
- * @alone: of these, since another stream of at least @alone_blocks has written
- * @used: when it was last added to
+ * struct shingle_stream - writes that each began where the previous one had ended
+ * @next: block behind the last write
+ * @blocks: blocks written so far, 0 = none: the entry is unused
+ * @alone: blocks written since another stream of at least @alone_blocks has written
+ * @used: when a write was last added
  * @awaited: its next write was refused, and will come again
  */
 struct shingle_stream {
@@ -25,10 +25,11 @@ struct shingle_stream {
 };
 
 /**
- * struct shingle_streams - what goes on sequentially
- * @alone_blocks: a stream that has written so many by itself is sequential; 0: nobody asks
+ * struct shingle_streams - the tracked sequences of writes
+ * @alone_blocks: a stream is sequential when it has written this number of blocks alone; 0:
+ *	streams are not tracked
  * @stream: at most one has been @alone for @alone_blocks
- * @clock: counts @stream[].used
+ * @clock: source of @stream[].used
  */
 struct shingle_streams {
 	u32 alone_blocks;
@@ -39,13 +40,14 @@ struct shingle_streams {
 void shingle_streams_follow(struct shingle_streams *s, struct shingle_stream *st, u32 lblk, u32 n);
 
 /**
- * shingle_stream_at() - what goes on with a block?
+ * shingle_stream_at() - find the stream that a block continues
  * @s: the streams
  * @lblk: logical block
  *
- * Of several the one that has been alone for longest.
+ * If there are several, it returns the one that has been alone for longest.
  *
- * Context: map lock.  Returns it, or NULL.
+ * Context: map lock.
+ * Return: the stream, or NULL.
  */
 static inline struct shingle_stream *shingle_stream_at(struct shingle_streams *s, u32 lblk)
 {
@@ -59,10 +61,11 @@ static inline struct shingle_stream *shingle_stream_at(struct shingle_streams *s
 }
 
 /**
- * shingle_stream_alone() - the one that is sequential by itself
+ * shingle_stream_alone() - find the stream that is alone and sequential
  * @s: the streams
  *
- * Context: map lock.  Returns it, or NULL.
+ * Context: map lock.
+ * Return: the stream, or NULL.
  */
 static inline struct shingle_stream *shingle_stream_alone(struct shingle_streams *s)
 {
@@ -75,13 +78,13 @@ static inline struct shingle_stream *shingle_stream_alone(struct shingle_streams
 	return NULL;
 }
 
-/* Forget one: it goes on no more. */
+/* Drop a stream. */
 static inline void shingle_stream_end(struct shingle_stream *st)
 {
 	memset(st, 0, sizeof(*st));
 }
 
-/* Forget them all. */
+/* Drop all streams. */
 static inline void shingle_streams_end(struct shingle_streams *s)
 {
 	memset(s->stream, 0, sizeof(s->stream));

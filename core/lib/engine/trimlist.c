@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
+<<<<<<< HEAD:core/lib/engine/trimlist.c
 /* Blocks that the host has discarded and that are not forgotten yet: pure code. */
 #include "engine/trimlist.h"
+=======
+/* Discards of parts of units that an engine can only discard as a whole: pure code. */
+#include "trimlist.h"
+>>>>>>> lcore:core/pure/trimlist.c
 
 /* Index of the first entry that ends behind @lblk. */
 static u32 first_behind(const struct shingle_trimlist *t, u64 lblk)
@@ -18,14 +23,14 @@ static u32 first_behind(const struct shingle_trimlist *t, u64 lblk)
 	return lo;
 }
 
-/* Entries [@i, @j) give way to @by others. */
+/* Replace entries [@i, @j) by room for @by others. */
 static void resize(struct shingle_trimlist *t, u32 i, u32 j, u32 by)
 {
 	memmove(&t->trim[i + by], &t->trim[j], (t->nr - j) * sizeof(t->trim[0]));
 	t->nr = t->nr - (j - i) + by;
 }
 
-/* Of the two halves the one goes that is farther from @lblk. */
+/* Drop the half of the list that is farther from @lblk. */
 static void halve(struct shingle_trimlist *t, u64 lblk)
 {
 	u32 half = t->nr / 2;
@@ -37,10 +42,10 @@ static void halve(struct shingle_trimlist *t, u64 lblk)
 }
 
 /**
- * shingle_trim_remove() - blocks are written, or forgotten
+ * shingle_trim_remove() - remove blocks that were written, or discarded as a part of their unit
  * @t: the list
  * @lblk: first block
- * @n: how many
+ * @n: number of blocks
  *
  * Context: any, under the map lock.
  */
@@ -71,13 +76,13 @@ void shingle_trim_remove(struct shingle_trimlist *t, u64 lblk, u64 n)
 }
 
 /**
- * shingle_trim_add() - blocks are discarded
+ * shingle_trim_add() - add discarded blocks
  * @t: the list
  * @lblk: first block
- * @n: how many, at least 1
- * @gone: they read as zeroes now
+ * @n: number of blocks, at least 1
+ * @gone: they already read as zeroes
  *
- * When the list is full half of it is given up, far from here.
+ * If the list is full, drops the half of it that is farther away.
  *
  * Context: any, under the map lock.
  */
@@ -110,10 +115,11 @@ void shingle_trim_add(struct shingle_trimlist *t, u64 lblk, u64 n, bool gone)
  * shingle_trim_covers() - have all of these blocks been discarded?
  * @t: the list
  * @lblk: first block
- * @n: how many
- * @left: result, how many of them do not read as zeroes yet
+ * @n: number of blocks
+ * @left: result, number of them that do not read as zeroes yet
  *
  * Context: any, under the map lock.
+ * Return: true if they have.
  */
 bool shingle_trim_covers(const struct shingle_trimlist *t, u64 lblk, u64 n, u64 *left)
 {

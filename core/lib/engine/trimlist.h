@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Blocks that the host has discarded and that are not forgotten yet. */
+/* Discards of parts of units that an engine can only discard as a whole. */
 #ifndef SHINGLE_TRIMLIST_H
 #define SHINGLE_TRIMLIST_H
 
 #include "pure.h"
 
-/* 48 KiB; a trim goes upwards, and needs those of the band that it is in.  Tests take less. */
+/* 48 KiB.  Discards usually ascend, and need the entries of their own band.  Tests define fewer. */
 #ifndef SHINGLE_MAX_TRIMS
 #define SHINGLE_MAX_TRIMS	2048U
 #endif
@@ -13,8 +13,8 @@
 /**
  * struct shingle_trim - consecutive discarded blocks
  * @start: first block
- * @end: the one after the last
- * @gone: they read as zeroes already
+ * @end: the block after the last
+ * @gone: they already read as zeroes
  */
 struct shingle_trim {
 	u64 start;
@@ -23,15 +23,14 @@ struct shingle_trim {
 };
 
 /**
- * struct shingle_trimlist - discards of less than an engine can forget, ascending
- * @nr: how many
- * @trim: which; neighbours that are alike are one
+ * struct shingle_trimlist - discards of parts of an engine's units, ascending
+ * @nr: number of entries
+ * @trim: the entries; equal neighbours are merged
  *
- * What is at home can be forgotten by whole bands only, but discards come in
- * pieces: file systems cut them at their groups, tools every 2 GiB, the block
- * layer at 4 GiB.  A band is forgotten when the last piece of it has come.  What
- * is written meanwhile leaves the list.  It is not kept over a power cut, and
- * what finds no room in it is as if it had not been discarded.
+ * An engine can discard blocks at home only by whole bands, but discards come in pieces: file
+ * systems split them at their groups, tools at 2 GiB, the block layer at 4 GiB.  A band is
+ * discarded when the last piece of it has come.  A block that is written meanwhile leaves the list.
+ * The list does not survive a power cut.  A discard that finds no room in it has no effect.
  */
 struct shingle_trimlist {
 	u32 nr;

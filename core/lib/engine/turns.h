@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Whose turn it is to have something cleaned.  Pure.
+ * Turns of the two long-lasting reasons to clean.  Pure.
  *
- * Writes may go on to find no room without end, and then who asked for a clean would wait
- * without end; and a clean is long, and no write is to wait for all of it.  So they take turns, and
- * not by steps but by jobs: a job is what an engine chooses and then does in several steps,
- * whoever asks for these.  By steps, jobs of an even number of them would all be chosen by the
- * same one.
+ * Writes may keep finding no room without end; then a requested clean would never run.  A clean is
+ * long, and no write should wait for all of it.  So the two reasons take turns.  The unit is a job,
+ * not a step: a job is what an engine chooses once and then does in several steps, whichever reason
+ * asks for these.  With steps as the unit, if each job had an even number of steps, the same reason
+ * would choose all jobs.
  */
 #ifndef SHINGLE_TURNS_H
 #define SHINGLE_TURNS_H
@@ -14,25 +14,27 @@
 #include "engine/engine.h"
 
 /**
- * struct shingle_turns - who wants something cleaned, the two that may do so for long
+ * struct shingle_turns - requests for cleaning by the two reasons that may last
  * @pressure: a write found no room
- * @forced: somebody asked for a clean
- * @forced_again: the engine has begun one before the last of them asked, and takes no
- *	notice of what came between: when it has come to its end, another one
- * @over: so many of what was asked for have come to their end
- * @forced_next: the turn is of who asked for a clean, else of who found no room
+ * @forced: a message requested a clean
+ * @forced_again: the engine had begun a clean before the last request and does not cover what
+ *	came between: another clean follows
+ * @over: number of requested cleans that have ended
+ * @forced_next: the turn belongs to the clean, otherwise to the write
  *
- * The turn is of the one for whom the last job was *not* begun, whatever became of that job.
- * Who has it is asked first, and the other one only if that has nothing to do.  It follows that
+ * The turn belongs to the reason for which the last job was *not* begun, whatever became of that
+ * job.  Core first asks the engine for a step for the reason that has the turn.  It asks for the
+ * other reason only if there is nothing to do for the first.  It follows that
  *
- * - nobody starves: who has the turn has it until a job has begun for him, also while he is
- *   told -EAGAIN, or that a page is absent.  Either ends by itself, with the writes under way,
- *   a release, a read; and meanwhile no job can begin for the other one, whose question would
- *   undo what makes it end: that the engine lets in no write where it waits for those under way;
- * - who waits does so for what is under way, one job of the other, and his own: a clean takes
- *   a finite number of jobs, since what comes after it was asked for is not of it.
+ * - neither reason starves: it keeps the turn until a job has begun for it, even while the engine
+ *   returns -EAGAIN or lacks a page.  Both conditions end by themselves, with the writes in flight,
+ *   a release or a read.  Meanwhile no job can begin for the other reason; a call for that one
+ *   would cancel what lets the condition end: the engine admits no new write while it waits for
+ *   those in flight;
+ * - a request waits for what is in progress, one job of the other reason, and its own jobs.  A
+ *   clean takes a finite number of jobs, since it does not cover what comes after the request.
  *
- * Steps for another reason are nobody's turn.
+ * Steps for other reasons take no turn.
  */
 struct shingle_turns {
 	bool pressure;
@@ -43,12 +45,13 @@ struct shingle_turns {
 };
 
 /**
- * shingle_turns_ask() - somebody asks for a clean
- * @t: who wants something cleaned
+ * shingle_turns_ask() - request a clean
+ * @t: requests for cleaning
  *
- * Others may ask again and again: what they ask for is not waited for.
+ * Further requests do not delay this one.
  *
- * Context: as next_step().  Returns which one he waits for: shingle_turns_over().
+ * Context: as next_step().
+ * Return: a ticket for shingle_turns_over().
  */
 static inline u32 shingle_turns_ask(struct shingle_turns *t)
 {
@@ -58,18 +61,19 @@ static inline u32 shingle_turns_ask(struct shingle_turns *t)
 }
 
 /**
- * shingle_turns_over() - has what somebody asked for come to its end?
- * @t: who wants something cleaned
- * @asked: which one it is
+ * shingle_turns_over() - has a requested clean ended?
+ * @t: requests for cleaning
+ * @asked: its ticket
  *
  * Context: as next_step().
+ * Return: true if it has.
  */
 static inline bool shingle_turns_over(const struct shingle_turns *t, u32 asked)
 {
 	return (s32)(t->over - asked) >= 0;
 }
 
-/* For one of the two. */
+/* Ask the engine for a step for one of the two reasons. */
 static inline int shingle_ask_for(struct shingle_engine *e, struct shingle_turns *t, bool forced,
 				  struct shingle_step *step)
 {
@@ -92,13 +96,14 @@ static inline int shingle_ask_for(struct shingle_engine *e, struct shingle_turns
 }
 
 /**
- * shingle_take_turn() - the next step for who wants something cleaned
+ * shingle_take_turn() - the next step for pressure or a requested clean
  * @e: the engine
- * @t: who does; of whom the engine has nothing more to do he does not any more
+ * @t: requests for cleaning; a reason for which the engine has nothing more to do is cleared
  * @step: result
- * @why: result, for whom it is
+ * @why: result, the reason for the step
  *
- * Context: as next_step().  Returns what that does.
+ * Context: as next_step().
+ * Return: as next_step().
  */
 static inline int shingle_take_turn(struct shingle_engine *e, struct shingle_turns *t,
 				    struct shingle_step *step, enum shingle_why *why)

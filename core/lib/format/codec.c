@@ -11,11 +11,11 @@ static u32 block_crc(const void *buf)
 }
 
 /**
- * shingle_seal() - fill in a block's header, checksum last
- * @buf: 4 KiB block whose body is final
+ * shingle_seal() - complete a block's header, checksum last
+ * @buf: 4 KiB block with a final body
  * @magic: SHINGLE_MAGIC_*
- * @uuid: of the device
- * @block: where it will be written, in blocks of its device
+ * @uuid: UUID of the device
+ * @block: the place to which it will be written, in blocks of its device
  * @seq: generation, transaction or checkpoint number
  *
  * Context: any.
@@ -32,13 +32,14 @@ void shingle_seal(void *buf, u32 magic, const u8 *uuid, u64 block, u64 seq)
 }
 
 /**
- * shingle_check_block() - is this block what it should be?
+ * shingle_check_block() - is this block the expected one?
  * @buf: 4 KiB block as read
  * @magic: SHINGLE_MAGIC_* expected
- * @uuid: of the device, or NULL when any will do
- * @block: where it was read from, or U64_MAX when any will do
+ * @uuid: UUID of the device, or NULL for any
+ * @block: the place from which it was read, or U64_MAX for any
  *
- * Context: any.  Returns SHINGLE_BLOCK_OK or the first thing that is wrong.
+ * Context: any.
+ * Return: SHINGLE_BLOCK_OK or the first fault found.
  */
 enum shingle_block_fault shingle_check_block(const void *buf, u32 magic, const u8 *uuid,
 					     u64 block)
@@ -59,10 +60,11 @@ enum shingle_block_fault shingle_check_block(const void *buf, u32 magic, const u
 }
 
 /**
- * shingle_fault_text() - a block fault in words
- * @fault: what shingle_check_block() said
+ * shingle_fault_text() - text of a block fault
+ * @fault: result of shingle_check_block()
  *
  * Context: any.
+ * Return: the text.
  */
 const char *shingle_fault_text(enum shingle_block_fault fault)
 {
@@ -84,13 +86,14 @@ const char *shingle_fault_text(enum shingle_block_fault fault)
 }
 
 /**
- * shingle_bits_encode() - a piece of a bitmap, for a checkpoint
+ * shingle_bits_encode() - encode a piece of a bitmap for a checkpoint
  * @map: the bitmap
- * @nr: bits in it
- * @part: which piece of SHINGLE_CHUNK_BITS
+ * @nr: number of its bits
+ * @part: number of the piece of SHINGLE_CHUNK_BITS
  * @buf: SHINGLE_CHUNK_BYTES
  *
- * Context: any.  Returns the bytes that are not zero at the end, 0 if none.
+ * Context: any.
+ * Return: number of bytes without trailing zeroes, 0 if none.
  */
 u32 shingle_bits_encode(const unsigned long *map, u32 nr, u32 part, u8 *buf)
 {
@@ -109,14 +112,15 @@ u32 shingle_bits_encode(const unsigned long *map, u32 nr, u32 part, u8 *buf)
 EXPORT_SYMBOL_GPL(shingle_bits_encode);
 
 /**
- * shingle_bits_decode() - take a piece of a bitmap back
+ * shingle_bits_decode() - restore a piece of a bitmap
  * @map: the bitmap; bits are only set
- * @nr: bits in it
- * @part: which piece
- * @buf: as shingle_bits_encode() wrote it
+ * @nr: number of its bits
+ * @part: number of the piece
+ * @buf: result of shingle_bits_encode()
  * @bytes: its length
  *
- * Context: any.  Returns 0, or -EUCLEAN if the piece has more bits.
+ * Context: any.
+ * Return: 0, or -EUCLEAN if the piece has more bits.
  */
 int shingle_bits_decode(unsigned long *map, u32 nr, u32 part, const u8 *buf, u32 bytes)
 {

@@ -5,14 +5,14 @@
 
 #include "format/format.h"
 
-/* Why a block was not accepted; the order is that of the checks. */
+/* Reasons to reject a block, in the order of the checks. */
 enum shingle_block_fault {
 	SHINGLE_BLOCK_OK = 0,
 	SHINGLE_BLOCK_FOREIGN,		/* another magic: not ours, or never written */
 	SHINGLE_BLOCK_ROTTEN,		/* ours, but the checksum fails */
 	SHINGLE_BLOCK_OTHER_UUID,	/* sound, but of another device */
 	SHINGLE_BLOCK_MISPLACED,	/* sound, but meant for another place */
-	SHINGLE_BLOCK_UNCOUNTABLE,	/* sound, but nobody has ever counted so far */
+	SHINGLE_BLOCK_UNCOUNTABLE,	/* sound, but its number is higher than any valid one */
 };
 
 void shingle_seal(void *buf, u32 magic, const u8 *uuid, u64 block, u64 seq);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * On-disk format, common to every target.  Documentation/on-disk-format.rst
- * explains it byte by byte; this header is what compilers check.
+ * On-disk format, common to all targets.  Documentation/on-disk-format.rst explains it byte by
+ * byte; this header is its definition for compilers.
  *
- * The unit is a block of 4 KiB.  Everything is little-endian.  Every metadata
- * block begins with the same header, so that a block that was misdirected,
- * torn, or left by another device is recognised by the same few lines.
+ * The unit is a block of 4 KiB.  Everything is little-endian.  Every metadata block begins with the
+ * same header, so that one check detects a block that was misdirected, torn, or left by another
+ * device.
  */
 #ifndef SHINGLE_FORMAT_H
 #define SHINGLE_FORMAT_H
@@ -19,29 +19,29 @@
 
 #define SHINGLE_VERSION		5
 
-/* struct shingle_sb::media: what a write destroys where bands have tracks */
-#define SHINGLE_MEDIA_SHINGLED		0	/* the tracks after it, by head_tracks */
-#define SHINGLE_MEDIA_INTERLACED	1	/* if even, the tracks on both sides */
+/* struct shingle_sb::media: blocks that a write destroys where bands have tracks */
+#define SHINGLE_MEDIA_SHINGLED		0	/* the following tracks, by head_tracks */
+#define SHINGLE_MEDIA_INTERLACED	1	/* from an even track, the tracks on both sides */
 
-/* What kind of block a header announces: four letters, in disk order. */
+/* The type of a block, in its header: four letters, in disk order. */
 #define SHINGLE_MAGIC_SB	0x42534853U	/* "SHSB" superblock */
 #define SHINGLE_MAGIC_JOURNAL	0x4c4a4853U	/* "SHJL" journal block */
 #define SHINGLE_MAGIC_CHUNK	0x4b434853U	/* "SHCK" checkpoint chunk */
 #define SHINGLE_MAGIC_FOOTER	0x54464853U	/* "SHFT" checkpoint footer */
 #define SHINGLE_MAGIC_PAGE	0x47504853U	/* "SHPG" page of a map */
-#define SHINGLE_MAGIC_MEMBER	0x424d4853U	/* "SHMB" first and last of other devices */
+#define SHINGLE_MAGIC_MEMBER	0x424d4853U	/* "SHMB" header of other devices */
 
 #define SHINGLE_UUID_SIZE	16
 
-/* No device lives long enough to count further: so there is always a higher number. */
+/* Too high for any device to reach: so there is always a higher number. */
 #define SHINGLE_MAX_SEQ		(1ULL << 62)
 
 /**
  * struct shingle_header - start of every metadata block
  * @magic: SHINGLE_MAGIC_*
  * @crc: crc32c, seeded with @magic, of the block from @uuid to its end
- * @uuid: of the device the block belongs to
- * @block: where the block was meant to be written, in blocks of its device
+ * @uuid: UUID of the device to which the block belongs
+ * @block: intended place of the block, in blocks of its device
  * @seq: superblock generation, journal transaction or checkpoint number, at most
  *	SHINGLE_MAX_SEQ
  */
@@ -54,8 +54,8 @@ struct shingle_header {
 } __packed;
 
 /* struct shingle_sb::flags */
-#define SHINGLE_SB_NEEDS_CHECK	0x1U	/* a metadata error was seen */
-/* A device, by enum shingle_dev, that keeps nothing, and so has no header either. */
+#define SHINGLE_SB_NEEDS_CHECK	0x1U	/* a metadata error was found */
+/* A device, by enum shingle_dev, that stores no data and so has no header. */
 #define SHINGLE_SB_UNMARKED(dev)	(0x100U << (dev))
 
 /* struct shingle_disk_group::role */
@@ -66,7 +66,7 @@ enum shingle_role {
 	SHINGLE_NR_ROLES
 };
 
-/* Which device of the table line an address belongs to. */
+/* The device of the table line to which an address belongs. */
 enum shingle_dev {
 	SHINGLE_DEV_DATA = 0,
 	SHINGLE_DEV_CACHE = 1,
@@ -77,11 +77,11 @@ enum shingle_dev {
 /**
  * struct shingle_disk_group - bands of one role at equal distances
  * @start: first block of the first band
- * @stride: blocks from one band's start to the next, guard included; or 0: they follow
- *	each other over tracks of any length, as shingle_take_bands() puts them
- * @nr_bands: how many bands
- * @track_blocks: blocks per track there, 0 where the medium has no tracks, or with
- *	a @stride of 0
+ * @stride: blocks from one band's start to the next, guard included; 0: the bands follow each
+ *	other over tracks of any length, where shingle_take_bands() places them
+ * @nr_bands: number of bands
+ * @track_blocks: blocks per track there, 0 where the medium has no tracks, or with a @stride
+ *	of 0
  * @role: enum shingle_role
  * @dev: enum shingle_dev
  * @band_blocks: blocks in a band, the same in all groups of the role
@@ -103,15 +103,15 @@ struct shingle_disk_group {
 #define SHINGLE_SB_GROUPS_OFFSET	512
 #define SHINGLE_MAX_GROUPS	16
 
-/* A surface holds so much at most of what is usual, per mille. */
+/* Maximum of the density of a surface, per mille of the usual one. */
 #define SHINGLE_MAX_DENSITY	2000
 
 /**
- * struct shingle_disk_zone - cylinders whose tracks have one length on each surface
+ * struct shingle_disk_zone - cylinders with tracks of one length on each surface
  * @cyls: cylinders
  * @track_blocks: blocks on a track of a surface of usual density
  * @swath_cyls: tracks of one surface before the next surface's turn
- * @track_skew: from a track to the next of the same run, 512-byte sectors
+ * @track_skew: skew from a track to the next of the same run, in 512-byte sectors
  */
 struct shingle_disk_zone {
 	__le32 cyls;
@@ -123,7 +123,7 @@ struct shingle_disk_zone {
 /**
  * struct shingle_disk_conv - tracks that are as wide as the head
  * @start: first block, at the start of a track
- * @blocks: how many
+ * @blocks: number of blocks
  */
 struct shingle_disk_conv {
 	__le64 start;
@@ -131,17 +131,17 @@ struct shingle_disk_conv {
 } __packed;
 
 /**
- * struct shingle_disk_medium - how a device's medium is made
- * @blocks: so many of them are described here
+ * struct shingle_disk_medium - geometry of a device's medium
+ * @blocks: number of blocks that the geometry covers
  * @kind: 0 conventional, 1 shingled, 2 interlaced
- * @columns: 1 if it is known which blocks lie side by side; 0 if only the lengths of
- *	tracks are
+ * @columns: 1 if it is known which blocks lie side by side; 0 if only the lengths of tracks
+ *	are
  * @surfaces: recording surfaces
  * @nr_zones: entries used in @zone; 0 if nothing is known of the medium
  * @nr_conv: entries used in @conv
  * @pad: zero
  * @head_mtracks: width of the write head, 1/1000 track
- * @density: of each surface, per mille
+ * @density: density of each surface, per mille
  * @zone: zones, from the outer diameter inwards
  * @conv: conventional ranges, ascending
  */
@@ -159,19 +159,19 @@ struct shingle_disk_medium {
 	struct shingle_disk_conv conv[16];		/* 1112 */
 } __packed;
 
-/* Devices that have bands, hence a description: DATA and CACHE. */
+/* Devices that have bands, and therefore a geometry: DATA and CACHE. */
 #define SHINGLE_NR_MEDIA	2
 
 #define SHINGLE_SETTINGS_VERSION	1
 #define SHINGLE_SETTINGS_BYTES		204
 
 /**
- * struct shingle_disk_settings - features and keys for who opens the device
- * @version: SHINGLE_SETTINGS_VERSION, or 0 if there are none, and all else is zero
+ * struct shingle_disk_settings - features and keys for tools that open the device
+ * @version: SHINGLE_SETTINGS_VERSION; 0 if there are none, and all else is zero
  * @bytes: used of @words, at least 1
- * @words: features and "key=value", a blank between two, zero-padded
+ * @words: features and "key=value", separated by blanks, zero-padded
  *
- * The targets carry them along: a table says what it wants itself.
+ * The targets only preserve them: a table line contains its own options.
  */
 struct shingle_disk_settings {
 	__le16 version;
@@ -194,9 +194,8 @@ struct shingle_disk_area {
 } __packed;
 
 /**
- * struct shingle_sb - superblock, at block 0 and at the last block of the
- * metadata device
- * @h: header; @h.seq grows by one at each rewrite, the higher valid copy counts
+ * struct shingle_sb - superblock, at block 0 and at the last block of the metadata device
+ * @h: header; @h.seq grows by one at each rewrite; of two valid copies the higher is used
  * @version: SHINGLE_VERSION
  * @flags: SHINGLE_SB_*
  * @engine: name of the translation layer, zero-padded ("stl-set")
@@ -205,21 +204,21 @@ struct shingle_disk_area {
  * @dev_blocks: size of each device at format time, 0 where it has none
  * @ckpt: the two checkpoint slots
  * @journal: the journal ring
- * @journal_gap_blocks: what a journal write may destroy in front of it
+ * @journal_gap_blocks: number of following blocks that a journal write may destroy
  * @head_tracks: width of the write head in tracks, 1 on a conventional medium
  * @nr_groups: entries used in the group table
  * @pad: zero
  * @media: SHINGLE_MEDIA_*
  * @ctime: seconds since 1970 at format time
- * @params: of the engine, in its own words
- * @ckpt_stretch_blocks: 0, or so many blocks of a checkpoint slot lie together,
- *	and as many behind them are left alone
+ * @params: parameters of the engine, in its own format
+ * @ckpt_stretch_blocks: 0, or the number of contiguous blocks of a checkpoint slot, behind
+ *	which as many are left unused
  * @pad2: zero
- * @pages: two blocks for each page of a map that is paged; of no block if it is not
+ * @pages: two blocks for each page of a paged map; otherwise empty
  * @reserved: zero
  * @groups: the group table
- * @medium: of DATA and of CACHE
- * @settings: what a table should say of features and keys
+ * @medium: geometries of DATA and of CACHE
+ * @settings: features and keys that tools put into a table line
  */
 struct shingle_sb {
 	struct shingle_header h;			/* 0 */
@@ -248,21 +247,20 @@ struct shingle_sb {
 } __packed;
 
 /**
- * struct shingle_member - what a device without superblocks bears, at block 0 and
- * at its last block
+ * struct shingle_member - header of a device without superblocks, at block 0 and at its last block
  * @h: header; @h.uuid is the target's, @h.seq is 1
  * @version: SHINGLE_VERSION
  * @flags: zero
  * @engine: as in the superblock
  * @label: as in the superblock
  * @blocks: size of this device at format time
- * @dev: which of the target's devices it is, enum shingle_dev
+ * @dev: number of this device in the target, enum shingle_dev
  * @pad: zero
  * @ctime: as in the superblock
  * @reserved: zero
  *
- * Written when the devices are formatted, and never again but by a repair.  Up to
- * @label the fields are where the superblock has them, for whoever probes.
+ * Written when the devices are formatted, and later only by a repair.  Up to @label the fields are
+ * at the same offsets as in the superblock, for tools that probe devices.
  */
 struct shingle_member {
 	struct shingle_header h;			/* 0 */
@@ -285,8 +283,8 @@ struct shingle_member {
  * @a: usually a logical address
  * @b: usually a physical address
  *
- * Records say what is so from now on, never "one more": replaying a record a
- * second time changes nothing, which fuzzy checkpoints rely on.
+ * A record states a new value, never an increment: replaying it a second time changes nothing.
+ * Fuzzy checkpoints rely on that.
  */
 struct shingle_record {
 	__le16 type;
@@ -306,15 +304,15 @@ struct shingle_record {
  * struct shingle_journal_block - one block of a journal transaction
  * @h: header; @h.seq is the number of the transaction
  * @prev_crc: @h.crc of the journal block written before this one
- * @index: of this block in its transaction, from 0
- * @count: blocks of the transaction; it counts only when all are there
- * @nr_records: used below
+ * @index: number of this block in its transaction, from 0
+ * @count: blocks of the transaction, which is valid only if all are there
+ * @nr_records: entries used in @records
  * @pad: zero
  * @records: the changes, in order
  * @tail: zero
  *
- * The chain of @prev_crc is what tells a block of this round of the ring from
- * one left by an activation that a power cut ended.
+ * The chain of @prev_crc distinguishes a block of this round of the ring from one left by an
+ * activation that a power cut ended.
  */
 struct shingle_journal_block {
 	struct shingle_header h;			/* 0 */
@@ -332,14 +330,14 @@ struct shingle_journal_block {
 /**
  * struct shingle_chunk - a piece of a checkpoint
  * @h: header; @h.seq is the number of the checkpoint
- * @index: which piece of the engine's state, in the engine's own numbering
- * @bytes: used below
+ * @index: number of the piece of the engine's state, in the engine's own numbering
+ * @bytes: bytes used in @payload
  * @tail_pad: zero
  * @payload: the piece
  * @tail: zero
  *
- * A checkpoint of all pieces leaves out those whose state is the default; one of what
- * has changed has them with no byte.
+ * A checkpoint of all pieces leaves out those with the default state; a checkpoint of the changed
+ * pieces contains them with @bytes 0.
  */
 struct shingle_chunk {
 	struct shingle_header h;			/* 0 */
@@ -351,22 +349,22 @@ struct shingle_chunk {
 } __packed;
 
 /*
- * Indices from here up are core's: what is unreadable, then where pages are.  The rest of
- * the space is the engine's.
+ * Indices from here up are core's: the unreadable blocks, then the places of pages.  All lower
+ * indices are the engine's.
  */
 #define SHINGLE_CHUNK_CORE	(1ULL << 63)
 
 /**
  * struct shingle_footer - block behind the chunks of a checkpoint, written last
  * @h: header; @h.seq is the number of the checkpoint
- * @nr_chunks: chunks in front of it
+ * @nr_chunks: number of chunks that precede it
  * @journal_seq: first transaction to replay
  * @journal_pos: its place in the ring, in blocks
- * @journal_prev_crc: what its first block's @prev_crc must be
+ * @journal_prev_crc: required @prev_crc of its first block
  * @chunks_crc: crc32c over the header crcs of the chunks, in order
- * @first: which block of the slot the first of the chunks is; 0: they are all pieces,
- *	else those that have changed since the checkpoint in front
- * @prev_crc: @h.crc of the footer of the checkpoint in front, 0 if @first is 0
+ * @first: block of the slot with the first of the chunks; 0: the checkpoint contains all
+ *	pieces, otherwise those that have changed since the preceding checkpoint
+ * @prev_crc: @h.crc of the footer of the preceding checkpoint, 0 if @first is 0
  * @reserved: zero
  */
 struct shingle_footer {

@@ -4,9 +4,9 @@
 #include "format/codec.h"
 
 /**
- * shingle_layout_encode() - write a layout as a superblock
- * @l: layout, found sane by shingle_layout_check()
- * @block: where this copy goes, on the metadata device
+ * shingle_layout_encode() - encode a layout as a superblock
+ * @l: layout, accepted by shingle_layout_check()
+ * @block: place of this copy, on the metadata device
  * @sb: result, sealed
  *
  * Context: any.
@@ -57,7 +57,7 @@ void shingle_layout_encode(const struct shingle_layout *l, u64 block, struct shi
 	shingle_seal(sb, SHINGLE_MAGIC_SB, l->uuid, block, l->sb_seq);
 }
 
-/* What a group says of the length of its bands, all groups of the role say. */
+/* Set the length of bands of a role; all groups of the role must have the same. */
 static int set_band_blocks(struct shingle_layout *l, enum shingle_role role, u32 band_blocks,
 			   const char **why)
 {
@@ -79,15 +79,15 @@ static const char * const other_version[] = {
 };
 
 /**
- * shingle_layout_decode() - read a superblock
+ * shingle_layout_decode() - decode a superblock
  * @sb: 4 KiB as read
- * @block: where it was read from
+ * @block: the place from which it was read
  * @l: result
- * @why: on error, what is wrong, as the tail of a sentence
+ * @why: on error, the reason, as the tail of a sentence
  *
- * Context: any.  Returns 0; -ENODATA if the block is no superblock at all;
- * -EUCLEAN if it is one, but rotten, misplaced or not sane; -EPROTONOSUPPORT if
- * another version wrote it.
+ * Context: any.
+ * Return: 0; -ENODATA if the block is not a superblock; -EUCLEAN if it is one, but damaged,
+ * misplaced or invalid; -EPROTONOSUPPORT if another version wrote it.
  */
 int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle_layout *l,
 			  const char **why)
@@ -168,15 +168,16 @@ int shingle_layout_decode(const struct shingle_sb *sb, u64 block, struct shingle
 }
 
 /**
- * shingle_layout_room() - what is left of a device for bands
- * @l: layout, but for bands
+ * shingle_layout_room() - room that is left on a device for bands
+ * @l: layout, still without bands
  * @dev: DATA or CACHE
- * @role: what the bands will be for
+ * @role: role of the bands
  * @at: first free block
  *
- * What is in its last block is left alone.
+ * Excludes the track with the last block of the device.
  *
  * Context: any.
+ * Return: the room.
  */
 struct shingle_room shingle_layout_room(const struct shingle_layout *l, enum shingle_dev dev,
 					enum shingle_role role, u64 at)
@@ -217,11 +218,12 @@ static int add_group(struct shingle_layout *l, const struct shingle_group *from,
 
 /**
  * shingle_layout_add() - add an entry of the group table to a layout
- * @l: layout, with all that decides where bands fit, their lengths included
+ * @l: layout, with everything that determines where bands fit, including their lengths
  * @entry: role, start, stride, number of bands and track length
- * @why: on error, what is wrong, as the tail of a sentence
+ * @why: on error, the reason, as the tail of a sentence
  *
- * Context: any.  Returns 0 or -EUCLEAN.
+ * Context: any.
+ * Return: 0 or -EUCLEAN.
  */
 int shingle_layout_add(struct shingle_layout *l, const struct shingle_group *entry,
 		       const char **why)
@@ -266,7 +268,7 @@ static bool comes_before(const struct shingle_group *a, const struct shingle_gro
 	return a->role == b->role ? a->first_band < b->first_band : a->role < b->role;
 }
 
-/* Nearly all are in order already. */
+/* Insertion sort: the groups are nearly in order already. */
 static void sort_groups(const struct shingle_layout *l, u16 *by, bool place)
 {
 	u32 i, j;
@@ -279,7 +281,7 @@ static void sort_groups(const struct shingle_layout *l, u16 *by, bool place)
 }
 
 /**
- * shingle_layout_index() - make bands and places easy to find
+ * shingle_layout_index() - build the indices of bands and places
  * @l: layout, all groups filled in
  *
  * Context: any.
@@ -312,8 +314,8 @@ static bool overlap(u64 a, u64 an, u64 b, u64 bn)
 }
 
 /*
- * Superblock or member, every device begins and ends with a block of its own.  The
- * first is safe from bands behind it, where the head reaches forward only.
+ * Every device begins and ends with a block of its own, a superblock or a header.  Bands cannot
+ * destroy the first one, since the head only reaches forward.
  */
 static bool headers_left_alone(const struct shingle_layout *l, const struct shingle_group *g,
 			       u64 blocks)
@@ -374,7 +376,10 @@ static int check_groups(const struct shingle_layout *l, const char **why)
 		const struct shingle_group *o = &l->groups[l->by_place[i - 1]];
 		const struct shingle_group *g = &l->groups[l->by_place[i]];
 
-		/* Nor in the guard behind the last: shingle_group_of() takes that for @o's. */
+		/*
+		 * Not in the guard behind the last band either: shingle_group_of() counts that as
+		 * @o's.
+		 */
 		if (shingle_pblk_dev(o->start) == shingle_pblk_dev(g->start) &&
 		    g->start < o->start + o->nr_bands * o->stride) {
 			*why = "groups of bands overlap";
@@ -385,12 +390,12 @@ static int check_groups(const struct shingle_layout *l, const char **why)
 }
 
 /*
- * Pages are written all over their area, again and again: there may be no head that
- * destroys what is beside them.
+ * Pages are written in any order anywhere in their area, so no head may destroy blocks beside a
+ * written one.
  */
 static bool pages_are_safe(const struct shingle_layout *l, enum shingle_dev dev)
 {
-	/* Of a device for metadata alone nothing is known here: the planner has looked. */
+	/* The medium of a separate metadata device is unknown here; the planner has checked it. */
 	if (dev >= SHINGLE_NR_MEDIA || (l->head_tracks == 1 && !l->interlaced))
 		return true;
 	return shingle_medium_is_conventional(&l->medium[dev], l->pages.start, l->pages.blocks);
@@ -448,11 +453,12 @@ static int check_areas(const struct shingle_layout *l, const char **why)
 }
 
 /**
- * shingle_layout_check() - could a device be laid out like this?
+ * shingle_layout_check() - is a layout valid?
  * @l: layout, @l->nr_bands filled in
- * @why: on error, what is wrong, as the tail of a sentence
+ * @why: on error, the reason, as the tail of a sentence
  *
- * Context: any.  Returns 0 or -EUCLEAN.
+ * Context: any.
+ * Return: 0 or -EUCLEAN.
  */
 int shingle_layout_check(const struct shingle_layout *l, const char **why)
 {
@@ -479,17 +485,17 @@ int shingle_layout_check(const struct shingle_layout *l, const char **why)
 	return check_areas(l, why);
 }
 
-/* So many are looked through faster than divided. */
+/* Up to this number of groups a linear search is faster than a binary one. */
 #define FEW_GROUPS	4
 
 /**
  * shingle_band_pblk() - first block of a band
  * @l: layout
- * @role: which kind of band
- * @band: its number among those, below @l->nr_bands[@role]
+ * @role: role of the band
+ * @band: its number in that role, below @l->nr_bands[@role]
  *
- * Context: any.  Returns the physical address, or SHINGLE_NOWHERE if there is
- * no such band.
+ * Context: any.
+ * Return: the physical address, or SHINGLE_NOWHERE if there is no such band.
  */
 u64 shingle_band_pblk(const struct shingle_layout *l, enum shingle_role role, u64 band)
 {
@@ -525,11 +531,12 @@ u64 shingle_band_pblk(const struct shingle_layout *l, enum shingle_role role, u6
 EXPORT_SYMBOL_GPL(shingle_band_pblk);
 
 /**
- * shingle_group_of() - the group whose stretch of its device holds a block
+ * shingle_group_of() - find the group that contains a block, guards included
  * @l: layout
  * @pblk: physical address; may lie in a guard
  *
- * Context: any.  Returns NULL if no group holds it.
+ * Context: any.
+ * Return: the group, NULL if none contains the block.
  */
 const struct shingle_group *shingle_group_of(const struct shingle_layout *l, u64 pblk)
 {
@@ -562,11 +569,12 @@ const struct shingle_group *shingle_group_of(const struct shingle_layout *l, u64
 EXPORT_SYMBOL_GPL(shingle_group_of);
 
 /**
- * shingle_group_from() - the group that holds a block, or else the next one
+ * shingle_group_from() - find the group that contains a block, or else the next one
  * @l: layout
  * @pblk: physical address
  *
- * Context: any.  Returns NULL if there is none at or behind the block, on whatever device.
+ * Context: any.
+ * Return: the group, NULL if there is none at or behind the block, on any device.
  */
 const struct shingle_group *shingle_group_from(const struct shingle_layout *l, u64 pblk)
 {
@@ -584,14 +592,15 @@ const struct shingle_group *shingle_group_from(const struct shingle_layout *l, u
 EXPORT_SYMBOL_GPL(shingle_group_from);
 
 /**
- * shingle_band_of() - which band holds a physical block?
+ * shingle_band_of() - find the band that contains a physical block
  * @l: layout
  * @pblk: physical address
- * @role: result, the kind of band
- * @band: result, its number among those
+ * @role: result, role of the band
+ * @band: result, its number in that role
  * @offset: result, block within the band
  *
- * Context: any.  Returns false if the block is in a guard or in no band.
+ * Context: any.
+ * Return: false if the block is in a guard or in no band.
  */
 bool shingle_band_of(const struct shingle_layout *l, u64 pblk, enum shingle_role *role,
 		     u64 *band, u64 *offset)
@@ -609,7 +618,7 @@ bool shingle_band_of(const struct shingle_layout *l, u64 pblk, enum shingle_role
 }
 EXPORT_SYMBOL_GPL(shingle_band_of);
 
-/* Of interlaced tracks the even ones of a group are bottoms. */
+/* The windows of a write on interlaced tracks: the even tracks of a group are bottoms. */
 static u32 beside_bottom(const struct shingle_group *g, u64 pblk, struct shingle_window *w)
 {
 	u64 track = div_u64(pblk - g->start, g->track_blocks);
@@ -625,7 +634,7 @@ static u32 beside_bottom(const struct shingle_group *g, u64 pblk, struct shingle
 	return nr;
 }
 
-/* As far as only the lengths of tracks are known. */
+/* The windows of a write if only the lengths of tracks are known. */
 static u32 whole_tracks(const struct shingle_layout *l, u64 pblk, u32 n, struct shingle_window *w)
 {
 	const struct shingle_group *g = NULL;
@@ -645,7 +654,7 @@ static u32 whole_tracks(const struct shingle_layout *l, u64 pblk, u32 n, struct 
 	return 1;
 }
 
-/* Returns whether the medium's columns are known there. */
+/* Begin an exact walk.  Returns false if the medium's columns are unknown there. */
 static bool begin_reach(struct shingle_windows *it, const struct shingle_layout *l, u64 pblk,
 			u32 n, enum platter_way way)
 {
@@ -657,28 +666,29 @@ static bool begin_reach(struct shingle_windows *it, const struct shingle_layout 
 		return false;
 	blocks = l->medium[dev].geo.blocks;
 	it->dev = pblk - block;
-	/* What is not described has no tracks. */
+	/* Blocks behind the described part have no tracks. */
 	platter_reach_begin(&it->reach, &l->medium[dev].geo, block,
 			    block < blocks ? min_t(u64, n, blocks - block) : 0, way);
 	return true;
 }
 
 /**
- * shingle_windows_begin() - what else may a write destroy?
+ * shingle_windows_begin() - begin a walk over the other blocks that a write may destroy
  * @it: the walk, for shingle_windows_next()
  * @l: layout
  * @pblk: first block written
  * @n: blocks written, within one band
  *
- * Where the medium is described that is to the block what its head destroys.
- * Else a shingled head covers @l->head_tracks tracks: all that lies on the tracks after
- * the written one may go, whatever the skew.  Blocks between the end of the
- * write and the end of its track are safe only if the write stays on one track.
- * A write to a bottom of interlaced tracks destroys the tops at both sides.
+ * If the columns of the medium are known, the windows contain exactly the blocks that the head
+ * destroys.  Otherwise a shingled head covers @l->head_tracks tracks: all blocks on the tracks
+ * after the written one may be destroyed, whatever the skew.  Blocks between the end of the write
+ * and the end of its track are safe only if the write stays on one track.  A write to a bottom of
+ * interlaced tracks destroys the tops on both sides.
  *
- * Context: any.  There are no windows if the medium has no tracks there or the write
- * touches nothing else.
+ * There are no windows if the medium has no tracks there or the write affects no other block.
  * Aghayev (2020), section 2.2; Liang (2021), section 2.2; rule R0.
+ *
+ * Context: any.
  */
 void shingle_windows_begin(struct shingle_windows *it, const struct shingle_layout *l, u64 pblk,
 			   u32 n)
@@ -689,15 +699,17 @@ void shingle_windows_begin(struct shingle_windows *it, const struct shingle_layo
 EXPORT_SYMBOL_GPL(shingle_windows_begin);
 
 /**
- * shingle_neighbours_begin() - which blocks can a write not be under way with?
+ * shingle_neighbours_begin() - begin a walk over blocks that may not be written at the same time
  * @it: the walk, for shingle_windows_next()
  * @l: layout
  * @pblk: first block written
  * @n: blocks written
  *
- * Those that it destroys, and those whose writing destroys one of its own; these apart.
+ * The walk visits the blocks that the write destroys, and the blocks outside of the write that
+ * would destroy one of its own blocks if they were written.
  *
- * Context: any.  Returns false, and there is no walk, if that is not known.
+ * Context: any.
+ * Return: false, without a walk, if these are unknown.
  */
 bool shingle_neighbours_begin(struct shingle_windows *it, const struct shingle_layout *l,
 			      u64 pblk, u32 n)
@@ -712,7 +724,8 @@ bool shingle_neighbours_begin(struct shingle_windows *it, const struct shingle_l
  *
  * A part of shingle_windows_next().
  *
- * Context: any.  Returns false if there is no other.
+ * Context: any.
+ * Return: false if there is no other.
  */
 bool shingle_reach_next(struct shingle_windows *it, struct shingle_window *w)
 {
@@ -742,10 +755,10 @@ static const char *member_kind(u32 dev)
 	(u)[8], (u)[9], (u)[10], (u)[11], (u)[12], (u)[13], (u)[14], (u)[15]
 
 /**
- * shingle_member_encode() - write the header of a device that has no superblocks
+ * shingle_member_encode() - encode the header of a device that has no superblocks
  * @l: layout
- * @dev: which device
- * @block: where this copy goes: 0 or the last block of the device
+ * @dev: the device
+ * @block: place of this copy: 0 or the last block of the device
  * @m: result, sealed
  *
  * Context: any.
@@ -764,13 +777,13 @@ void shingle_member_encode(const struct shingle_layout *l, enum shingle_dev dev,
 }
 
 /**
- * shingle_member_name() - which device bears this block at its start or end?
+ * shingle_member_name() - name the device to which a header belongs
  * @buf: 4 KiB as read
  * @name: result, such as "the cache device of 01234567-89ab-cdef-0123-456789abcdef"
- * @size: of @name
+ * @size: size of @name
  *
- * Context: any.  Returns false if the block is neither a sound superblock nor a
- * sound header of another device.
+ * Context: any.
+ * Return: false if the block is neither a sound superblock nor a sound header of another device.
  */
 bool shingle_member_name(const void *buf, char *name, size_t size)
 {
@@ -791,12 +804,13 @@ bool shingle_member_name(const void *buf, char *name, size_t size)
 /**
  * shingle_member_examine() - is this block the header of the target's device?
  * @l: layout
- * @dev: which device
- * @block: where it was read from: 0 or the last block of the device
+ * @dev: the device
+ * @block: the place from which it was read: 0 or the last block of the device
  * @buf: 4 KiB as read, or NULL if it could not be read
- * @why: if it is not, what was found and what was wanted, SHINGLE_MEMBER_WHY bytes
+ * @why: if not, what was found and what was expected, SHINGLE_MEMBER_WHY bytes
  *
  * Context: any.
+ * Return: state of the block.
  */
 enum shingle_member_fault shingle_member_examine(const struct shingle_layout *l,
 						 enum shingle_dev dev, u64 block, const void *buf,
@@ -812,7 +826,9 @@ enum shingle_member_fault shingle_member_examine(const struct shingle_layout *l,
 	} else if (shingle_check_block(m, SHINGLE_MAGIC_MEMBER, l->uuid, block)) {
 		bool ours = !memcmp(m->h.uuid, l->uuid, SHINGLE_UUID_SIZE);
 
-		/* Its UUID and one more of the marks: it was ours, and here. */
+		/*
+		 * Its UUID and another identifying field match: it was the header of this device.
+		 */
 		if (!shingle_member_name(buf, found, sizeof(found)) && ours &&
 		    (le32_to_cpu(m->h.magic) == SHINGLE_MAGIC_MEMBER ||
 		     le64_to_cpu(m->h.block) == block)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Where everything lies on the devices: the superblock, decoded. */
+/* The layout of a target's devices: the decoded superblock. */
 #ifndef SHINGLE_LAYOUT_H
 #define SHINGLE_LAYOUT_H
 
@@ -7,8 +7,8 @@
 #include "geometry/tracks.h"
 
 /*
- * A physical block address carries its device in the top byte, so that one
- * number names a place on any of a target's devices.
+ * A physical block address contains its device in the top byte, so that one number identifies a
+ * block of any of a target's devices.
  */
 #define SHINGLE_PBLK_DEV_SHIFT	56
 #define SHINGLE_PBLK_MASK	((1ULL << SHINGLE_PBLK_DEV_SHIFT) - 1)
@@ -34,9 +34,9 @@ static inline u64 shingle_pblk_block(u64 pblk)
  * @start: physical address of the first band
  * @stride: blocks from band to band
  * @first_band: number of its first band among those of its role
- * @nr_bands: how many
+ * @nr_bands: number of bands
  * @track_blocks: blocks per track, 0 = no tracks
- * @role: what the bands are for
+ * @role: role of the bands
  */
 struct shingle_group {
 	u64 start;
@@ -47,7 +47,7 @@ struct shingle_group {
 	enum shingle_role role;
 };
 
-/* So many as tracks may change their length, and roles may meet. */
+/* Maximum of groups: a group ends where the length of tracks changes, or the role. */
 #define SHINGLE_LAYOUT_GROUPS	(SHINGLE_MAX_LENGTHS + SHINGLE_MAX_GROUPS)
 
 /**
@@ -61,8 +61,8 @@ struct shingle_area {
 };
 
 /**
- * struct shingle_layout - a superblock, decoded and found sane
- * @uuid: of the device
+ * struct shingle_layout - a superblock, decoded and checked
+ * @uuid: UUID of the device
  * @sb_seq: generation of the copy that was read
  * @flags: SHINGLE_SB_*
  * @engine: name of the translation layer
@@ -71,28 +71,28 @@ struct shingle_area {
  * @dev_blocks: size of each device at format time, 0 where it has none
  * @ckpt: the two checkpoint slots
  * @journal: the journal ring
- * @journal_gap_blocks: what a journal write may destroy in front of it
- * @pages: two places for each page of a map that is paged; of no block if it is not
+ * @journal_gap_blocks: number of following blocks that a journal write may destroy
+ * @pages: two places for each page of a paged map; otherwise empty
  * @ckpt_stretch_blocks: see struct shingle_sb
  * @head_tracks: width of the write head in tracks, 1 on a conventional medium
- * @band_blocks: blocks in a band of each role, 0 of a role that has no bands
+ * @band_blocks: blocks in a band of each role, 0 for a role without bands
  * @interlaced: bands are tracks, bottom, top, bottom, ...
  * @ctime: seconds since 1970 at format time
- * @params: of the engine, in its own words
- * @medium: of DATA and of CACHE
+ * @params: parameters of the engine, in its own format
+ * @medium: media of DATA and of CACHE
  * @settings: as they are on the disk; shingle_settings_decode() reads them
  * @nr_entries: entries used in @entries
- * @entries: the group table as the superblock has it; of bands that follow each other
- *	over tracks of several lengths @stride is 0
+ * @entries: the group table as the superblock has it; @stride is 0 for bands that follow each
+ *	other over tracks of several lengths
  * @nr_groups: entries used in @groups
- * @groups: bands at equal distances, by role in band order: @entries, laid out
- * @by_band: numbers of groups by role and band
- * @by_place: numbers of groups by where they are
- * @tracks: of each device, whether any of its bands lie on tracks
- * @nr_bands: of each role
+ * @groups: bands at equal distances, by role in band order, derived from @entries
+ * @by_band: numbers of groups, sorted by role and band
+ * @by_place: numbers of groups, sorted by place
+ * @tracks: for each device, whether any of its bands lie on tracks
+ * @nr_bands: number of bands of each role
  *
- * Of a device in use only @sb_seq, @flags and @settings change, under its ckpt_lock; all
- * else, the windows that are worked out from it included, is looked at without a lock.
+ * While a device is in use only @sb_seq, @flags and @settings change, under its ckpt_lock.  All
+ * other members, and the windows computed from them, are read without a lock.
  */
 struct shingle_layout {
 	u8 uuid[SHINGLE_UUID_SIZE];
@@ -125,9 +125,9 @@ struct shingle_layout {
 };
 
 /**
- * struct shingle_window - what a write may destroy
+ * struct shingle_window - a range that a write may destroy
  * @from: first block
- * @blocks: how many
+ * @blocks: number of blocks
  */
 struct shingle_window {
 	u64 from;
@@ -137,10 +137,10 @@ struct shingle_window {
 /**
  * struct shingle_windows - a walk over the windows of a write
  * @exact: the medium's columns are known
- * @reach: then, a walk over these
- * @dev: bits of the device
- * @w: else, whole tracks
- * @nr: used in @w
+ * @reach: if so, a walk over the exact ranges
+ * @dev: device bits of the address
+ * @w: otherwise, whole tracks
+ * @nr: entries used in @w
  */
 struct shingle_windows {
 	bool exact;
@@ -150,19 +150,20 @@ struct shingle_windows {
 	u32 nr;
 };
 
-/* The device on which superblocks, journal and checkpoints lie. */
+/* The device with the superblocks, the journal and the checkpoints. */
 static inline enum shingle_dev shingle_meta_dev(const struct shingle_layout *l)
 {
 	return l->dev_blocks[SHINGLE_DEV_META] ? SHINGLE_DEV_META : SHINGLE_DEV_DATA;
 }
 
 /**
- * shingle_ckpt_block() - where a block of a checkpoint is
+ * shingle_ckpt_block() - place of a block of a checkpoint
  * @l: layout
  * @slot: 0 or 1
  * @i: number of the block in the slot, below shingle_ckpt_room()
  *
  * Context: any.
+ * Return: the block of the metadata device.
  */
 static inline u64 shingle_ckpt_block(const struct shingle_layout *l, u32 slot, u64 i)
 {
@@ -172,11 +173,12 @@ static inline u64 shingle_ckpt_block(const struct shingle_layout *l, u32 slot, u
 }
 
 /**
- * shingle_ckpt_room() - how many blocks a checkpoint slot has room for
+ * shingle_ckpt_room() - capacity of a checkpoint slot
  * @l: layout
  * @slot: 0 or 1
  *
- * Context: any.  The last of them is the footer's.
+ * Context: any.
+ * Return: number of blocks, including the footer.
  */
 static inline u64 shingle_ckpt_room(const struct shingle_layout *l, u32 slot)
 {
@@ -190,11 +192,12 @@ static inline u64 shingle_ckpt_room(const struct shingle_layout *l, u32 slot)
 }
 
 /**
- * shingle_ckpt_run() - how many blocks from one of a checkpoint on lie together
+ * shingle_ckpt_run() - number of contiguous blocks of a checkpoint from one on
  * @l: layout
  * @i: number of the block
  *
  * Context: any.
+ * Return: the number.
  */
 static inline u32 shingle_ckpt_run(const struct shingle_layout *l, u64 i)
 {
@@ -204,13 +207,14 @@ static inline u32 shingle_ckpt_run(const struct shingle_layout *l, u64 i)
 }
 
 /**
- * shingle_ckpt_blocks() - how long a checkpoint slot should be
- * @pieces: of the engine's state
+ * shingle_ckpt_blocks() - recommended length of a checkpoint slot
+ * @pieces: number of pieces of the engine's state
  *
- * Room for a checkpoint of all pieces, core's and the footer, and for as much again of
- * what changes: so what is written is at most twice what has changed.
+ * Room for a checkpoint of all pieces, core's piece and the footer, and for as much again of
+ * changed pieces.  So checkpoints write at most twice as much as has changed.
  *
  * Context: any.
+ * Return: number of blocks.
  */
 static inline u64 shingle_ckpt_blocks(u64 pieces)
 {
@@ -224,6 +228,7 @@ static inline u64 shingle_ckpt_blocks(u64 pieces)
  * A checkpoint needs room for two more: its own commit and one before.
  *
  * Context: any.
+ * Return: number of blocks.
  */
 static inline u32 shingle_txn_blocks(const struct shingle_layout *l)
 {
@@ -231,10 +236,11 @@ static inline u32 shingle_txn_blocks(const struct shingle_layout *l)
 }
 
 /**
- * shingle_journal_mark() - blocks behind a transaction that say that it was whole
+ * shingle_journal_mark() - number of blocks behind a transaction that confirm that it is complete
  * @l: layout
  *
- * Context: any.  Returns 1 where the head destroys what is in front of it, else 0.
+ * Context: any.
+ * Return: 1 if a journal write destroys following blocks, else 0.
  */
 static inline u32 shingle_journal_mark(const struct shingle_layout *l)
 {
@@ -246,20 +252,21 @@ static inline u32 shingle_journal_mark(const struct shingle_layout *l)
  * @l: layout
  *
  * Context: any.
+ * Return: number of blocks.
  */
 static inline u64 shingle_journal_room(const struct shingle_layout *l)
 {
 	return l->journal.blocks - l->journal_gap_blocks - shingle_journal_mark(l);
 }
 
-/* What a block is that should be the header of a target's device. */
+/* State of a block that should be the header of a target's device. */
 enum shingle_member_fault {
 	SHINGLE_MEMBER_OK,
 	SHINGLE_MEMBER_DAMAGED,		/* it was this header once, or cannot be read */
-	SHINGLE_MEMBER_STRANGER,	/* nothing of the kind, or another's */
+	SHINGLE_MEMBER_STRANGER,	/* no header, or the header of another device */
 };
 
-/* Room for a sentence about it, two UUIDs included. */
+/* Room for a sentence about it, including two UUIDs. */
 #define SHINGLE_MEMBER_WHY	192
 
 void shingle_member_encode(const struct shingle_layout *l, enum shingle_dev dev, u64 block,
@@ -293,7 +300,8 @@ bool shingle_reach_next(struct shingle_windows *it, struct shingle_window *w);
  * @it: the walk
  * @w: result
  *
- * Context: any.  Returns false if there is no other.
+ * Context: any.
+ * Return: false if there is no other.
  */
 static inline bool shingle_windows_next(struct shingle_windows *it, struct shingle_window *w)
 {
@@ -306,13 +314,14 @@ static inline bool shingle_windows_next(struct shingle_windows *it, struct shing
 }
 
 /**
- * shingle_is_alone() - can a write be told to destroy nothing without looking where it goes?
+ * shingle_is_alone() - is it clear from the layout alone that a write destroys nothing?
  * @l: layout
  * @pblk: a block of it
  *
- * What every write to a plain disk asks, or to flash beside a shingled one.
+ * A quick check for every write to a plain disk, or to flash beside a shingled disk.
  *
- * Context: any.  Returns false if there may be windows.
+ * Context: any.
+ * Return: false if there may be windows.
  */
 static inline bool shingle_is_alone(const struct shingle_layout *l, u64 pblk)
 {

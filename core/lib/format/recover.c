@@ -1,25 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
+<<<<<<< HEAD:core/lib/format/recover.c
 /* Reading a device's metadata back: pure code but for the reader. */
 #include "format/recover.h"
 #include "format/codec.h"
+=======
+/* Reads a device's metadata back; pure code except for the reader. */
+#include "recover.h"
+#include "codec.h"
+>>>>>>> lcore:core/pure/recover.c
 
-/* Blocks read at a time: long transfers, yet no high-order allocation. */
+/* Blocks read at a time: long transfers without high-order allocations. */
 #define READ_BATCH	64
 
 /**
  * shingle_load_sb() - find the superblock
- * @r: how to read
+ * @r: reader
  * @dev: device that should hold it
  * @dev_blocks: size of that device
  * @l: result
- * @why: on error, a sentence tail that says what was found
+ * @why: on error, what was found, a sentence tail
  *
- * The copies are at block 0 and at the last block of the device as it was formatted; the newer
- * sound one counts.  If the device has grown since, the first copy says where the second is:
- * at the end of the device there may be one of an earlier format.
+ * The copies are at block 0 and at the last block of the device as it was formatted; of two sound
+ * ones the newer is used.  If the device has grown since, the first copy locates the second: at the
+ * end of the device there may be a copy of an earlier format.
  *
- * Context: may sleep.  Returns 0; -ENODATA if neither copy is there; -EUCLEAN if
- * something is there but rotten; -EPROTONOSUPPORT; -ENOMEM; or the read error.
+ * Context: may sleep.
+ * Return: 0; -ENODATA if neither copy is there; -EUCLEAN if a damaged one is there;
+ * -EPROTONOSUPPORT; -ENOMEM; or the read error.
  */
 int shingle_load_sb(const struct shingle_reader *r, enum shingle_dev dev, u64 dev_blocks,
 		    struct shingle_layout *l, const char **why)
@@ -48,7 +55,7 @@ int shingle_load_sb(const struct shingle_reader *r, enum shingle_dev dev, u64 de
 		const char *text = "cannot be read";
 		int err = r->read(r->ctx, dev, block, 1, sb);
 
-		/* Below it means that no superblock is there. */
+		/* -ENODATA would mean below that no superblock is there. */
 		if (err == -ENODATA)
 			err = -EIO;
 		if (!err)
@@ -59,7 +66,7 @@ int shingle_load_sb(const struct shingle_reader *r, enum shingle_dev dev, u64 de
 			if (!i && l->dev_blocks[dev] > 1 && l->dev_blocks[dev] < dev_blocks)
 				last = l->dev_blocks[dev] - 1;
 		} else if (err && (worst == -ENODATA || i == 0)) {
-			/* A rotten copy says more than an absent one. */
+			/* A damaged copy is more informative than a missing one. */
 			if (err != -ENODATA || worst == -ENODATA) {
 				worst = err;
 				*why = text;
@@ -72,7 +79,7 @@ out:
 	return found ? 0 : worst;
 }
 
-/* Neither a header nor what is left of one: somebody else's. */
+/* The block is neither a header nor the rest of one: other software has written it. */
 static bool is_foreign(const void *buf)
 {
 	const u8 *byte = buf;
@@ -87,19 +94,19 @@ static bool is_foreign(const void *buf)
 
 /**
  * shingle_check_member() - is this the device that was formatted with the others?
- * @r: how to read
+ * @r: reader
  * @l: layout
- * @dev: the device to look at; one without superblocks
- * @copy: what its two copies are, for the first and the last block; or NULL
- * @why: on error, what was found and what was wanted, SHINGLE_MEMBER_WHY bytes
+ * @dev: the device to check; one without superblocks
+ * @copy: state of its two copies, in the first and the last block; or NULL
+ * @why: on error, what was found and what was expected, SHINGLE_MEMBER_WHY bytes
  *
- * One sound copy is enough, unless there is something else in the place of the other:
- * then somebody has used the device since.  On an emulated medium that keeps
- * nothing there is none, which the superblock says.
+ * One sound copy is enough, unless the other block contains something else: then other software has
+ * used the device since.  An emulated medium that stores no data has no copies; the superblock
+ * records that.
  *
- * Context: may sleep.  Returns 0; -EINVAL if it is a stranger; -EUCLEAN if neither
- * copy is sound, but one says that it was ours; -EIO if what may say so cannot be read;
- * -ENOMEM.
+ * Context: may sleep.
+ * Return: 0; -EINVAL if it is another device; -EUCLEAN if neither copy is sound, but one identifies
+ * the device; -EIO if the blocks cannot be read; -ENOMEM.
  */
 int shingle_check_member(const struct shingle_reader *r, const struct shingle_layout *l,
 			 enum shingle_dev dev, enum shingle_member_fault *copy, char *why)
@@ -127,7 +134,7 @@ int shingle_check_member(const struct shingle_reader *r, const struct shingle_la
 			continue;
 		}
 		other = fault == SHINGLE_MEMBER_STRANGER && is_foreign(buf);
-		/* What is there is worth more than that something is not. */
+		/* Report what is there rather than what is missing. */
 		if (!foreign && (other || !ours))
 			memcpy(why, text, sizeof(text));
 		foreign |= other;
@@ -145,14 +152,13 @@ int shingle_check_member(const struct shingle_reader *r, const struct shingle_la
 /**
  * struct scan - a walk through a checkpoint slot
  * @l: layout
- * @s: what was found
- * @seq: number of the checkpoint that goes on here, 0: not known yet
- * @first: block of the slot that it began at
- * @crc: over its header crcs
- * @prev_crc: of the footer in front of it
- * @strange: blocks in a row that are none of it, nor of a later one; from the first on
- *	nothing is whole any more
- * @broken: there was such a one
+ * @s: results
+ * @seq: number of the checkpoint that continues here, 0: not known yet
+ * @first: first block of that checkpoint in the slot
+ * @crc: checksum over its header crcs
+ * @prev_crc: checksum of the footer in front of it
+ * @strange: number of consecutive blocks that belong neither to it nor to a later one
+ * @broken: there was such a block; no checkpoint from there on is complete
  */
 struct scan {
 	const struct shingle_layout *l;
@@ -174,7 +180,7 @@ static bool is_end(const struct scan *c, const struct shingle_footer *f, u64 i)
 	       f->journal_seq && le64_to_cpu(f->journal_seq) <= SHINGLE_MAX_SEQ;
 }
 
-/* @buf, sound, is block @i of the slot: does it go on with what was there so far? */
+/* @buf, sound, is block @i of the slot: does it continue the sequence of blocks so far? */
 static bool goes_on(struct scan *c, const void *buf, u64 i)
 {
 	const struct shingle_header *h = buf;
@@ -207,7 +213,7 @@ static bool is_sound(const struct shingle_layout *l, const void *buf, u64 block)
 	       !shingle_check_block(buf, SHINGLE_MAGIC_FOOTER, l->uuid, block);
 }
 
-/* A block of an earlier round; not one of which just the number is damaged. */
+/* A block of an earlier round, but not a block with only its number damaged. */
 static bool is_leftover(const struct scan *c, struct shingle_header *h, u64 block)
 {
 	__le64 seq = h->seq;
@@ -222,9 +228,9 @@ static bool is_leftover(const struct scan *c, struct shingle_header *h, u64 bloc
 }
 
 /*
- * The checksum is wrong, but of what says what a block is two are right: it was one of
- * the slot's, and here.  A sound one of another place is what a head has copied, or was
- * written to the wrong one.
+ * The checksum is wrong, but at least two of the three fields that identify a block are right: it
+ * belonged to the slot, at this place.  A sound block of another place was copied by a head, or was
+ * written to the wrong place.
  */
 static bool was_here(const struct scan *c, void *buf, u64 block)
 {
@@ -240,9 +246,9 @@ static bool was_here(const struct scan *c, void *buf, u64 block)
 }
 
 /*
- * What comes behind the last whole checkpoint: leftovers, of earlier rounds of the slot or
- * of a checkpoint that a power cut ended.  But the footer of a later one proves that there
- * was more, for it is written when all in front of it is on the medium.
+ * Behind the last complete checkpoint lie remains of earlier rounds of the slot, or of a checkpoint
+ * that a power cut interrupted.  The footer of a later checkpoint, however, proves that the blocks
+ * in front of it were complete, for it is written when they are on the medium.
  */
 static void look_at(struct scan *c, void *buf, u64 block, u64 i)
 {
@@ -269,14 +275,14 @@ static void look_at(struct scan *c, void *buf, u64 block, u64 i)
 }
 
 /**
- * shingle_scan_slot() - which checkpoints does a slot hold?
- * @r: how to read
+ * shingle_scan_slot() - find the checkpoints of a slot
+ * @r: reader
  * @l: layout
  * @slot: 0 or 1
- * @s: what was found
+ * @s: result
  *
- * Context: may sleep.  Returns 0; -ENOMEM; or the error of a read that says nothing of
- * what the medium holds.
+ * Context: may sleep.
+ * Return: 0; -ENOMEM; or a read error that does not prove a loss of the block.
  */
 int shingle_scan_slot(const struct shingle_reader *r, const struct shingle_layout *l, u32 slot,
 		      struct shingle_slot_scan *s)
@@ -332,14 +338,14 @@ static int fetch(const struct shingle_reader *r, const struct shingle_layout *l,
 }
 
 /**
- * shingle_fetch() - read what an engine has just lacked, where nobody else is
- * @r: how to read
+ * shingle_fetch() - read the page that the last call of the engine lacked
+ * @r: reader
  * @l: layout
  * @e: the engine
  *
- * Context: before I/O, may sleep; as shingle_pages_ask().  Returns 0 if it is worth another
- * try; -ESTALE if the page was given up; -ENODATA if the medium has lost it; -EUCLEAN if it
- * is damaged; another read error; -ENOMEM.
+ * Context: before I/O, may sleep; as shingle_pages_ask().
+ * Return: 0 if the call should be repeated; -ESTALE if the page was given up; -ENODATA if the
+ * medium has lost it; -EUCLEAN if it is damaged; another read error; -ENOMEM.
  */
 int shingle_fetch(const struct shingle_reader *r, const struct shingle_layout *l,
 		  struct shingle_engine *e)
@@ -355,13 +361,13 @@ int shingle_fetch(const struct shingle_reader *r, const struct shingle_layout *l
 }
 
 /**
- * shingle_fetch_run() - resolve(), reading what it lacks
- * @r: how to read
+ * shingle_fetch_run() - call resolve(), and read the pages that it lacks
+ * @r: reader
  * @l: layout
  * @e: the engine
  * @lblk: as resolve()
  * @n: as resolve()
- * @run: as resolve(); of SHINGLE_RUN_ABSENT nobody can say where it is
+ * @run: as resolve(); SHINGLE_RUN_ABSENT if the page cannot be read
  *
  * Context: not in use, may sleep.
  */
@@ -379,16 +385,17 @@ void shingle_fetch_run(const struct shingle_reader *r, const struct shingle_layo
 }
 
 /**
- * shingle_fetch_verify() - shingle_verify(), reading what it lacks
- * @r: how to read
+ * shingle_fetch_verify() - as shingle_verify(), and read the pages that it lacks
+ * @r: reader
  * @l: layout
  * @e: the engine
  * @report: as verify()
  * @ctx: as verify()
  *
- * What cannot be read is reported, and so much of the map left out.
+ * Reports pages that cannot be read, and leaves out the parts of the map in them.
  *
- * Context: not in use, may sleep.  Returns how many invariants are broken.
+ * Context: not in use, may sleep.
+ * Return: number of broken invariants.
  */
 u32 shingle_fetch_verify(const struct shingle_reader *r, const struct shingle_layout *l,
 			 struct shingle_engine *e, shingle_report_fn report, void *ctx)
@@ -400,7 +407,7 @@ u32 shingle_fetch_verify(const struct shingle_reader *r, const struct shingle_la
 	while (cursor != SHINGLE_NOWHERE) {
 		shingle_pages_begin(e, SHINGLE_ASKER_LOOK);
 		bad += e->ops->observe.verify(e, &cursor, report, ctx);
-		/* What cannot be had is known to be so, and the engine goes around it. */
+		/* The engine leaves out a page once it is known to be unreadable. */
 		lacks = shingle_pages_lack(e);
 		if (lacks)
 			shingle_fetch(r, l, e);
@@ -409,7 +416,7 @@ u32 shingle_fetch_verify(const struct shingle_reader *r, const struct shingle_la
 	return bad;
 }
 
-/* Number of the checkpoint that has written what is in one of a page's places. */
+/* Number of the checkpoint that wrote the content of one of a page's places. */
 static int number_of(const struct shingle_reader *r, const struct shingle_layout *l,
 		     const struct shingle_engine *e, u32 nr, enum shingle_page_place place,
 		     struct shingle_chunk *c, u64 *seq)
@@ -422,10 +429,10 @@ static int number_of(const struct shingle_reader *r, const struct shingle_layout
 }
 
 /*
- * The places that an older checkpoint names may have been written to since.  What is of
- * the newest whole one or from before is as good, for records are replayed onto it.  What
- * one began that was never whole may know what no journal does: then the newest whole one
- * has named the other place.
+ * The places that an older checkpoint records may have been overwritten since.  Content of the
+ * newest complete checkpoint, or of an earlier one, is good: records are replayed onto it.  Content
+ * of a checkpoint that was never complete may contain changes that no journal has; then the other
+ * place is the one that the newest complete checkpoint recorded.
  */
 static int find_pages(const struct shingle_reader *r, const struct shingle_layout *l,
 		      const struct shingle_loaded *to, struct shingle_recovery *rec)
@@ -447,7 +454,7 @@ static int find_pages(const struct shingle_reader *r, const struct shingle_layou
 		if (place != SHINGLE_PAGE_A && place != SHINGLE_PAGE_B)
 			continue;
 		err = number_of(r, l, to->engine, nr, place, c, &seq);
-		/* Of another error nothing follows: whoever needs the page will see. */
+		/* Another error proves nothing; the user of the page will report it. */
 		if ((!err && seq <= to->lost_seq) || (err && err != -EUCLEAN && err != -ENODATA))
 			continue;
 		other = shingle_place_other(place);
@@ -483,13 +490,13 @@ static int decode_chunk(const struct shingle_layout *l, const struct shingle_loa
 				     bytes);
 }
 
-/* Of core's pieces one says what is unreadable, the others where pages are. */
+/* Core has one piece with the unreadable blocks, and pieces with the places of pages. */
 static u32 core_pieces(const struct shingle_engine *e)
 {
 	return 1 + (e->pages ? e->pages->nr_pieces : 0);
 }
 
-/* Which of the pieces, @core of them core's and last, does a chunk hold?  @pieces: none. */
+/* The piece that a chunk holds; the last @core pieces are core's.  @pieces: none. */
 static u64 piece_of(const struct shingle_chunk *c, u64 pieces, u32 core)
 {
 	u64 index = le64_to_cpu(c->index);
@@ -503,8 +510,8 @@ static u64 piece_of(const struct shingle_chunk *c, u64 pieces, u32 core)
 }
 
 /*
- * Two passes over the chunks of all checkpoints of the slot: where the newest of each
- * piece is, and then these go to the engine.  That they are whole is known before.
+ * Two passes over the chunks of all checkpoints of the slot: the first finds the newest chunk of
+ * each piece, the second decodes these.  The caller has checked that they are complete.
  */
 static int load_checkpoint(const struct shingle_reader *r, const struct shingle_layout *l,
 			   u32 slot, const struct shingle_slot_scan *s,
@@ -563,7 +570,7 @@ out:
 	return err;
 }
 
-/* The number that a slot begins with, 0 if it cannot be told. */
+/* The number of the checkpoint at the beginning of a slot, 0 if unknown. */
 static int begins_with(const struct shingle_reader *r, const struct shingle_layout *l, u32 slot,
 		       void *buf, u64 *seq)
 {
@@ -578,9 +585,9 @@ static int begins_with(const struct shingle_reader *r, const struct shingle_layo
 }
 
 /*
- * The slot that was begun last counts, if all of its first checkpoint is there; else it
- * was being rewritten, and the other counts.  The other is looked at, too, if it does not
- * say what it begins with: that may be what is newest.
+ * Choose the slot that was begun last, if its first checkpoint is complete; otherwise it was being
+ * rewritten, and the other is used.  The other is also scanned if its first block is unreadable,
+ * since it may be the newer one.
  */
 static int find_slot(const struct shingle_reader *r, const struct shingle_layout *l, void *buf,
 		     u32 *slot, struct shingle_slot_scan *s, const char **why)
@@ -621,9 +628,9 @@ static int find_slot(const struct shingle_reader *r, const struct shingle_layout
 	if (*slot == SHINGLE_SLOT_NEWEST)
 		err = -EUCLEAN;
 	/*
-	 * A footer is written last: a sound one over a checkpoint that is not whole is
-	 * damage, not a power cut.  The older state may have lost its journal, so going
-	 * back to it is for `shingle repair' and its user.
+	 * A footer is written last, so a sound footer of an incomplete checkpoint proves damage,
+	 * not a power cut.  The journal of the older state may be gone, so only `shingle repair',
+	 * on its user's request, goes back to it.
 	 */
 	if (beyond > newest) {
 		*why = "newest checkpoint is damaged";
@@ -634,7 +641,7 @@ out:
 	return err;
 }
 
-/* The engine's: until it lacks no page any more. */
+/* Replay a record of the engine; read pages until it lacks none. */
 static int replay_engine(const struct shingle_reader *r, const struct shingle_layout *l,
 			 const struct shingle_loaded *to, const struct shingle_record *rec,
 			 struct shingle_recovery *found)
@@ -651,7 +658,7 @@ static int replay_engine(const struct shingle_reader *r, const struct shingle_la
 			why = shingle_fetch(r, l, e);
 		}
 		shingle_pages_end(e, err == SHINGLE_ABSENT && !why);
-		/* The record may say something of another page, too. */
+		/* The record may still change another page, so continue. */
 		if (err == SHINGLE_ABSENT && to->give_up && why && why != -ESTALE &&
 		    why != -ENOMEM) {
 			why = shingle_pages_give_up(e->pages, nr);
@@ -676,7 +683,7 @@ static int replay_record(const struct shingle_reader *r, const struct shingle_la
 	case SHINGLE_REC_BAD:
 		return lblk < l->logical_blocks && shingle_bad_replay(to->bad, lblk) ? 0 : -EUCLEAN;
 	case SHINGLE_REC_GOOD:
-		/* The length needs more bits than rec->n has: it is in b. */
+		/* The length is in b, since rec->n has too few bits. */
 		shingle_bad_remove(to->bad, lblk, le64_to_cpu(rec->b));
 		return 0;
 	}
@@ -691,9 +698,9 @@ struct replay {
 	u8 *buf;	/* READ_BATCH blocks */
 	u64 have;	/* ring position of buf[0] */
 	u32 nr;		/* blocks in buf */
-	int errs[READ_BATCH];	/* of each: why it could not be read */
-	u64 edge;	/* ring position that no long read goes across */
-	bool forgiving;	/* what cannot be read is lost, and the caller knows */
+	int errs[READ_BATCH];	/* read error of each block */
+	u64 edge;	/* ring position that no long read crosses */
+	bool forgiving;	/* treat unreadable blocks as lost; the caller accepts that */
 };
 
 static u64 ring_next(const struct shingle_layout *l, u64 pos)
@@ -707,11 +714,11 @@ static u64 ring_add(const struct shingle_layout *l, u64 pos, u64 n)
 }
 
 /**
- * shingle_journal_seal_mark() - the block behind a transaction
+ * shingle_journal_seal_mark() - complete the mark behind a transaction
  * @l: layout
  * @b: the block
  * @count: blocks of the transaction
- * @pos: place in the ring of the block
+ * @pos: place of the block in the ring
  * @seq: number of the transaction
  * @prev_crc: checksum of its last block
  *
@@ -728,16 +735,16 @@ void shingle_journal_seal_mark(const struct shingle_layout *l, struct shingle_jo
 }
 
 /**
- * shingle_journal_seal() - make a transaction of blocks that are full of records
+ * shingle_journal_seal() - complete the blocks of a transaction
  * @l: layout
- * @b: the blocks, and room for shingle_journal_mark() more
- * @records: in them
- * @pos: place in the ring of the first one
+ * @b: the blocks with their records, and room for shingle_journal_mark() more
+ * @records: number of records
+ * @pos: place of the first block in the ring
  * @seq: number of the transaction
  * @prev_crc: checksum of the block before it
  *
- * Context: any.  Returns how many blocks the transaction has; the mark comes behind
- * them.
+ * Context: any.
+ * Return: number of blocks of the transaction; the mark comes behind them.
  */
 u32 shingle_journal_seal(const struct shingle_layout *l, struct shingle_journal_block *b,
 			 u32 records, u64 pos, u64 seq, u32 prev_crc)
@@ -759,9 +766,9 @@ u32 shingle_journal_seal(const struct shingle_layout *l, struct shingle_journal_
 }
 
 /*
- * On a shingled medium the blocks in front of the last write are what the wide
- * head left of them; a medium error there is as good as another block's content.
- * Any other error says nothing of what the block holds.
+ * On a shingled medium the wide head has destroyed the blocks beyond the last write.  There a
+ * medium error is equivalent to a block of other content.  Any other error proves nothing about the
+ * content.
  */
 static bool is_destroyed(const struct replay *p, int err)
 {
@@ -773,7 +780,7 @@ static bool is_forgiven(const struct replay *p, int err)
 	return p->forgiving && (err == -EIO || err == -ENODATA);
 }
 
-/* So many blocks from the journal's end on may have been under a head. */
+/* Number of blocks from the journal's end on that a head may have covered. */
 static u64 head_reach(const struct shingle_layout *l)
 {
 	return l->journal_gap_blocks ? shingle_txn_blocks(l) + l->journal_gap_blocks : 0;
@@ -784,7 +791,7 @@ static int read_ring(struct replay *p, u64 pos, u32 n)
 	return p->r->read(p->r->ctx, shingle_meta_dev(p->l), p->l->journal.start + pos, n, p->buf);
 }
 
-/* When a long read fails, perhaps one block of many is unreadable. */
+/* If a long read fails, perhaps only one of its blocks is unreadable. */
 static void fill_buf(struct replay *p, u64 pos)
 {
 	u32 n = min_t(u64, READ_BATCH, p->l->journal.blocks - pos), i;
@@ -825,7 +832,7 @@ static bool belongs(const struct replay *p, const struct shingle_journal_block *
 	       le32_to_cpu(b->nr_records) <= SHINGLE_JOURNAL_RECORDS;
 }
 
-/* Is a whole transaction there?  Sets @count and the checksum of its end. */
+/* Is a complete transaction there?  Sets @count and the checksum of its end. */
 static int whole_transaction(struct replay *p, u64 pos, u64 seq, u32 *prev_crc, u32 *count)
 {
 	u32 index = 0, crc = *prev_crc;
@@ -850,8 +857,8 @@ static int whole_transaction(struct replay *p, u64 pos, u64 seq, u32 *prev_crc, 
 }
 
 /*
- * Was a block that is not sound meant to be the next one?  Of the marks that
- * say so one may be what was damaged.
+ * Did a block that is not sound belong to the next transaction?  One of the three fields that
+ * identify it may be damaged.
  */
 static bool was_next(const struct replay *p, const struct shingle_journal_block *b, u64 pos,
 		     u64 seq, u32 prev_crc)
@@ -863,13 +870,14 @@ static bool was_next(const struct replay *p, const struct shingle_journal_block 
 }
 
 /**
- * struct beyond - what is found from the journal's end on
- * @index: of the block of the next transaction that cannot be read, U32_MAX if none
- * @count: of its blocks, if a readable one has told
- * @odd: that block is not where a head may have destroyed it
- * @changed: it can be read, but is not the one that was written
- * @intact: then, it is a sound block of an earlier transaction: it was never overwritten
- * @whole: that transaction was whole once
+ * struct beyond - what lies from the journal's end on
+ * @index: index of the block of the next transaction that cannot be used, U32_MAX if none
+ * @count: number of its blocks, if a readable one contains it
+ * @odd: that block cannot be read although no head can have destroyed it
+ * @changed: it can be read, but is not the expected block
+ * @intact: it is @changed, and is a sound block of an earlier transaction: it was never
+ *	overwritten
+ * @whole: that transaction was once complete
  */
 struct beyond {
 	u32 index;
@@ -885,7 +893,7 @@ static bool is_mark(const struct shingle_journal_block *b)
 	return b->index == b->count;
 }
 
-/* Is the last transaction known to be whole by what is behind it, which is sound? */
+/* Does the sound block behind the last transaction prove that this is complete? */
 static bool marks_end(const struct shingle_recovery *rec, const struct shingle_journal_block *b)
 {
 	u64 seq = le64_to_cpu(b->h.seq);
@@ -894,18 +902,18 @@ static bool marks_end(const struct shingle_recovery *rec, const struct shingle_j
 }
 
 /*
- * A head goes upwards, and the mark comes last.  So the first block of a
- * transaction is there when any other of it is, and all are when the mark is.
- * Blocks of an attempt that a power cut ended may bear the same number, but all of
- * them were overwritten up to the one that cannot be read: only a mark proves that
- * those behind the first were there.  And only a mark proves it of a block that can
- * be read, where it says how many are in front of it: the first may be one that the
- * disk has torn.
+ * Was the next transaction, now incomplete, once complete?  On a shingled medium a head writes
+ * upwards, and the mark comes last.  So the first block of a transaction is present if any other
+ * block of it is, and all are present if the mark is.  An attempt that a power cut interrupted may
+ * have left blocks with the same number, but the retry overwrote all of them up to the unreadable
+ * one; only a mark proves that the blocks behind the first were written.  For a block that can be
+ * read, too, only a mark proves it, by the number of blocks in front of it: a power cut may have
+ * torn the first block.
  *
- * A layout may have gaps although its device is a plain disk, which writes the blocks of a
- * transaction in any order, the mark first.  A sound block of an earlier transaction shows that
- * the new one did not arrive there: then the transaction was never whole, and nobody was told
- * that it was.  Damage leaves no sound block.
+ * A layout may have gaps although its device is a plain disk.  Such a disk writes the blocks of a
+ * transaction in any order, perhaps the mark first.  A sound block of an earlier transaction shows
+ * that the new block was not written there: then the transaction was never complete, and core
+ * acknowledged nothing of it.  Damage does not leave a sound block.
  */
 static bool proves_whole(const struct beyond *end, const struct shingle_journal_block *b, u64 seq,
 			 u64 at)
@@ -919,11 +927,10 @@ static bool proves_whole(const struct beyond *end, const struct shingle_journal_
 }
 
 /*
- * Replay stopped at a block that is not the next one.  That is how a journal
- * ends, but also how a damaged block in its middle looks.  A transaction is
- * written only when the one before it is durable, so a sound block with a
- * higher number proves damage, and going on would silently lose what was
- * promised.
+ * Replay has stopped at a block that is not the next one.  A journal ends like that, but a damaged
+ * block in its middle looks the same.  A transaction is written only when the one before it is
+ * durable.  So a sound block with a higher number proves damage, and continuing would silently lose
+ * acknowledged data.
  */
 static int look_beyond(struct replay *p, struct shingle_recovery *rec, struct beyond *end)
 {
@@ -950,7 +957,7 @@ static int look_beyond(struct replay *p, struct shingle_recovery *rec, struct be
 			if (chained) {
 				end->index = i;
 				end->count = count;
-				/* What a checkpoint names was readable when it was taken. */
+				/* The block that a checkpoint records was readable then. */
 				end->odd = !head || (!i && !rec->transactions);
 				rec->torn_pos = pos;
 			}
@@ -968,7 +975,7 @@ static int look_beyond(struct replay *p, struct shingle_recovery *rec, struct be
 		if (!chained)
 			continue;
 
-		/* Still on the first blocks of a transaction that is not whole? */
+		/* Is this still one of the first blocks of an incomplete transaction? */
 		chained = belongs(p, b, pos, rec->next_seq, i, count, crc);
 		if (chained) {
 			count = le16_to_cpu(b->count);
@@ -988,7 +995,7 @@ static int look_beyond(struct replay *p, struct shingle_recovery *rec, struct be
 	return 0;
 }
 
-/* What is to be said of the journal's end.  @lost: go on whatever it is. */
+/* Decide what the journal's end means.  @lost: accept any end. */
 static int judge_end(struct shingle_recovery *rec, const struct beyond *end, bool lost,
 		     const char **why)
 {
@@ -1074,7 +1081,7 @@ static int replay_journal(struct replay *p, const struct shingle_loaded *to, boo
 		*why = unread(p, err);
 		return err;
 	}
-	/* What comes before a hole may end where the checkpoint's list was not yet true. */
+	/* The list that the checkpoint holds may be newer than the records before a hole. */
 	if (to->bad->nr > SHINGLE_MAX_BAD) {
 		*why = "journal holds more unreadable blocks than a device can have";
 		return -EUCLEAN;
@@ -1084,19 +1091,20 @@ static int replay_journal(struct replay *p, const struct shingle_loaded *to, boo
 
 /**
  * shingle_recover_slot() - load a state that a device had
- * @r: how to read
+ * @r: reader
  * @l: the device's layout
- * @to: where to put what is found; the engine must be fresh from create
+ * @to: destination; the engine must be fresh from create
  * @slot: checkpoint to start from, or SHINGLE_SLOT_NEWEST
- * @stop_at_hole: when the journal has a hole, or a block that cannot be read, take
- *	what comes before it
- * @rec: result; on error, as far as it got
+ * @stop_at_hole: if the journal has a hole, or a block that cannot be read, accept what comes
+ *	before it
+ * @rec: result; on error, as far as recovery got
  * @why: on error, a sentence tail
  *
- * For tools that repair: the caller knows that the other slot, or what lies
- * behind the hole, is lost.
+ * For tools that repair: the caller accepts the loss of the other slot, or of what lies behind the
+ * hole.
  *
- * Context: before I/O, may sleep.  Returns as shingle_recover().
+ * Context: before I/O, may sleep.
+ * Return: as shingle_recover().
  */
 int shingle_recover_slot(const struct shingle_reader *r, const struct shingle_layout *l,
 			 const struct shingle_loaded *to, u32 slot, bool stop_at_hole,
@@ -1160,19 +1168,19 @@ out:
 }
 
 /**
- * shingle_recover() - load the state that a device had when it was last sound
- * @r: how to read
+ * shingle_recover() - load the last sound state of a device
+ * @r: reader
  * @l: the device's layout
- * @to: where to put what is found; the engine must be fresh from create
+ * @to: destination; the engine must be fresh from create
  * @rec: result
  * @why: on error, a sentence tail
  *
- * Loads the newest checkpoint and replays every whole transaction after it.
- * The work is bounded by the checkpoint slots plus the journal ring.
+ * Loads the newest checkpoint and replays every complete transaction after it.  The work is bounded
+ * by the sizes of the checkpoint slots and the journal ring. on-disk-format.rst describes the data.
  *
- * Context: before I/O, may sleep.  Returns 0; -EUCLEAN if there is no usable
- * checkpoint or the metadata contradict themselves; -ENOMEM; or a read error.
- * on-disk-format.rst describes what is read.
+ * Context: before I/O, may sleep.
+ * Return: 0; -EUCLEAN if there is no usable checkpoint or the metadata contradict themselves;
+ * -ENOMEM; or a read error.
  */
 int shingle_recover(const struct shingle_reader *r, const struct shingle_layout *l,
 		    const struct shingle_loaded *to, struct shingle_recovery *rec,

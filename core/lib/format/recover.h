@@ -8,13 +8,12 @@
 #include "pages/pages.h"
 
 /**
- * struct shingle_reader - how to read blocks
- * @read: read @n blocks at @block of @dev into @buf; 0; -ENODATA if the medium has
- *	lost one of them, which reading once more would not change; or another -errno.
- *	May sleep.
- * @read_each: the same for each block by itself: what @read would say of it goes to
- *	@errs.  Returns 0, or -errno if they could not be asked for.  Only recovery asks.
- * @ctx: handed to both
+ * struct shingle_reader - reads blocks for recovery
+ * @read: read @n blocks at @block of @dev into @buf.  Returns 0; -ENODATA if the medium has
+ *	permanently lost one of them; or another -errno.  May sleep
+ * @read_each: the same for each block separately: the result of each goes to @errs.  Returns
+ *	0, or -errno if no read could be started.  Only recovery uses it
+ * @ctx: argument of both
  */
 struct shingle_reader {
 	int (*read)(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf);
@@ -23,7 +22,7 @@ struct shingle_reader {
 };
 
 /**
- * struct shingle_recovery - what recovery found
+ * struct shingle_recovery - results of recovery
  * @ckpt_seq: number of the checkpoint that was loaded
  * @ckpt_slot: its slot, 0 or 1
  * @ckpt_chunks: chunks of it and of those in front of it in its slot
@@ -33,20 +32,20 @@ struct shingle_reader {
  * @next_pos: its place in the ring
  * @prev_crc: checksum of the last journal block, for the chain
  * @used_blocks: ring blocks that the replayed transactions fill
- * @torn_end: the block after the last transaction was to be the next one, and
- *	is rotten: a transaction that a power cut tore (on a disk that tears
- *	blocks), or damage to the last one; or it may have been, and cannot be read
+ * @torn_end: the block after the last transaction belongs to the next one and is damaged:
+ *	either a power cut tore the transaction (on a disk that tears blocks), or an existing
+ *	transaction was damaged.  Also set if the block cannot be read and may belong to it
  * @torn_pos: its place in the ring
- * @unread_blocks: of the ring, where no head has been, or not for what it has done
- * @cut: the last transaction is not whole, for the medium has lost blocks of it where
- *	the head of its write has been: a power cut
- * @last_blocks: of the last replayed transaction, 0 if there was none
- * @unmarked: the block at @next_pos does not say that the last transaction was whole,
- *	or cannot be read: it must be written before anybody builds on either
- * @hole: sound transactions lie beyond the end, so that something is missing
- * @max_seq: highest transaction number seen anywhere in the ring
- * @transactions: replayed
- * @records: replayed
+ * @unread_blocks: unreadable ring blocks that the head of a write cannot have destroyed
+ * @cut: the last transaction is incomplete, because the medium has lost blocks that the head
+ *	of its write covered: a power cut
+ * @last_blocks: blocks of the last replayed transaction, 0 if there was none
+ * @unmarked: the block at @next_pos does not confirm that the last transaction was complete,
+ *	or cannot be read: it must be written before the device is used
+ * @hole: sound transactions lie beyond the end, so some are missing
+ * @max_seq: highest transaction number in the ring
+ * @transactions: number of replayed transactions
+ * @records: number of replayed records
  * @pages_lost: pages of the map that were given up, see struct shingle_loaded
  * @bad_page: the page that could not be used, SHINGLE_NO_PAGE if none
  */
@@ -75,16 +74,16 @@ struct shingle_recovery {
 };
 
 /**
- * struct shingle_slot_scan - what a checkpoint slot holds
- * @nr: checkpoints, one behind the other, that are whole
+ * struct shingle_slot_scan - content of a checkpoint slot
+ * @nr: number of consecutive complete checkpoints
  * @last: footer of the last of them, if there is one
- * @first_seq: number of the checkpoint that its first block is of, 0 if that is not sound
+ * @first_seq: number of the checkpoint in its first block, 0 if that block is not sound
  * @end: the block of the slot behind them
- * @beyond_seq: number of the last checkpoint further on that was whole once, 0 if none
- * @beyond_journal_seq: first transaction to replay on that one
- * @torn: at @end is what is left of a block that belongs there
+ * @beyond_seq: number of the last checkpoint further on that was once complete, 0 if none
+ * @beyond_journal_seq: first transaction to replay on that checkpoint
+ * @torn: the block at @end is the damaged rest of a block of this slot
  * @unread: the block at @end cannot be read
- * @more: at @end or behind it are blocks of a checkpoint that was not finished
+ * @more: at @end or behind it are blocks of an incomplete checkpoint
  */
 struct shingle_slot_scan {
 	u64 nr;
@@ -99,14 +98,14 @@ struct shingle_slot_scan {
 };
 
 /**
- * struct shingle_loaded - where recovery puts what it reads
+ * struct shingle_loaded - destination of what recovery reads
  * @ops: the engine's operations
- * @engine: the engine, fresh from create, with pages if its map has some
+ * @engine: the engine, fresh from create, with pages if its map is paged
  * @bad: the list of unreadable blocks, empty
- * @give_up: a page that a record names and that cannot be used is given up, and so is the
- *	record: nobody can find what it speaks of
- * @lost_seq: the newest checkpoint that was ever whole, if the one to start from is older
- *	and the journal has all between; else 0
+ * @give_up: if a record needs a page that cannot be used, give up the page and the record:
+ *	the blocks that it describes cannot be found any more
+ * @lost_seq: the newest checkpoint that was ever complete, if the one to start from is older
+ *	and the journal contains everything since; else 0
  */
 struct shingle_loaded {
 	const struct shingle_engine_ops *ops;
@@ -116,7 +115,7 @@ struct shingle_loaded {
 	u64 lost_seq;
 };
 
-/* shingle_recover_slot()'s @slot: the newest one that has a sound footer. */
+/* Value of @slot of shingle_recover_slot(): the newest slot with a sound footer. */
 #define SHINGLE_SLOT_NEWEST	U32_MAX
 
 u32 shingle_journal_seal(const struct shingle_layout *l, struct shingle_journal_block *b,

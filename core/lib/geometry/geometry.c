@@ -13,9 +13,8 @@ static u32 surface_track_blocks(const struct platter_geo *geo,
 }
 
 /*
- * A denser surface passes more units in the same time: the skew grows with it
- * and is rounded up to a whole block if the zone's own is one, so that columns
- * stay aligned.
+ * A denser surface passes more units in the same time: the skew grows with the density.  It is
+ * rounded up to a whole block if the zone's own skew is one, so that columns stay aligned.
  */
 static u32 surface_skew_units(const struct platter_geo *geo,
 			      const struct platter_zone *z, u32 surface, u32 skew)
@@ -36,7 +35,7 @@ static u32 units_to_ns(const struct platter_geo *geo, u32 units, u32 track_units
 	return div_u64((u64)units * geo->rot_ns, track_units);
 }
 
-/* How far the angle of the first block moves from one run to the next. */
+/* Shift of the angle of the first block from one run to the next. */
 static u32 run_advance_ns(const struct platter_geo *geo,
 			  const struct platter_zone *z, u32 surface, u32 tracks,
 			  bool last)
@@ -47,7 +46,7 @@ static u32 run_advance_ns(const struct platter_geo *geo,
 	u32 units;
 
 	div_u64_rem((u64)(tracks - 1) * ts, tu, &units);
-	/* between surfaces there are no columns: a skew is a time */
+	/* there are no columns between surfaces: a skew is a time */
 	return units_to_ns(geo, units, tu) +
 	       units_to_ns(geo, skew, z->track_blocks * geo->sub_units);
 }
@@ -65,8 +64,8 @@ static u32 group_cyls(const struct platter_zone *z, u32 group)
 }
 
 /*
- * Surfaces take turns up and then down the stack, so that no head switch is
- * needed where one group of swaths ends and the next begins.
+ * Surfaces take turns up and then down the stack, so that no head switch is needed between two
+ * groups of swaths.
  */
 static u32 nth_surface(const struct platter_geo *geo, const struct platter_zone *z,
 		       u32 group, u32 nth)
@@ -191,13 +190,13 @@ static int init_conv(struct platter_geo *geo, const char **error)
 }
 
 /**
- * platter_geo_init - check what the caller filled in and derive the rest
- * @geo: @blocks, @sub_units, @rot_ns, @surfaces, the first six members of
- *	each zone, media, head width and conventional ranges are given; a
- *	density of 0 means 1000; @blocks of 0 means all that the zones hold
+ * platter_geo_init - check the given members and derive the others
+ * @geo: @blocks, @sub_units, @rot_ns, @surfaces, the first six members of each zone, media,
+ *	head width and conventional ranges are given; a density of 0 means 1000; @blocks of 0 means
+ *	all blocks of the zones
  * @error: set to a sentence on failure
  *
- * Conventional ranges are widened to whole tracks and merged.
+ * Widens conventional ranges to whole tracks and merges them.
  *
  * Context: any; does not sleep.
  * Return: 0, or -EINVAL.
@@ -264,7 +263,7 @@ static const struct platter_zone *zone_of(const struct platter_geo *geo, u64 blk
 	return &geo->zone[lo];
 }
 
-/* Whose turn it is in a group of swaths. */
+/* The place of a run in its group of swaths. */
 struct turn {
 	u32 group;
 	u32 nth;
@@ -311,10 +310,10 @@ static void locate(const struct platter_geo *geo, u64 blk, struct platter_pos *p
 }
 
 /**
- * platter_geo_track - find where a block lies, but for the angle
+ * platter_geo_track - find where a block lies, without the angle
  * @geo: an initialised geometry
  * @blk: a block below @geo->blocks
- * @pos: filled in, all but @pos->run_ns
+ * @pos: filled in, except @pos->run_ns
  *
  * Context: any; O(log zones + surfaces).
  */
@@ -360,14 +359,14 @@ static bool even_tracks(const struct platter_geo *geo, const struct platter_zone
 }
 
 /**
- * platter_geo_length - where tracks have one length
+ * platter_geo_length - find the range in which all tracks have the length of one
  * @geo: an initialised geometry
  * @blk: a block below @geo->blocks
- * @start: first block of tracks of one length, @blk among them: a zone, or a run
- * @end: first block behind, which may be behind the device
- * @track_blocks: blocks on each
+ * @start: first block of a zone or a run with tracks of one length, containing @blk
+ * @end: first block behind it, which may be behind the device
+ * @track_blocks: blocks on each track
  *
- * What lies beside these may have the same length.
+ * Tracks beside the range may have the same length.
  *
  * Context: any; O(log zones + surfaces).
  */
@@ -391,14 +390,14 @@ void platter_geo_length(const struct platter_geo *geo, u64 blk, u64 *start, u64 
 }
 
 /**
- * platter_geo_skew - from a track to the next, of a zone's tracks of one length
+ * platter_geo_skew - skew from track to track, for a zone's tracks of one length
  * @geo: an initialised geometry
  * @z: one of its zones
  * @track_blocks: the length
  * @skew_units: set to the angular shift
  *
  * Context: any; O(surfaces).
- * Return: false if no surface has such tracks there, or the surfaces that have differ.
+ * Return: false if no surface has such tracks there, or if surfaces with such tracks differ.
  */
 bool platter_geo_skew(const struct platter_geo *geo, const struct platter_zone *z,
 		      u32 track_blocks, u32 *skew_units)
@@ -419,11 +418,11 @@ bool platter_geo_skew(const struct platter_geo *geo, const struct platter_zone *
 }
 
 /**
- * platter_geo_lengths - how often tracks may change their length
+ * platter_geo_lengths - maximum of the number of ranges with one track length
  * @geo: an initialised geometry
  *
  * Context: any; O(zones * surfaces).
- * Return: how many pieces platter_geo_length() cuts the medium into.
+ * Return: number of ranges into which platter_geo_length() divides the medium.
  */
 u64 platter_geo_lengths(const struct platter_geo *geo)
 {
@@ -439,7 +438,7 @@ u64 platter_geo_lengths(const struct platter_geo *geo)
 }
 
 /**
- * platter_geo_block - the block at a place, the inverse of platter_geo_pos()
+ * platter_geo_block - find the block at a place, the inverse of platter_geo_pos()
  * @geo: an initialised geometry
  * @cyl: cylinder
  * @surface: surface
@@ -484,10 +483,10 @@ int platter_geo_block(const struct platter_geo *geo, u32 cyl, u32 surface,
 }
 
 /**
- * platter_geo_angle_ns - when after index a block of a track begins
+ * platter_geo_angle_ns - time from the index to the start of a block of a track
  * @geo: an initialised geometry
  * @pos: any position on the track
- * @sector: 0 to @pos->track_blocks; the latter is where the last one ends
+ * @sector: 0 to @pos->track_blocks; the latter is the end of the last one
  *
  * Context: any.
  * Return: the angle as a time in ns, 0 to @geo->rot_ns - 1.
@@ -524,11 +523,11 @@ bool platter_geo_conventional(const struct platter_geo *geo, u64 blk)
 }
 
 /**
- * platter_geo_window - tracks beside the written one that a write can reach
+ * platter_geo_window - number of tracks beside the written one that the head covers
  * @geo: a geometry
  *
- * A head 1.5 tracks wide reaches into one further track and ruins it, although
- * it covers only a half (Skylight, Fig 2.23).
+ * A head 1.5 tracks wide reaches into one further track and destroys all of it, although it covers
+ * only a half (Skylight, Fig 2.23).
  *
  * Context: any.
  * Return: tracks to one side (for IMR: to each side of a bottom track).
@@ -554,10 +553,9 @@ static int emit(const struct platter_geo *geo, platter_effect_fn fn, void *ctx,
 }
 
 /*
- * What lies at the same angles as @n blocks from @sector on, @delta tracks further in
- * the run: how many blocks, of which the first is *@first.  Going one track on, the
- * layout turns forward by the skew, so the cell under a given angle has a lower number
- * there.
+ * Find the blocks at the same angles as @n blocks from @sector on, @delta tracks further in the
+ * run: return their number, and the first in *@first.  Each track is rotated forward by the skew,
+ * so the block at a given angle has a lower number on the next track.
  */
 static u32 cover(u32 tu, u32 sub, u32 skew, u32 sector, u32 n, s32 delta, u32 *first)
 {
@@ -604,7 +602,7 @@ static int write_piece(const struct platter_geo *geo, const struct platter_pos *
 
 	if (geo->media == PLATTER_IMR) {
 		if (pos->index & 1)
-			return 0;	/* a top is narrow and harms nothing */
+			return 0;	/* a top is narrow and destroys nothing */
 		if (pos->index &&
 		    !platter_geo_conventional(geo, pos->track_start - 1))
 			r = cover_track(geo, pos, pos->sector, n, -1, fn, ctx);
@@ -624,19 +622,19 @@ static int write_piece(const struct platter_geo *geo, const struct platter_pos *
 }
 
 /**
- * platter_geo_write - what a write does to the medium
+ * platter_geo_write - determine the effects of a write on the medium
  * @geo: an initialised geometry
  * @blk: first block written
  * @n: blocks written; the range must lie within the device
- * @fn: told, track by track in the order in which the head passes, first what
- *	is written and then what is covered
- * @ctx: for @fn
+ * @fn: called track by track in the order in which the head passes, first for the written
+ *	blocks and then for the covered ones
+ * @ctx: argument of @fn
  *
- * Damage is by angle: a cell is covered if any part of it lay under the head.
- * It ends at the border of the run and at conventional tracks.
+ * Damage is determined by angle: a block is covered if any part of it lies under the head.  Damage
+ * ends at the border of the run and at conventional tracks.
  *
  * Context: that of @fn.
- * Return: 0, or what @fn returned to end the walk.
+ * Return: 0, or a nonzero value of @fn, which ends the walk.
  */
 int platter_geo_write(const struct platter_geo *geo, u64 blk, u64 n,
 		      platter_effect_fn fn, void *ctx)
@@ -657,11 +655,11 @@ int platter_geo_write(const struct platter_geo *geo, u64 blk, u64 n,
 }
 
 /**
- * platter_geo_passes - passes over the medium in which everything can be written
+ * platter_geo_passes - number of passes in which all of the medium can be written
  * @geo: a geometry
  *
  * Context: any.
- * Return: how many; see platter_geo_pass().
+ * Return: the number; see platter_geo_pass().
  */
 u32 platter_geo_passes(const struct platter_geo *geo)
 {
@@ -669,13 +667,13 @@ u32 platter_geo_passes(const struct platter_geo *geo)
 }
 
 /**
- * platter_geo_pass - in which pass a block has its turn
+ * platter_geo_pass - the pass in which a block must be written
  * @geo: an initialised geometry
  * @blk: a block
- * @end: set to the first block after it whose turn may be in another pass
+ * @end: set to the first block after it that may belong to another pass
  *
- * Blocks that are written pass by pass, each pass upwards, destroy none that was
- * written before: bottoms come before tops.
+ * If blocks are written pass by pass, each pass upwards, no write destroys an earlier one: bottoms
+ * precede tops.
  *
  * Context: any; O(zones + surfaces).
  * Return: 0 to platter_geo_passes() - 1.
@@ -693,12 +691,12 @@ u32 platter_geo_pass(const struct platter_geo *geo, u64 blk, u64 *end)
 }
 
 /**
- * platter_reach_begin - walk over what lies under the head with a write, or it with that
+ * platter_reach_begin - walk over the blocks that a write destroys, or that destroy it
  * @r: the walk
  * @geo: an initialised geometry
  * @blk: first block written
  * @n: blocks written; the range must lie within the device
- * @way: which of both
+ * @way: selects one of them, or both
  *
  * Context: any.
  */
@@ -716,8 +714,8 @@ void platter_reach_begin(struct platter_reach *r, const struct platter_geo *geo,
 }
 
 /*
- * The next part of the write that reaches anything: within a run, between conventional
- * ranges; of interlaced tracks one track.
+ * Find the next part of the write that reaches other blocks: within a run, between conventional
+ * ranges; on interlaced tracks, one track.
  */
 static bool next_part(struct platter_reach *r, u32 window)
 {
@@ -766,7 +764,7 @@ static bool next_part(struct platter_reach *r, u32 window)
 			r->last + (r->first == r->last);
 		r->until = r->way != PLATTER_DESTROYED_BY || geo->media == PLATTER_IMR ?
 			min_t(u64, r->high, (u64)r->last + window) : r->first;
-		/* A top is narrow and harms nothing. */
+		/* A top is narrow and destroys nothing. */
 		if (geo->media == PLATTER_IMR && r->way != PLATTER_EITHER &&
 		    (r->first & 1) == destroys)
 			r->at = r->until + 1;
@@ -778,8 +776,8 @@ static bool next_part(struct platter_reach *r, u32 window)
 }
 
 /*
- * What the next piece of the write reaches on the track at hand: its first track, its
- * last one, or a whole one between them.
+ * Find what the next piece of the write reaches on the current track: the piece is its first track,
+ * its last track, or a whole track between them.
  */
 static bool next_piece(struct platter_reach *r, u32 window, u32 *sector, u32 *count)
 {
@@ -813,7 +811,7 @@ static bool next_piece(struct platter_reach *r, u32 window, u32 *sector, u32 *co
 	return false;
 }
 
-/* Cut a range of the track at hand to what is asked for, and is there. */
+/* Limit a range of the current track to the blocks that exist and are wanted. */
 static bool cut(const struct platter_reach *r, u32 from, u32 to, u64 *blk, u32 *n)
 {
 	u64 start = r->run_start + (u64)r->at * r->track_blocks;
@@ -825,10 +823,10 @@ static bool cut(const struct platter_reach *r, u32 from, u32 to, u64 *blk, u32 *
 	if (start + to > r->geo->blocks)
 		to = r->geo->blocks > start ? r->geo->blocks - start : 0;
 	*blk = start + from;
-	/* Nor does the write destroy itself. */
+	/* A write does not destroy itself. */
 	if (r->way == PLATTER_DESTROYED_BY && r->at < r->first)
 		to = min_t(u64, to, r->start - min(r->start, start));
-	/* What is written afterwards is not destroyed. */
+	/* The write destroys no block that it writes afterwards. */
 	if (r->geo->media == PLATTER_IMR && r->at > r->last && *blk < r->end) {
 		from += min_t(u64, r->end - *blk, to - min_t(u32, from, to));
 		*blk = start + from;
@@ -841,9 +839,9 @@ static bool cut(const struct platter_reach *r, u32 from, u32 to, u64 *blk, u32 *
  * platter_reach_next - the next range of blocks
  * @r: the walk
  * @blk: result, first block
- * @n: result, how many
+ * @n: result, number of blocks
  *
- * Ranges may overlap, but none lies on two tracks.
+ * Ranges may overlap, but each lies on one track.
  *
  * Context: any.
  * Return: false if there is no other.
@@ -888,14 +886,14 @@ bool platter_reach_next(struct platter_reach *r, u64 *blk, u32 *n)
 }
 
 /**
- * platter_geo_run - the run that a block begins or lies in
+ * platter_geo_run - the run that begins at a block or contains it
  * @geo: an initialised geometry
  * @blk: a block
  * @run: filled in; starts at or before @blk
  *
- * Walking a device: start with 0, go on with @run->start_blk + @run->blocks.
- * Runs are cut where conventional ranges begin and end.  On CMR, where a write
- * harms nothing and surfaces change every few tracks, a run is a whole zone.
+ * To walk over a device, start with 0 and go on with @run->start_blk + @run->blocks.  Runs are
+ * split where conventional ranges begin and end.  On CMR a write destroys nothing and surfaces
+ * change every few tracks; there a run is a whole zone.
  *
  * Context: any.
  * Return: false if @blk is beyond the device.

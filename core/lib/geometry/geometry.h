@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Where a block lies on the platter, and what a write there covers.
+ * Places of blocks on the platter, and the blocks that a write covers.
  *
- * Pure: no clock, no lock, no allocation.  The unit is the "block", the
- * addressable unit of the drive: 4 KiB in the target, whatever the drive had
- * in user space and in tests.  A block is cut into @sub_units angular units
- * (8 in the target: 512-byte sectors) so that skew may be a fraction of one.
+ * Pure: no clock, no lock, no allocation.  The unit is the "block", the addressable unit of the
+ * drive: 4 KiB in the target, any size in user space and in tests.  A block is divided into
+ * @sub_units angular units (8 in the target: 512-byte sectors) so that skew may be a fraction of a
+ * block.
  *
  * Words:
  *   cylinder  radial position, 0 at the outer diameter; one track per surface
- *   zone      cylinders whose tracks hold the same number of blocks
+ *   zone      cylinders with the same number of blocks on each track
  *   run       tracks of one surface and one zone that follow each other in
  *             LBA order and lie side by side.  Between runs lies a guard: the
  *             head's width never reaches from one run into another.
@@ -27,7 +27,7 @@
 #define PLATTER_MAX_CYLINDERS	(1U << 30)
 
 enum platter_media {
-	PLATTER_CMR,	/* a write harms nothing */
+	PLATTER_CMR,	/* a write destroys nothing */
 	PLATTER_SMR,	/* a write covers the tracks that follow in the run */
 	PLATTER_IMR,	/* even tracks are bottoms, odd ones tops */
 };
@@ -38,15 +38,15 @@ enum platter_media {
  * @track_blocks: blocks on a track of a surface with density 1000
  * @swath_cyls: tracks of one surface before the next surface's turn
  * @track_skew_units: angular shift from a track to the next in its run
- * @head_skew_units: angular shift where a run follows another
- * @group_skew_units: the same after the last surface's turn, where the arm
- *	moves on to the next group of swaths
+ * @head_skew_units: angular shift from a run to the next
+ * @group_skew_units: the same after the last surface's turn, where the arm moves on to the
+ *	next group of swaths
  * @first_cyl: derived
  * @first_group: derived; groups of swaths in the zones before
  * @start_blk: derived; first LBA
  * @blocks: derived; capacity
  * @group_blocks: derived; blocks of one full group of swaths
- * @group_ns: derived; how far the angle moves over one full group
+ * @group_ns: derived; shift of the angle over one full group
  * @base_ns: derived; angle of the first block, as a time after index
  */
 struct platter_zone {
@@ -87,7 +87,7 @@ struct platter_geo {
 };
 
 /**
- * struct platter_pos - where a block lies
+ * struct platter_pos - place of a block
  * @zone: index of its zone
  * @surface: its surface
  * @cyl: its cylinder
@@ -119,18 +119,18 @@ struct platter_pos {
 };
 
 enum platter_effect {
-	PLATTER_WRITTEN,	/* these blocks now hold what was written */
+	PLATTER_WRITTEN,	/* these blocks now hold the written data */
 	PLATTER_COVERED,	/* these lay under the head's excess width */
 };
 
 /**
- * typedef platter_effect_fn - told of each range a write touches, in media order
+ * typedef platter_effect_fn - called for each range that a write touches, in media order
  * @ctx: the caller's
  * @effect: written or covered
  * @blk: first block of the range
  * @n: blocks
- * @src_blk: the written block whose pattern lies on @blk (exact when the skew
- *	is a whole number of blocks, else the first of the two that touch it)
+ * @src_blk: the written block with its pattern on @blk (exact when the skew is a whole
+ *	number of blocks, else the first of the two that touch it)
  *
  * A value other than 0 ends the walk and is returned by platter_geo_write().
  */
@@ -157,34 +157,34 @@ int platter_geo_write(const struct platter_geo *geo, u64 blk, u64 n,
 u32 platter_geo_passes(const struct platter_geo *geo);
 u32 platter_geo_pass(const struct platter_geo *geo, u64 blk, u64 *end);
 
-/* Which blocks a write has to do with, beside its own. */
+/* The blocks that a walk around a write visits. */
 enum platter_way {
-	PLATTER_DESTROYS,	/* what it destroys, and does not write itself afterwards */
-	PLATTER_DESTROYED_BY,	/* what would destroy some of it, were that written */
+	PLATTER_DESTROYS,	/* those that it destroys and does not write itself afterwards */
+	PLATTER_DESTROYED_BY,	/* those that would destroy some of it, if they were written */
 	PLATTER_EITHER,
 };
 
 /**
- * struct platter_reach - a walk over what lies under the head with a write, or it with that
+ * struct platter_reach - a walk over the blocks that a write destroys, or that destroy it
  * @geo: the geometry
- * @way: which of both
+ * @way: selects one of them, or both
  * @start: first block of the write
- * @blk: of the write what has not been looked at yet, up to
- * @end: here
- * @run_start: first block of the run that is being looked at
+ * @blk: start of the rest of the write that has not been looked at yet
+ * @end: its end
+ * @run_start: first block of the current run
  * @track_blocks: blocks on each of its tracks
  * @track_units: angular units on each
- * @skew_units: from one to the next
- * @first: the written tracks in it, by number, from @from on the first
- * @last: to before @to on the last
- * @from: block of its track
- * @to: block of its track
- * @low: the tracks in it that a head may be over, from here
- * @high: to here
- * @at: the one that is being looked at
- * @until: the last one
- * @piece: which piece of the write is next to be looked at for it
- * @rest_blk: second half of the last range, which went over the start of its track
+ * @skew_units: skew from one to the next
+ * @first: number of the first written track in it
+ * @last: number of the last written track in it
+ * @from: first written block of track @first
+ * @to: block behind the last written one of track @last
+ * @low: first track in it that a head may cover
+ * @high: last track in it that a head may cover
+ * @at: the current track
+ * @until: the last track to look at
+ * @piece: piece of the write that is looked at next for the current track
+ * @rest_blk: second half of the last range, which wrapped at the start of its track
  * @rest_n: its length
  */
 struct platter_reach {

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
+<<<<<<< HEAD:core/lib/geometry/tracks.c
 /* The medium of a device: its description, and where bands fit on its tracks: pure code. */
 #include "geometry/tracks.h"
+=======
+/* The description of a device's medium, and the places of bands on its tracks: pure code. */
+#include "tracks.h"
+>>>>>>> lcore:core/pure/tracks.c
 
 /**
- * shingle_medium_init() - is this a medium, and one that bands can be laid on?
- * @m: @m->geo as platter_geo_init() wants it, or without zones; @m->blocks
- * @why: on error, what is wrong, as the tail of a sentence
+ * shingle_medium_init() - check a medium and derive the rest of its description
+ * @m: @m->geo as platter_geo_init() expects it, or without zones; @m->blocks
+ * @why: on error, the reason, as the tail of a sentence
  *
- * What of it lies beyond the device is cut off.
+ * Cuts off what lies beyond the device.
  *
- * Context: any.  Returns 0 or -EUCLEAN.
+ * Context: any.
+ * Return: 0 or -EUCLEAN.
  */
 int shingle_medium_init(struct shingle_medium *m, const char **why)
 {
@@ -18,7 +24,7 @@ int shingle_medium_init(struct shingle_medium *m, const char **why)
 	if (!shingle_medium_has_tracks(m))
 		return 0;
 	m->geo.sub_units = SHINGLE_SUB_UNITS;
-	/* When a block comes round is the medium's own business. */
+	/* The rotation time does not matter here. */
 	m->geo.rot_ns = 1;
 	if (platter_geo_init(&m->geo, why))
 		return -EUCLEAN;
@@ -41,12 +47,13 @@ int shingle_medium_init(struct shingle_medium *m, const char **why)
 }
 
 /**
- * shingle_medium_tracks() - tracks of one length from a block's track on
+ * shingle_medium_tracks() - find tracks of one length from a block's track on
  * @m: the medium
  * @block: a block
  * @t: result; it may begin before the block, and tracks of the same length before it
  *
- * Context: any.  Returns false if the block is on no whole track of a known length.
+ * Context: any.
+ * Return: false if the block is on no whole track of a known length.
  */
 bool shingle_medium_tracks(const struct shingle_medium *m, u64 block, struct shingle_tracks *t)
 {
@@ -72,11 +79,12 @@ bool shingle_medium_tracks(const struct shingle_medium *m, u64 block, struct shi
 }
 
 /**
- * shingle_medium_track_start() - first block of the track that holds a block
+ * shingle_medium_track_start() - first block of the track that contains a block
  * @m: the medium
  * @block: a block of the device
  *
- * Context: any.  Returns it; of what lies behind the last whole track the first block;
+ * Context: any.
+ * Return: that block; for a block behind the last whole track, the first block behind that track;
  * @block itself if the medium has no tracks.
  */
 u64 shingle_medium_track_start(const struct shingle_medium *m, u64 block)
@@ -92,12 +100,13 @@ u64 shingle_medium_track_start(const struct shingle_medium *m, u64 block)
 }
 
 /**
- * shingle_medium_is_conventional() - is a stretch on nothing but full-width tracks?
- * @m: the medium, whose conventional ranges ascend
+ * shingle_medium_is_conventional() - does a stretch lie on full-width tracks only?
+ * @m: the medium, with ascending conventional ranges
  * @block: first block
- * @n: how many
+ * @n: number of blocks
  *
  * Context: any.
+ * Return: true if it does.
  */
 bool shingle_medium_is_conventional(const struct shingle_medium *m, u64 block, u64 n)
 {
@@ -115,15 +124,16 @@ bool shingle_medium_is_conventional(const struct shingle_medium *m, u64 block, u
 }
 
 /**
- * shingle_medium_skew() - from a track to the next, of a stretch of tracks of one length
+ * shingle_medium_skew() - skew from track to track in a stretch of tracks of one length
  * @m: the medium
  * @start: first block
  * @end: first block behind
  * @track_blocks: the length
  * @skew_units: result, in 512-byte sectors
  *
- * Context: any.  Returns false if it is not known, or not everywhere the same, or if these
- * are not the tracks that the medium has there.
+ * Context: any.
+ * Return: false if it is unknown, or not the same everywhere, or if the medium has other tracks
+ * there.
  */
 bool shingle_medium_skew(const struct shingle_medium *m, u64 start, u64 end, u32 track_blocks,
 			 u32 *skew_units)
@@ -148,15 +158,16 @@ bool shingle_medium_skew(const struct shingle_medium *m, u64 start, u64 end, u32
 EXPORT_SYMBOL_GPL(shingle_medium_skew);
 
 /**
- * shingle_medium_after_write() - first block that a write leaves alone
+ * shingle_medium_after_write() - first block behind the reach of a write
  * @m: the medium
  * @head_tracks: width of the write head
  * @last: last block written
  *
- * It is the start of a track.  Where a head stops is not asked for: on a medium of which
- * only the lengths are known, none may be relied upon to stop it.
+ * The block is the start of a track.  The result assumes that no boundary stops the head: on a
+ * medium with only known lengths of tracks none can be relied upon.
  *
  * Context: any.
+ * Return: the block.
  */
 u64 shingle_medium_after_write(const struct shingle_medium *m, u32 head_tracks, u64 last)
 {
@@ -180,16 +191,17 @@ u64 shingle_medium_after_write(const struct shingle_medium *m, u32 head_tracks, 
 }
 
 /**
- * shingle_take_bands() - bands out of the next tracks of one length that hold any
- * @room: what is left; on return that is less
- * @want: so many at most
+ * shingle_take_bands() - take bands from the next tracks of one length that can hold any
+ * @room: the room that is left; reduced on return
+ * @want: maximum of bands
  * @b: result
  *
- * Each begins on a track of its own, with as many tracks behind it as the head destroys.
- * The superblock relies on this rule: where it names only the first block and the number
- * of bands, they lie where this puts them.
+ * Each band begins on a track of its own, with as many tracks behind it as the head destroys.  The
+ * superblock relies on this rule: for an entry with only the first block and the number of bands,
+ * this function determines their places.
  *
- * Context: any.  Returns how many, 0 when the device is full.
+ * Context: any.
+ * Return: number of bands, 0 if the device is full.
  */
 u64 shingle_take_bands(struct shingle_room *room, u64 want, struct shingle_bands *b)
 {
@@ -234,7 +246,7 @@ u64 shingle_take_bands(struct shingle_room *room, u64 want, struct shingle_bands
 }
 
 /**
- * shingle_medium_encode() - write a medium's description
+ * shingle_medium_encode() - encode a medium's description
  * @m: the medium
  * @d: result, zeroed
  *
@@ -269,13 +281,14 @@ void shingle_medium_encode(const struct shingle_medium *m, struct shingle_disk_m
 }
 
 /**
- * shingle_medium_decode() - read a medium's description
- * @d: as read, its checksum found right
+ * shingle_medium_decode() - decode a medium's description
+ * @d: as read, with a correct checksum
  * @blocks: size of the device
  * @m: result
- * @why: on error, what is wrong, as the tail of a sentence
+ * @why: on error, the reason, as the tail of a sentence
  *
- * Context: any.  Returns 0 or -EUCLEAN.
+ * Context: any.
+ * Return: 0 or -EUCLEAN.
  */
 int shingle_medium_decode(const struct shingle_disk_medium *d, u64 blocks,
 			  struct shingle_medium *m, const char **why)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The medium of a device, as far as it is known: its tracks, and where bands fit on
- * them.  Pure code.
+ * The medium of a device, as far as it is known: its tracks, and the places of bands on them.  Pure
+ * code.
  */
 #ifndef SHINGLE_TRACKS_H
 #define SHINGLE_TRACKS_H
@@ -9,19 +9,19 @@
 #include "format/format.h"
 #include "geometry/geometry.h"
 
-/* So often the tracks of a medium may change their length. */
+/* Maximum of changes of the track length on a medium. */
 #define SHINGLE_MAX_LENGTHS	2048
 
-/* Angular units of a block, in which skew is told: 512-byte sectors. */
+/* Angular units of a block, for skews: 512-byte sectors. */
 #define SHINGLE_SUB_UNITS	8
 
 /**
- * struct shingle_medium - what is known of a device's medium
+ * struct shingle_medium - the known properties of a device's medium
  * @blocks: size of the device, 0 if there is no such device
- * @columns: which blocks lie side by side is known, so that what a write destroys is
- *	known to the block; else only the lengths of tracks are
- * @geo: the medium, initialised; without zones nothing is known of its tracks.  It may
- *	be shorter than the device: what lies behind has no tracks either
+ * @columns: it is known which blocks lie side by side, and therefore exactly which blocks a
+ *	write destroys; otherwise only the lengths of tracks are known
+ * @geo: the geometry, initialised; without zones the tracks are unknown.  It may be shorter
+ *	than the device: the rest has no tracks either
  */
 struct shingle_medium {
 	u64 blocks;
@@ -35,7 +35,7 @@ static inline bool shingle_medium_has_tracks(const struct shingle_medium *m)
 }
 
 /**
- * struct shingle_tracks - whole tracks of one length that follow each other
+ * struct shingle_tracks - consecutive whole tracks of one length
  * @start: first block
  * @end: first block behind
  * @track_blocks: blocks on each
@@ -47,10 +47,10 @@ struct shingle_tracks {
 };
 
 /**
- * struct shingle_bands - bands of one role at equal distances, as they fit
+ * struct shingle_bands - bands of one role at equal distances
  * @start: first block
  * @stride: blocks from band to band
- * @nr_bands: how many
+ * @nr_bands: number of bands
  * @track_blocks: blocks per track, 0 = no tracks
  */
 struct shingle_bands {
@@ -61,12 +61,12 @@ struct shingle_bands {
 };
 
 /**
- * struct shingle_room - what is left of a device for bands
+ * struct shingle_room - the room that is left on a device for bands
  * @m: its medium
  * @head_tracks: width of the write head
  * @band_blocks: blocks per band
  * @at: first free block
- * @end: nothing may be written or destroyed from here on
+ * @end: no block may be written or destroyed from here on
  */
 struct shingle_room {
 	const struct shingle_medium *m;

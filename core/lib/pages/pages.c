@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
+<<<<<<< HEAD:core/lib/pages/pages.c
 /* A map that is larger than RAM: frames, which page is in which, and who may leave. */
 #include "pages/pages.h"
 #include "format/codec.h"
+=======
+/* A map that is larger than RAM: frames, the pages in them, and their replacement. */
+#include "pages.h"
+#include "codec.h"
+>>>>>>> lcore:core/pure/pages.c
 
 /* ------------------------------------------------------------------------
  * The index, and lists of frames
@@ -77,13 +83,13 @@ static void free_frame(struct shingle_pages *p, u32 i)
 }
 
 /* ------------------------------------------------------------------------
- * Who may leave
+ * Replacement
  *
- * A scan looks at a page two thousand times and never again, so what counts is not how
- * often a page is looked at but whether it comes back: "2Q" (Johnson and Shasha, 1994).
- * A page comes in through a queue, where nothing that is looked at stays for it.  Of those
- * that have left it the numbers are remembered for a while; one that is wanted again
- * meanwhile goes to the main list, which gives a second chance to what was looked at.
+ * A scan accesses a page two thousand times and never again.  So the number of accesses does not
+ * matter, but whether the page is wanted again later: "2Q" (Johnson and Shasha, 1994).  A new page
+ * enters the list IN, a queue in which accesses do not prolong its stay.  The numbers of pages that
+ * have left IN are remembered for a while.  A page that is wanted again during that time enters the
+ * list MAIN, which gives a second chance to pages that were accessed.
  */
 
 static void remember(struct shingle_pages *p, u32 nr)
@@ -98,8 +104,8 @@ static void remember(struct shingle_pages *p, u32 nr)
 }
 
 /*
- * Make a frame of @list free: its number, or SHINGLE_NO_PAGE.  Where all that half of a walk
- * meets was looked at, there is no telling who should stay, but somebody has to leave.
+ * Make a frame of @list free; return its number, or SHINGLE_NO_PAGE.  If the first half of the walk
+ * finds only frames that were accessed, the second half takes any frame without a pin.
  */
 static u32 evict_from(struct shingle_pages *p, enum shingle_frame_list list)
 {
@@ -139,7 +145,7 @@ static u32 take_frame(struct shingle_pages *p)
 	return i;
 }
 
-/* A frame for page @nr, which has none; SHINGLE_NO_PAGE if all are in use. */
+/* Take a frame for page @nr, which has none; SHINGLE_NO_PAGE if all are in use. */
 static u32 frame_for(struct shingle_pages *p, u32 nr)
 {
 	struct shingle_frame *f;
@@ -167,7 +173,7 @@ static void set_stepped(struct shingle_pages *p, struct shingle_frame *f, bool s
 	f->stepped = stepped;
 }
 
-/* It was spoken for, and may not be any more. */
+/* A reason to keep the frame has ended; if it was the last, the frame may be evicted. */
 static void let_go(struct shingle_pages *p, u32 i)
 {
 	struct shingle_frame *f = &p->frame[i];
@@ -184,7 +190,7 @@ static void let_go(struct shingle_pages *p, u32 i)
  * For engines
  */
 
-/* The asker keeps what he has looked at. */
+/* Keep a frame for the current asker. */
 static void keep(struct shingle_pages *p, u32 i)
 {
 	struct shingle_frame *f = &p->frame[i];
@@ -192,7 +198,7 @@ static void keep(struct shingle_pages *p, u32 i)
 
 	if (asker == SHINGLE_ASKER_HOT || f->keepers & BIT(asker) || !p->max_kept[asker])
 		return;
-	/* He wants something else by now. */
+	/* The asker has changed its mind and looks at other pages. */
 	if (p->nr_kept[asker] == p->max_kept[asker])
 		shingle_pages_drop(p, asker);
 	f->keepers |= BIT(asker);
@@ -213,7 +219,7 @@ static u32 look_for(struct shingle_pages *p, u32 nr)
 	return i;
 }
 
-/* It has no place and no frame. */
+/* Page @nr has neither a place nor a frame. */
 static bool is_zeroes(const struct shingle_pages *p, u32 nr)
 {
 	return shingle_place_of(p->places, nr) == SHINGLE_PAGE_NONE &&
@@ -223,10 +229,12 @@ static bool is_zeroes(const struct shingle_pages *p, u32 nr)
 /**
  * shingle_page() - look at a page
  * @e: the engine
- * @nr: which
+ * @nr: number of the page
  *
- * Context: inside an engine operation, until the end of which it stays; longer if it is
- * held.  Returns NULL if it is absent: then the operation says so.
+ * The page stays in RAM until the end of the operation, or longer if it is held.
+ *
+ * Context: inside an engine operation.
+ * Return: the page, or NULL if it is absent; then the operation returns SHINGLE_ABSENT.
  */
 const void *shingle_page(struct shingle_engine *e, u32 nr)
 {
@@ -245,13 +253,13 @@ const void *shingle_page(struct shingle_engine *e, u32 nr)
 }
 EXPORT_SYMBOL_GPL(shingle_page);
 
-/* Damage stays; anything else may be over. */
+/* Damage is permanent; any other error may be temporary. */
 static bool is_for_good(int err)
 {
 	return err == -EUCLEAN || err == -ENODATA;
 }
 
-/* May one page more be spoken for?  What a step holds nobody else has to wait for. */
+/* May one more page be held?  A page that a step holds counts against no other asker. */
 static bool may_speak_for(const struct shingle_pages *p)
 {
 	if (p->asker == SHINGLE_ASKER_LOAD)
@@ -262,14 +270,15 @@ static bool may_speak_for(const struct shingle_pages *p)
 }
 
 /**
- * shingle_page_hold() - a page is going to be changed, or must not leave
+ * shingle_page_hold() - hold a page that is going to be changed, or must stay
  * @e: the engine
- * @nr: which
+ * @nr: number of the page
  *
- * As often as it is held it must be put.
+ * The engine must put the page as many times as it holds it.
  *
- * Context: inside an engine operation.  Returns NULL if it is absent, or if there are too
- * many that have changed: then the operation puts what else it holds and says so.
+ * Context: inside an engine operation.
+ * Return: the page, or NULL if it is absent or too many pages have changed; then the operation puts
+ * the others that it holds and returns SHINGLE_ABSENT.
  */
 void *shingle_page_hold(struct shingle_engine *e, u32 nr)
 {
@@ -282,7 +291,7 @@ void *shingle_page_hold(struct shingle_engine *e, u32 nr)
 	i = look_for(p, nr);
 	if ((i == SHINGLE_NO_PAGE || !is_spoken_for(&p->frame[i])) && !may_speak_for(p)) {
 		p->crowded = true;
-		/* A look ahead in vain is not what it gives up for. */
+		/* The operation gives up for lack of room, not for a page that it missed before. */
 		p->missed = SHINGLE_NO_PAGE;
 		return NULL;
 	}
@@ -312,11 +321,12 @@ void *shingle_page_hold(struct shingle_engine *e, u32 nr)
 EXPORT_SYMBOL_GPL(shingle_page_hold);
 
 /**
- * shingle_page_held() - a page that is held
+ * shingle_page_held() - return a page that is held
  * @e: the engine
- * @nr: which
+ * @nr: number of the page
  *
- * Context: inside an engine operation.  Never fails: that it is held is up to the engine.
+ * Context: inside an engine operation.
+ * Return: the page; never fails, since the engine must hold it.
  */
 void *shingle_page_held(struct shingle_engine *e, u32 nr)
 {
@@ -331,9 +341,9 @@ EXPORT_SYMBOL_GPL(shingle_page_held);
 /**
  * shingle_page_dirty() - a page that is held is being changed
  * @e: the engine
- * @nr: which
+ * @nr: number of the page
  *
- * Context: inside an engine operation, in which the change is, too.
+ * Context: inside the engine operation that changes it.
  */
 void shingle_page_dirty(struct shingle_engine *e, u32 nr)
 {
@@ -346,7 +356,7 @@ void shingle_page_dirty(struct shingle_engine *e, u32 nr)
 	f = &p->frame[i];
 	if (!f->dirty && !f->writing) {
 		p->nr_dirty++;
-		/* Recovery takes one itself when it has come to its end. */
+		/* Recovery takes a checkpoint itself when it has ended. */
 		if (p->press && p->asker != SHINGLE_ASKER_LOAD && shingle_pages_pressed(e))
 			p->press(p->ctx);
 	}
@@ -355,9 +365,9 @@ void shingle_page_dirty(struct shingle_engine *e, u32 nr)
 EXPORT_SYMBOL_GPL(shingle_page_dirty);
 
 /**
- * shingle_page_put() - a page is held once less
+ * shingle_page_put() - end one hold of a page
  * @e: the engine
- * @nr: which
+ * @nr: number of the page
  *
  * Context: inside an engine operation.
  */
@@ -374,15 +384,16 @@ void shingle_page_put(struct shingle_engine *e, u32 nr)
 EXPORT_SYMBOL_GPL(shingle_page_put);
 
 /**
- * shingle_page_lost() - is nobody going to see a page again, as far as is known?
+ * shingle_page_lost() - is a page unreadable for good, as far as is known?
  * @e: the engine
- * @nr: which
+ * @nr: number of the page
  *
- * What is done of oneself goes around it: a step that needs it would never begin.  Of a
- * device that only fails right now that is known to whoever looks at all of the map, and
- * would ask for ever.
+ * Background work leaves out what such a page concerns: a step that needs it would never begin.  A
+ * temporary read error counts as a loss only for SHINGLE_ASKER_LOOK, which walks over all of the
+ * map and would otherwise ask for ever.
  *
  * Context: inside an engine operation.
+ * Return: true if the page is lost.
  */
 bool shingle_page_lost(const struct shingle_engine *e, u32 nr)
 {
@@ -405,13 +416,14 @@ EXPORT_SYMBOL_GPL(shingle_page_lost);
  */
 
 /**
- * shingle_pages_least() - the smallest number of frames with which everything goes on
+ * shingle_pages_least() - the smallest number of frames that guarantees progress
  * @e: the engine
  *
- * What a step holds and what verify() looks at, what the host's oldest wish needs, and as
- * much that has changed.
+ * It covers the pages that a step holds, those that verify() looks at, those that the host's oldest
+ * request needs, and as many changed ones.
  *
  * Context: any.
+ * Return: number of frames.
  */
 u32 shingle_pages_least(const struct shingle_engine *e)
 {
@@ -442,7 +454,10 @@ static u32 buckets_for(u32 frames)
 	return buckets;
 }
 
-/* Room for @frames, without blocks but for those that are there; an index of them. */
+/*
+ * Allocate an array of @frames frames, and an index; the existing frames keep their blocks, the
+ * others get none yet.
+ */
 static int make_room(struct shingle_pages *p, u32 frames)
 {
 	u32 buckets = buckets_for(frames), *bucket, i;
@@ -483,7 +498,7 @@ void shingle_pages_destroy(struct shingle_engine *e)
 
 	if (!p)
 		return;
-	/* Of a failed attempt the last one may be without its block. */
+	/* If shingle_pages_create() has failed, the last frame may lack its block. */
 	for (i = 0; i < p->nr_frames; i++)
 		kvfree(p->frame[i].block);
 	for (i = 0; i < SHINGLE_NR_ASKERS; i++)
@@ -502,7 +517,7 @@ void shingle_pages_destroy(struct shingle_engine *e)
 }
 EXPORT_SYMBOL_GPL(shingle_pages_destroy);
 
-/* Of @frames that may be so many are of use. */
+/* The number of frames, of @frames allowed ones, that the map can use. */
 static u32 budget_for(const struct shingle_engine *e, u64 nr_pages, u32 frames)
 {
 	return min_t(u64, frames, max_t(u64, nr_pages, shingle_pages_least(e)));
@@ -511,13 +526,14 @@ static u32 budget_for(const struct shingle_engine *e, u64 nr_pages, u32 frames)
 /**
  * shingle_pages_create() - give an engine frames for its map
  * @e: the engine, fresh from create()
- * @nr_pages: of the map
- * @frames: how many may be in RAM
+ * @nr_pages: number of pages of the map
+ * @frames: maximum of pages in RAM
  * @why: on error, a sentence
  *
- * There are no more frames than pages, unless it takes more for everything to go on.
+ * Allocates no more frames than pages, unless shingle_pages_least() is larger.
  *
- * Context: may sleep.  Returns 0, -EINVAL or -ENOMEM.
+ * Context: may sleep.
+ * Return: 0, -EINVAL or -ENOMEM.
  */
 int shingle_pages_create(struct shingle_engine *e, u64 nr_pages, u32 frames, const char **why)
 {
@@ -538,7 +554,7 @@ int shingle_pages_create(struct shingle_engine *e, u64 nr_pages, u32 frames, con
 	p->e = e;
 	p->nr_pages = nr_pages;
 	p->budget = budget_for(e, nr_pages, frames);
-	/* Where each has a frame of its own none has to leave. */
+	/* If each page has a frame of its own, none has to leave. */
 	p->most = nr_pages;
 	if (p->budget < nr_pages)
 		p->most = max((p->budget - e->call_pages - 2 * e->step_pages) / 2, e->call_pages);
@@ -575,13 +591,14 @@ no_memory:
 EXPORT_SYMBOL_GPL(shingle_pages_create);
 
 /**
- * shingle_pages_create_for() - give an engine frames for its map, if that is in pages
+ * shingle_pages_create_for() - give an engine frames for its map, if that is paged
  * @e: the engine, fresh from create()
  * @l: its layout
- * @frames: how many pages may be in RAM
+ * @frames: maximum of pages in RAM
  * @why: on error, a sentence
  *
- * Context: may sleep.  Returns as shingle_pages_create().
+ * Context: may sleep.
+ * Return: as shingle_pages_create().
  */
 int shingle_pages_create_for(struct shingle_engine *e, const struct shingle_layout *l, u32 frames,
 			     const char **why)
@@ -604,10 +621,11 @@ static u64 bytes_of(u64 nr_pages, u64 frames, u64 buckets, u64 ghosts)
 }
 
 /**
- * shingle_pages_bytes() - RAM used for them
+ * shingle_pages_bytes() - RAM that the frames use
  * @p: pages
  *
  * Context: map lock.
+ * Return: bytes.
  */
 u64 shingle_pages_bytes(const struct shingle_pages *p)
 {
@@ -615,11 +633,12 @@ u64 shingle_pages_bytes(const struct shingle_pages *p)
 }
 
 /**
- * shingle_pages_bytes_for() - RAM that they will need
+ * shingle_pages_bytes_for() - RAM that the frames will need
  * @e: the engine, its options set
- * @nr_pages: of its map
+ * @nr_pages: number of pages of its map
  *
  * Context: any.
+ * Return: bytes.
  */
 u64 shingle_pages_bytes_for(const struct shingle_engine *e, u64 nr_pages)
 {
@@ -629,12 +648,13 @@ u64 shingle_pages_bytes_for(const struct shingle_engine *e, u64 nr_pages)
 }
 
 /**
- * shingle_pages_grow() - recovery needs more frames than there should be
+ * shingle_pages_grow() - add frames beyond the budget for recovery
  * @p: pages
  *
- * As many pages may have changed since a checkpoint as there were frames for then.
+ * As many pages may have changed since a checkpoint as there were frames then.
  *
- * Context: before I/O, may sleep.  Returns 0 or -ENOMEM.
+ * Context: before I/O, may sleep.
+ * Return: 0 or -ENOMEM.
  */
 int shingle_pages_grow(struct shingle_pages *p)
 {
@@ -644,27 +664,28 @@ int shingle_pages_grow(struct shingle_pages *p)
 }
 
 /**
- * shingle_pages_leave_room() - all that was replayed is in its pages
+ * shingle_pages_leave_room() - after replay, make sure that some frames are free to be replaced
  * @p: pages
  *
- * If no checkpoint will come, for nothing may be written, there must be frames in which
- * pages can come and go: for the host's oldest wish, and for verify.
+ * If the device is read-only, no checkpoint will free the changed pages.  Then the host's oldest
+ * request and verify() need frames of their own.
  *
- * Context: before I/O, may sleep.  Returns 0 or -ENOMEM.
+ * Context: before I/O, may sleep.
+ * Return: 0 or -ENOMEM.
  */
 int shingle_pages_leave_room(struct shingle_pages *p)
 {
 	u32 need = p->e->call_pages + p->e->step_pages;
 	int err = 0;
 
-	/* Where each page has a frame of its own nobody needs another's. */
+	/* If each page has a frame of its own, none is replaced. */
 	while (!err && p->nr_frames < p->nr_pages && p->nr_frames - p->spoken < need)
 		err = shingle_pages_grow(p);
 	return err;
 }
 
 /**
- * shingle_pages_shrink() - give up frames that recovery needed, as far as that goes
+ * shingle_pages_shrink() - free the frames that recovery needed, as far as possible
  * @p: pages, changed ones written
  *
  * Context: before I/O, may sleep.
@@ -690,10 +711,10 @@ void shingle_pages_shrink(struct shingle_pages *p)
 }
 
 /* ------------------------------------------------------------------------
- * What is absent
+ * Absent pages
  */
 
-/* Who lacked the page has heard that it could not be read: the next one reads it again. */
+/* The asker that lacked the page has got the error: the next asker reads it again. */
 static void forget_failure(struct shingle_pages *p, u32 i)
 {
 	struct shingle_frame *f = &p->frame[i];
@@ -706,9 +727,9 @@ static void forget_failure(struct shingle_pages *p, u32 i)
 }
 
 /**
- * shingle_pages_drop() - an asker needs no more what he has looked at
+ * shingle_pages_drop() - an asker no longer needs the pages it has looked at
  * @p: pages
- * @asker: who; not SHINGLE_ASKER_HOT
+ * @asker: the asker; not SHINGLE_ASKER_HOT
  *
  * Context: map lock.
  */
@@ -724,7 +745,7 @@ void shingle_pages_drop(struct shingle_pages *p, enum shingle_asker asker)
 }
 EXPORT_SYMBOL_GPL(shingle_pages_drop);
 
-/* A frame into which page @nr will be read, or SHINGLE_NO_PAGE if all are in use. */
+/* Take a frame into which page @nr will be read; SHINGLE_NO_PAGE if all are in use. */
 static u32 want(struct shingle_pages *p, u32 nr)
 {
 	u32 i = frame_for(p, nr);
@@ -751,15 +772,16 @@ static void want_ahead(struct shingle_pages *p, u32 first, u32 nr)
 }
 
 /**
- * shingle_pages_ask() - see to what an engine has just lacked
+ * shingle_pages_ask() - start to provide what the last call of the engine lacked
  * @p: pages
  *
- * Context: map lock; between shingle_pages_begin(), if there was one, and
- * shingle_pages_end().  Returns 0 if the page is to be read: the end of that is waited for;
- * -EAGAIN if no frame is free: then the end of a read, a write or a step makes one free, or
- * a checkpoint; -EBUSY if too many pages have changed: a checkpoint makes room; -ESTALE if
- * a repair has given the page up; or why it cannot be read.  Of these two there is no
- * remedy: the asker fails.  What was no damage is read again for the next one.
+ * A page that could not be read for another reason than damage is read again for the next asker.
+ *
+ * Context: map lock; between shingle_pages_begin(), if there was one, and shingle_pages_end().
+ * Return: 0 if the page is to be read: wait for the end of the read; -EAGAIN if no frame is free:
+ * the end of a read, a write or a step, or a checkpoint, makes one free; -EBUSY if too many pages
+ * have changed: a checkpoint makes room; -ESTALE if a repair has given the page up; or the read
+ * error.  In the last two cases the asker fails.
  */
 int shingle_pages_ask(struct shingle_pages *p)
 {
@@ -785,7 +807,7 @@ int shingle_pages_ask(struct shingle_pages *p)
 	}
 	if (shingle_place_of(p->places, nr) == SHINGLE_PAGE_LOST)
 		return -ESTALE;
-	/* It is zeroes, and there was no frame for them. */
+	/* A page of zeroes, for which no frame was free. */
 	if (shingle_place_of(p->places, nr) == SHINGLE_PAGE_NONE)
 		return -EAGAIN;
 	i = want(p, nr);
@@ -809,11 +831,13 @@ bool shingle_pages_here_already(const struct shingle_engine *e)
 EXPORT_SYMBOL_GPL(shingle_pages_here_already);
 
 /**
- * shingle_pages_wanted() - the next page that is to be read
+ * shingle_pages_wanted() - take the next page that is to be read
  * @p: pages
  *
- * Context: map lock.  Returns the frame into whose block it goes, from where
- * shingle_place_of() @p->places says; SHINGLE_NO_PAGE if there is none.
+ * The caller reads it from the place that shingle_place_of() finds in @p->places.
+ *
+ * Context: map lock.
+ * Return: the frame with the block for it; SHINGLE_NO_PAGE if there is none.
  */
 u32 shingle_pages_wanted(struct shingle_pages *p)
 {
@@ -828,15 +852,15 @@ u32 shingle_pages_wanted(struct shingle_pages *p)
 EXPORT_SYMBOL_GPL(shingle_pages_wanted);
 
 /**
- * shingle_pages_here() - a page was read
+ * shingle_pages_here() - a read of a page has ended
  * @p: pages
  * @frame: as shingle_pages_wanted()
- * @err: 0, or why it cannot be used
+ * @err: 0, or the reason why it cannot be used
  *
- * One that nobody has lacked yet, and that cannot be used, is as if it had never been read.
+ * A page that was read ahead and cannot be used is treated as if it had not been read.
  *
- * Context: map lock.  Who waits for it is to be woken.  Returns whether somebody lacks it
- * and nobody will ever see it.
+ * Context: map lock.  The caller wakes those that wait for the page.
+ * Return: true if an asker lacks the page and the error is permanent.
  */
 bool shingle_pages_here(struct shingle_pages *p, u32 frame, int err)
 {
@@ -876,15 +900,16 @@ static void set_next(struct shingle_pages *p, u32 nr, enum shingle_page_place pl
 }
 
 /**
- * shingle_pages_dirty() - pages that a checkpoint has to write
+ * shingle_pages_dirty() - list pages that a checkpoint has to write
  * @p: pages
- * @cursor: 0 at first; SHINGLE_NO_PAGE when there is no other
+ * @cursor: 0 at first; SHINGLE_NO_PAGE if there is no other
  * @nr: their numbers
- * @max: room there
+ * @max: entries in @nr
  *
- * What becomes dirty after it has begun is in the journal behind it.
+ * The journal behind the checkpoint contains changes made after it has begun.
  *
- * Context: map lock.  Returns how many, perhaps none.
+ * Context: map lock.
+ * Return: number of entries, perhaps 0.
  */
 u32 shingle_pages_dirty(const struct shingle_pages *p, u32 *cursor, u32 *nr, u32 max)
 {
@@ -900,12 +925,12 @@ u32 shingle_pages_dirty(const struct shingle_pages *p, u32 *cursor, u32 *nr, u32
 }
 
 /**
- * shingle_pages_copy() - take a page for a checkpoint
+ * shingle_pages_copy() - copy a page for a checkpoint
  * @p: pages
  * @nr: as shingle_pages_dirty(), once for each checkpoint
  * @payload: result
  *
- * It goes to the place that shingle_place_of() @p->next says now.
+ * Afterwards shingle_place_of() @p->next returns the place to which it must be written.
  *
  * Context: map lock.
  */
@@ -920,14 +945,15 @@ void shingle_pages_copy(struct shingle_pages *p, u32 nr, void *payload)
 }
 
 /**
- * shingle_pages_written() - a checkpoint has its footer, or will never have one
+ * shingle_pages_written() - a checkpoint has its footer, or has failed
  * @p: pages
  * @cursor: 0 at first
- * @good: it has
+ * @good: it has its footer
  *
- * A part of it at a time.
+ * Processes a part of the frames in each call.
  *
- * Context: map lock.  Returns whether there is more.
+ * Context: map lock.
+ * Return: whether there is more.
  */
 bool shingle_pages_written(struct shingle_pages *p, u32 *cursor, bool good)
 {
@@ -952,7 +978,7 @@ bool shingle_pages_written(struct shingle_pages *p, u32 *cursor, bool good)
 	return *cursor < p->nr_frames;
 }
 
-/* Bytes of a piece of the places. */
+/* Size of a piece of the places in bytes. */
 static u32 piece_bytes(const struct shingle_pages *p, u64 piece)
 {
 	return min_t(u64, SHINGLE_CHUNK_BYTES,
@@ -960,17 +986,18 @@ static u32 piece_bytes(const struct shingle_pages *p, u64 piece)
 }
 
 /**
- * shingle_places_encode_next() - the next piece of where pages are
+ * shingle_places_encode_next() - encode the next piece of the places
  * @p: pages
- * @all: take those that have not changed, too, but none that is empty
- * @cursor: 0 at first; SHINGLE_NOWHERE when there is no other
- * @index: its index
+ * @all: include pieces that have not changed, but no empty ones
+ * @cursor: 0 at first; SHINGLE_NOWHERE if there is no other
+ * @index: index of the piece
  * @buf: as shingle_pieces_encode()
- * @bytes: its bytes
+ * @bytes: size of the piece
  *
- * As they will be when the checkpoint under way counts.
+ * Encodes the places that are valid when the checkpoint in progress is.
  *
- * Context: map lock.  Returns as shingle_encode_next().
+ * Context: map lock.
+ * Return: as shingle_encode_next().
  */
 bool shingle_places_encode_next(struct shingle_pages *p, bool all, u64 *cursor, u64 *index,
 				void *buf, u32 *bytes)
@@ -996,13 +1023,14 @@ bool shingle_places_encode_next(struct shingle_pages *p, bool all, u64 *cursor, 
 }
 
 /**
- * shingle_places_decode() - take back a piece of where pages are
- * @p: pages, of which none is in a frame
- * @index: of the piece, above SHINGLE_CHUNK_CORE
+ * shingle_places_decode() - restore a piece of the places
+ * @p: pages, none of them in a frame
+ * @index: index of the piece, above SHINGLE_CHUNK_CORE
  * @buf: the piece
- * @bytes: of it
+ * @bytes: its size
  *
- * Context: before I/O.  Returns 0 or -EUCLEAN.
+ * Context: before I/O.
+ * Return: 0 or -EUCLEAN.
  */
 int shingle_places_decode(struct shingle_pages *p, u64 index, const void *buf, u32 bytes)
 {
@@ -1022,10 +1050,10 @@ int shingle_places_decode(struct shingle_pages *p, u64 index, const void *buf, u
 }
 
 /**
- * shingle_pages_found() - a page is in its other place, and so will the next checkpoint say
- * @p: pages, of which none is in a frame
- * @nr: which
- * @place: where
+ * shingle_pages_found() - set the place of a page, also for the next checkpoint
+ * @p: pages, none of them in a frame
+ * @nr: number of the page
+ * @place: its place
  *
  * Context: before I/O.
  */
@@ -1037,13 +1065,14 @@ void shingle_pages_found(struct shingle_pages *p, u32 nr, enum shingle_page_plac
 EXPORT_SYMBOL_GPL(shingle_pages_found);
 
 /**
- * shingle_pages_give_up() - a page is lost, and so will the next checkpoint say
- * @p: pages, of which none has changed
- * @nr: which
+ * shingle_pages_give_up() - record that a page is lost, also for the next checkpoint
+ * @p: pages, none of them changed
+ * @nr: number of the page
  *
- * For `shingle repair': what the page said nobody knows any more.
+ * For `shingle repair': the content of the page is unknown.
  *
- * Context: not in use, may sleep.  Returns 0 or -ENOMEM.
+ * Context: not in use, may sleep.
+ * Return: 0 or -ENOMEM.
  */
 int shingle_pages_give_up(struct shingle_pages *p, u32 nr)
 {
@@ -1067,22 +1096,21 @@ int shingle_pages_give_up(struct shingle_pages *p, u32 nr)
 EXPORT_SYMBOL_GPL(shingle_pages_give_up);
 
 /**
- * shingle_pages_forgive() - a page is lost, but is it missed?
+ * shingle_pages_forgive() - make a given-up page empty if it located no blocks
  * @p: pages
- * @nr: which; it was given up
+ * @nr: number of the page; it was given up
  *
- * For `shingle repair', too.  A page that says of no block where it is holds nothing from
- * now on, and so will the next checkpoint say.
+ * For `shingle repair', too.  The next checkpoint records that the page is empty.
  *
- * Context: not in use, after ready(): before that nobody knows whose a page is.  Returns
- * whether it is so.
+ * Context: not in use, after ready(): before that the owner of a page is unknown.
+ * Return: true if the page located no blocks.
  */
 bool shingle_pages_forgive(struct shingle_pages *p, u32 nr)
 {
 	u64 lblk, n;
 
 	p->e->ops->pages.blocks(p->e, nr, &lblk, &n);
-	/* Of a page that waits in a frame to be given to another more is known. */
+	/* A page in a frame has content: it must not become empty. */
 	if (n || find(p, nr) != SHINGLE_NO_PAGE)
 		return false;
 	set_place(p->places, nr, SHINGLE_PAGE_NONE);
@@ -1096,11 +1124,11 @@ EXPORT_SYMBOL_GPL(shingle_pages_forgive);
  */
 
 /**
- * shingle_page_seal() - make a block of a page
+ * shingle_page_seal() - complete the block of a page
  * @l: layout
  * @c: the block, its payload filled in
  * @nr: number of the page
- * @place: where it goes
+ * @place: its place
  * @seq: number of the checkpoint
  *
  * Context: any.
@@ -1116,14 +1144,15 @@ void shingle_page_seal(const struct shingle_layout *l, struct shingle_chunk *c, 
 }
 
 /**
- * shingle_page_check() - is a block the page that should be there?
+ * shingle_page_check() - is a block the expected page?
  * @l: layout
  * @e: the engine
  * @c: the block, as read
  * @nr: number of the page
- * @place: where it was read from
+ * @place: the place from which it was read
  *
- * Context: any.  Returns 0 or -EUCLEAN.
+ * Context: any.
+ * Return: 0 or -EUCLEAN.
  */
 int shingle_page_check(const struct shingle_layout *l, const struct shingle_engine *e,
 		       const struct shingle_chunk *c, u32 nr, enum shingle_page_place place)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A map that is larger than RAM: pages, of which some are in frames.  Pure.
+ * A map that is larger than RAM: pages, some of which are in frames.  Pure.
  *
- * A page is SHINGLE_PAGE_BYTES of an engine's map.  One that was never written is all
- * zeroes, and has no place; each of the others has one of two places on the metadata
- * device.  A changed page goes, at the next checkpoint, to the place that does not count,
- * and the footer makes it count: until then the old one is what recovery reads, untouched.
+ * A page is SHINGLE_PAGE_BYTES of an engine's map.  A page that was never written is all zeroes and
+ * has no place; each other page has one of two places on the metadata device.  The next checkpoint
+ * writes a changed page to the place that is not valid, and its footer makes that place valid.
+ * Until then recovery reads the old place, which is untouched.
  *
  *   absent -> being read -> clean <-> held -> dirty -> being written -> clean -> absent
  *
- * What is dirty or being written leaves RAM by a checkpoint only, so there may be no more of it
- * than half of the frames, about, unless there are as many frames as pages.  Who needs a page
- * that is absent, or wants to change one more than there may be, gives up without having
- * changed anything and says SHINGLE_ABSENT; core sees to it, and asks again.
+ * A page that is dirty or being written leaves RAM only by a checkpoint.  So at most about half of
+ * the frames may hold such pages, unless there are as many frames as pages.  An operation that
+ * needs an absent page, or wants to change one page more than the limit, gives up without any
+ * change and returns SHINGLE_ABSENT; core reads the page or takes a checkpoint, and calls again.
  *
- * All of it is protected as the engine is: by the map lock.
+ * The map lock protects all of it, as it protects the engine.
  */
 #ifndef SHINGLE_PAGES_H
 #define SHINGLE_PAGES_H
@@ -26,28 +26,28 @@
 /* Neither a frame nor a page. */
 #define SHINGLE_NO_PAGE		U32_MAX
 
-/* Where a page is: two bits in a piece of the checkpoint. */
+/* The place of a page: two bits in a piece of the checkpoint. */
 enum shingle_page_place {
-	SHINGLE_PAGE_NONE,	/* nowhere: it is all zeroes */
+	SHINGLE_PAGE_NONE,	/* none: it is all zeroes */
 	SHINGLE_PAGE_A,
 	SHINGLE_PAGE_B,
 	SHINGLE_PAGE_LOST,	/* a repair has given it up */
 };
 
-/* Pages whose places are in one piece of a checkpoint. */
+/* Number of pages with their places in one piece of a checkpoint. */
 #define SHINGLE_PLACES_PER_PIECE	(SHINGLE_CHUNK_BYTES * 4U)
 
 /*
- * On whose behalf an engine is asked.  But for the first, what was looked at in vain is
- * kept until the same one has asked with success: so nobody loses one page of two while he
- * waits for the other.
+ * The origin of a call of the engine.  For all but the first, the pages that an unsuccessful call
+ * has looked at are kept until the same asker has called with success.  So no asker loses the first
+ * of two pages while it waits for the second.
  */
 enum shingle_asker {
-	SHINGLE_ASKER_HOT,	/* whoever comes by, and waits if he must */
-	SHINGLE_ASKER_FRONT,	/* who has waited longest */
+	SHINGLE_ASKER_HOT,	/* any other request: no pages are kept for it */
+	SHINGLE_ASKER_FRONT,	/* the bio or cache that has waited longest */
 	SHINGLE_ASKER_CLEAN,	/* next_step() */
 	SHINGLE_ASKER_LOOK,	/* verify() */
-	SHINGLE_ASKER_LOAD,	/* replay(): nothing limits what it changes */
+	SHINGLE_ASKER_LOAD,	/* replay(): no limit of changed pages */
 	SHINGLE_NR_ASKERS
 };
 
@@ -59,10 +59,11 @@ enum shingle_frame_state {
 	SHINGLE_FRAME_FAILED,	/* it could not be read */
 };
 
-/* Lists of frames, by their @after. */
+/* Lists of frames, linked by their @after. */
 enum shingle_frame_list {
-	SHINGLE_FRAMES_IN,	/* came in not long ago: first in, first out */
-	SHINGLE_FRAMES_MAIN,	/* have come again after they had left: second chance */
+	/* read for the first time, or long after they had left: first in, first out */
+	SHINGLE_FRAMES_IN,
+	SHINGLE_FRAMES_MAIN,	/* read again soon after they had left: second chance */
 	SHINGLE_FRAMES_WANTED,	/* to be read */
 	SHINGLE_FRAMES_FREE,
 	SHINGLE_NR_FRAME_LISTS
@@ -70,22 +71,22 @@ enum shingle_frame_list {
 
 /**
  * struct shingle_frame - room for a page
- * @block: a block, of which the payload is the page
+ * @block: a block with the page as its payload
  * @nr: number of the page, if the frame is not free
  * @chain: next frame in the bucket of the index
  * @before: in a list
  * @after: in a list
- * @holds: so often it is held
- * @pins: so many askers keep it
+ * @holds: number of holds
+ * @pins: number of askers for which it is kept
  * @keepers: a bit for each of them
  * @state: enum shingle_frame_state
- * @home: the list that it is in whenever it may be given to another page, IN or MAIN
+ * @home: the list that contains it whenever its page may be evicted, IN or MAIN
  * @listed: it is in a list
- * @used: looked at since it was passed over, in MAIN
+ * @used: looked at since evict_from() last passed over it, in MAIN
  * @dirty: the page has changed since it was last copied for a checkpoint
- * @writing: it was copied for one that has no footer yet
- * @stepped: a step holds it, or has until everybody else has put it, too
- * @asked: somebody lacked it; else it is read because it might be looked at next
+ * @writing: it was copied for a checkpoint that has no footer yet
+ * @stepped: a step holds it, or did while other operations still hold it
+ * @asked: an asker lacked it; otherwise it is read ahead
  * @err: why it could not be read
  */
 struct shingle_frame {
@@ -111,47 +112,47 @@ struct shingle_frame {
 /**
  * struct shingle_pages - the pages of an engine's map
  * @e: the engine
- * @nr_pages: how many
- * @places: of each, where it is as the last footer has it
- * @next: of each, where it will be when the checkpoint under way has its footer
+ * @nr_pages: number of pages
+ * @places: places of the pages according to the last footer
+ * @next: places of the pages once the checkpoint in progress has its footer
  * @marks: a bit for each piece of @next that has changed since it was last encoded
- * @nr_pieces: how many pieces
- * @nr_marked: of them marked
+ * @nr_pieces: number of pieces
+ * @nr_marked: number of marked pieces
  * @frame: frames
- * @nr_frames: how many
- * @budget: how many there should be; recovery may need more
+ * @nr_frames: number of frames
+ * @budget: wanted number of frames; recovery may need more
  * @bucket: first frame of each bucket of the index
  * @nr_buckets: a power of two
  * @head: first frame of each list
- * @tail: last one
- * @listed: how many
- * @ghost: a bit for each page that has left IN not long ago
- * @ghosts: their numbers, the oldest at @ghost_at
- * @nr_ghosts: room for so many
- * @ghost_at: where the next one goes
- * @most: pages that may be held, dirty or being written, for the host's sake
- * @spoken: that are, for whoever's
- * @stepped: of these, that a step holds: the host is not made to wait for its end
- * @nr_dirty: that are dirty or being written
- * @asker: on whose behalf the engine is asked right now
+ * @tail: last frame of each list
+ * @listed: length of each list
+ * @ghost: a bit for each page that has left IN recently
+ * @ghosts: numbers of these pages, the oldest at @ghost_at
+ * @nr_ghosts: entries in @ghosts
+ * @ghost_at: index for the next one
+ * @most: maximum of pages held, dirty or being written for the host
+ * @spoken: number of pages held, dirty or being written, for any asker
+ * @stepped: those of them that a step holds, which do not count against the host's @most
+ * @nr_dirty: pages that are dirty or being written
+ * @asker: origin of the current call of the engine
  * @missed: the page that it lacked, SHINGLE_NO_PAGE if none
- * @crowded: it wanted to change one more than may be
- * @ahead: pages from here on it will look at next
- * @nr_ahead: so many
- * @unread: times that who looks at all of the map went around one that cannot be read now
- * @coming: frames whose page is to be read, or being read
+ * @crowded: it wanted to change one page more than allowed
+ * @ahead: first page that it will look at next
+ * @nr_ahead: number of these pages
+ * @unread: how many times SHINGLE_ASKER_LOOK left out a page that cannot be read at present
+ * @coming: frames with a page that is to be read, or being read
  * @kept: frames that are kept for each asker
- * @nr_kept: how many
- * @max_kept: at most so many
- * @zeroes: what a page holds that has no place
- * @given_up: a bit for each page that was given up since they were loaded; NULL if none was
- * @press: half of @most are spoken for: a checkpoint should be taken; may be NULL
- * @ctx: handed to it
- * @hits: pages looked at that were there
- * @misses: askers that were told to wait for a page
+ * @nr_kept: their number
+ * @max_kept: maximum of their number
+ * @zeroes: content of a page that has no place
+ * @given_up: a bit for each page that was given up since loading; NULL if none was
+ * @press: called when half of @most is in use, to request a checkpoint; may be NULL
+ * @ctx: argument of @press
+ * @hits: accesses to pages that were in RAM
+ * @misses: how many times an asker had to wait for a page
  * @reads: pages read
  * @writes: pages written by checkpoints
- * @crowds: askers that were told to wait for a checkpoint
+ * @crowds: how many times an asker had to wait for a checkpoint
  */
 struct shingle_pages {
 	struct shingle_engine *e;
@@ -202,13 +203,13 @@ struct shingle_pages {
  * For engines
  */
 
-/* Eight pages, with which engines go on that need two for a call and two for a step; 1 GiB. */
+/* Eight pages, the minimum of an engine that needs two for a call and two for a step; 1 GiB. */
 #define SHINGLE_MAP_CACHE_MIN_KB	32
 #define SHINGLE_MAP_CACHE_MAX_KB	1048576
 /* 64 MiB. */
 #define SHINGLE_MAP_CACHE_KB		65536
 
-/* A row of the options of each engine whose map is in pages. */
+/* A row of the options of each engine with a paged map. */
 #define SHINGLE_OPTION_MAP_CACHE							\
 	{ .name = "map_cache_kb", .kind = SHINGLE_OPTION_NUMBER,			\
 	  .when = SHINGLE_OPTION_TABLE,							\
@@ -227,11 +228,11 @@ void shingle_page_put(struct shingle_engine *e, u32 nr);
 bool shingle_page_lost(const struct shingle_engine *e, u32 nr);
 
 /**
- * shingle_page_again() - an operation has looked at enough for one call
+ * shingle_page_again() - an operation has looked at enough pages for one call
  * @e: the engine
  * @nr: a page that it has just looked at, and that has a place
  *
- * It says SHINGLE_ABSENT, and is asked again soon.
+ * The operation returns SHINGLE_ABSENT, and core soon calls it again.
  *
  * Context: inside an engine operation.
  */
@@ -241,13 +242,14 @@ static inline void shingle_page_again(struct shingle_engine *e, u32 nr)
 }
 
 /**
- * shingle_pages_ahead() - an operation that lacks a page will look at others next
+ * shingle_pages_ahead() - name the pages that an operation will look at next
  * @e: the engine
  * @first: the first of them
- * @nr: how many follow one another
+ * @nr: number of consecutive pages
  *
- * Those that are absent are read besides, so that it waits once and not for each; not more
- * at a time than a quarter of the frames, so that nobody loses what he is about to look at.
+ * Core reads those that are absent together with the one that the operation lacks, so that the
+ * operation waits once and not for each.  It reads at most a quarter of the frames at a time, so
+ * that the pages do not evict each other.
  *
  * Context: inside an engine operation that returns SHINGLE_ABSENT.
  */
@@ -293,19 +295,21 @@ void shingle_page_seal(const struct shingle_layout *l, struct shingle_chunk *c, 
 int shingle_page_check(const struct shingle_layout *l, const struct shingle_engine *e,
 		       const struct shingle_chunk *c, u32 nr, enum shingle_page_place place);
 
-/* Where a page is, by an array of such. */
+/* The place of a page in an array of places. */
 static inline enum shingle_page_place shingle_place_of(const u8 *places, u32 nr)
 {
 	return places[nr / 4] >> nr % 4 * 2 & 3;
 }
 
-/* The place that does not count, which is where the page goes next. */
+/* The other place, which is not valid: the page is written there next. */
 static inline enum shingle_page_place shingle_place_other(enum shingle_page_place place)
 {
 	return place == SHINGLE_PAGE_A ? SHINGLE_PAGE_B : SHINGLE_PAGE_A;
 }
 
-/* Where on the metadata device that is: not of SHINGLE_PAGE_NONE, nor of LOST. */
+/*
+ * The block of that place on the metadata device; not for SHINGLE_PAGE_NONE and SHINGLE_PAGE_LOST.
+ */
 static inline u64 shingle_page_block(const struct shingle_layout *l, u32 nr,
 				     enum shingle_page_place place)
 {
@@ -313,11 +317,11 @@ static inline u64 shingle_page_block(const struct shingle_layout *l, u32 nr,
 }
 
 /**
- * shingle_pages_begin() - an engine is about to be asked
+ * shingle_pages_begin() - prepare for a call of an engine operation
  * @e: the engine
- * @asker: by whom
+ * @asker: origin of the call
  *
- * Context: as an engine's operations, of which one call follows at once.
+ * Context: as an engine's operations; one call follows in the same critical section.
  */
 static inline void shingle_pages_begin(struct shingle_engine *e, enum shingle_asker asker)
 {
@@ -330,11 +334,11 @@ static inline void shingle_pages_begin(struct shingle_engine *e, enum shingle_as
 }
 
 /**
- * shingle_pages_end() - it was asked
+ * shingle_pages_end() - account for a call of an engine operation
  * @e: the engine
- * @absent: it said SHINGLE_ABSENT, or what stands for it
+ * @absent: it returned SHINGLE_ABSENT, or what stands for it
  *
- * Context: behind the call, in the same critical section.
+ * Context: after the call, in the same critical section.
  */
 static inline void shingle_pages_end(struct shingle_engine *e, bool absent)
 {
@@ -347,16 +351,16 @@ static inline void shingle_pages_end(struct shingle_engine *e, bool absent)
 	p->asker = SHINGLE_ASKER_HOT;
 }
 
-/* Has the engine that was just asked lacked a page, or room for a changed one? */
+/* Did the last call of the engine lack a page, or room for a changed one? */
 static inline bool shingle_pages_lack(const struct shingle_engine *e)
 {
 	return e->pages && (e->pages->missed != SHINGLE_NO_PAGE || e->pages->crowded);
 }
 
-/* Was what it has said that it lacks there all the time?  As shingle_pages_gone(). */
+/* Is the page that the last call lacked in RAM already?  To be called like shingle_pages_gone(). */
 bool shingle_pages_here_already(const struct shingle_engine *e);
 
-/* Has it lacked a page that a repair has given up?  Before core sees to what it lacks. */
+/* Did the last call lack a page that a repair has given up?  Must precede shingle_pages_ask(). */
 static inline bool shingle_pages_gone(const struct shingle_engine *e)
 {
 	const struct shingle_pages *p = e->pages;
@@ -365,13 +369,13 @@ static inline bool shingle_pages_gone(const struct shingle_engine *e)
 	       shingle_place_of(p->places, p->missed) == SHINGLE_PAGE_LOST;
 }
 
-/* Is there a page that is to be read, and nobody has begun to? */
+/* Is there a wanted page that no read has begun for? */
 static inline bool shingle_pages_wanting(const struct shingle_engine *e)
 {
 	return e->pages && e->pages->listed[SHINGLE_FRAMES_WANTED];
 }
 
-/* All is counted anew. */
+/* Clear the counters. */
 static inline void shingle_pages_clear(struct shingle_pages *p)
 {
 	p->hits = 0;
@@ -381,7 +385,7 @@ static inline void shingle_pages_clear(struct shingle_pages *p)
 	p->crowds = 0;
 }
 
-/* It counts for @from, too, from now on. */
+/* Add the counters of @from. */
 static inline void shingle_pages_carry(struct shingle_pages *p, const struct shingle_pages *from)
 {
 	p->hits += from->hits;
@@ -391,7 +395,7 @@ static inline void shingle_pages_carry(struct shingle_pages *p, const struct shi
 	p->crowds += from->crowds;
 }
 
-/* Should a checkpoint be taken, so that nobody has to wait for it? */
+/* Should a checkpoint be taken now, before a request has to wait for it? */
 static inline bool shingle_pages_pressed(const struct shingle_engine *e)
 {
 	const struct shingle_pages *p = e->pages;
@@ -399,7 +403,7 @@ static inline bool shingle_pages_pressed(const struct shingle_engine *e)
 	return p && p->budget < p->nr_pages && p->nr_dirty >= DIV_ROUND_UP(p->most, 2);
 }
 
-/* Pieces of a checkpoint that say where @nr_pages pages are. */
+/* Number of pieces of a checkpoint that hold the places of @nr_pages pages. */
 static inline u32 shingle_places_pieces(u64 nr_pages)
 {
 	return DIV_ROUND_UP_ULL(nr_pages, SHINGLE_PLACES_PER_PIECE);
