@@ -207,7 +207,7 @@ def settle(target, part=1):
 
 
 def measure(target, rw, bs, mib, beside=None):
-    """Return bytes moved and milliseconds of one job, or of two, the second on the device @beside."""
+    """Return bytes moved and milliseconds of one job, or of two, with the second on @beside."""
     jobs = [["--name=" + name, f"--filename=/dev/mapper/{name}"]
             for name in [target] + [beside] * bool(beside)]
     out = sh("fio", "--direct=1", "--ioengine=libaio", "--iodepth=32", "--iodepth_batch=32",

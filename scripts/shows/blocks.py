@@ -97,7 +97,8 @@ class Diverter:
                 self.free.append(slot)
 
     def bring_one(self):
-        """Return the next block to the target, in the order of the disk; False if flash is empty."""
+        """Return the next block, in the order of the disk, to the target; False if flash is empty.
+        """
         with self.lock:
             if not self.away:
                 return False
@@ -216,7 +217,8 @@ def told(took):
 
 
 def fill(layer, blocks):
-    """Write every block of the span, and have the layer clean all of them to their native places."""
+    """Write every block of the span, then have the layer move all of them to their native places.
+    """
     with blk.opened(layer.path) as dev:
         for at in range(0, blocks, FILL):
             dev.write(at, b"\1" * (min(FILL, blocks - at) * BLOCK))
