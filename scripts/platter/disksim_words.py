@@ -5,7 +5,7 @@ import lzma
 import re
 
 
-MOST = 1e12         # limit for all values; as ms it is three decades, which in ns still fit into 64 bits
+MOST = 1e12         # limit for all values; in ms three decades, which fit into 64 bits of ns
 
 
 class Problem(Exception):

@@ -194,7 +194,7 @@ def specs(name, nth, **change):
 
 
 def random_numbers(seed):
-    """The same everywhere and in every release of Python."""
+    """Yield numbers that are the same on every machine and in every release of Python."""
     while True:
         seed = (seed * 6364136223846793005 + 1442695040888963407) % 2 ** 64
         yield seed >> 33
