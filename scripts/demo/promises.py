@@ -81,7 +81,7 @@ def acknowledged(log, ops):
 
 @dataclass
 class Verdict:
-    """What was acknowledged, and what is wrong after the cut."""
+    """The acknowledged operations, and the errors after the cut."""
     puts: int = 0           # acknowledged after a sync
     deletes: int = 0
     keys: int = 0           # that must be there

@@ -102,7 +102,7 @@ def middleware(options, scheme, mix, run=subprocess.run):
     return json.loads(done.stdout)
 
 
-# --- what results say -----------------------------------------------------------------
+# --- evaluation -----------------------------------------------------------------------
 
 
 def figures(of):

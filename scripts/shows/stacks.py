@@ -102,8 +102,8 @@ def opponents(scale):
 
 
 def surface(scale, surfaces=1, more=1.15, **keys):
-    """The thesis's surface, or several of them.  @more makes room for the guards of the baseline,
-    whose bands have two guard tracks for fifteen data tracks, so that it presents 512 GB, too."""
+    """The thesis's surface, or several of them. @more makes room for the guards of the baseline:
+    its bands have two guard tracks for fifteen data tracks, and it must present 512 GB, too."""
     tracks = -(-int(SURFACE / scale * more) // (TRACK * BLOCK))
     if surfaces > 1:
         keys["surfaces"] = surfaces
@@ -245,7 +245,7 @@ def measured(show, options, groups, guest, judge=None):
             for key, of in groups.items()}, wrong
 
 
-# --- what is asked for -----------------------------------------------------------------
+# --- options ---------------------------------------------------------------------------
 
 
 def add_options(p, loads):
@@ -282,7 +282,7 @@ def sensible(show, options):
             raise SystemExit(f"{show}: load '{load}' is none of {', '.join(thesis.ROWS)}")
 
 
-# --- what results say -----------------------------------------------------------------
+# --- evaluation -----------------------------------------------------------------------
 
 
 def figures(of):

@@ -190,8 +190,8 @@ def workload(dev, mark, blocks, rng, ops, in_place, lie=False):
 
 
 def forgetful(dev, mark, blocks, _rng, ops, _in_place, _lie, n=8):
-    """Write runs of @n blocks; then discard runs and write others, before the device is told to
-    make any of that durable."""
+    """Write runs of @n blocks; then discard runs and write others, before any of that is made
+    durable."""
     model = Model(blocks)
 
     def put(start):

@@ -258,7 +258,7 @@ class Storm:
             at += n
         return out
 
-    # --- what is done to it ------------------------------------------------
+    # --- operations on the device ------------------------------------------
 
     def wait_for_io(self, n):
         """Wait until the jobs have done @n more requests."""
@@ -389,7 +389,7 @@ class Storm:
     def wait_little():
         time.sleep(.001)
 
-    # --- how it runs -------------------------------------------------------
+    # --- running -----------------------------------------------------------
 
     def fork(self, name, work):
         """Fork a process that writes its failure to a file."""

@@ -10,8 +10,8 @@ overwritten repeatedly, so that all activities of the layer occur on every surfa
 compared, cleaned, written, and the device is closed, checked and opened again.  The medium destroys
 what its head passes over, and at the end no destroyed block may have been read.
 
- ... taken for one               the tool is told of one surface with as many cylinders, or, where
-                                 tracks have one length, with all tracks
+ ... taken for one               the tool gets a geometry of one surface with as many cylinders,
+                                 or, where tracks have one length, with all tracks
  ... taken for their mean        of one surface with all tracks, as if those of a zone
                                  had one length
 

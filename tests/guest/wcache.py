@@ -598,7 +598,7 @@ def off_is_off(ctx, geo):
     done = threading.Event()
 
     def write():
-        """Write so much that some requests never find room."""
+        """Write from a full queue, so that some requests always find no room."""
         rng = random.Random(1)
         with blk.opened(device.path) as dev:
             queue = blk.Aio(dev, 16)

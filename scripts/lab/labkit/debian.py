@@ -126,7 +126,7 @@ def build(suite):
                 say(f"build/deb/{suite}/{path.name}")
 
 
-# --- in and out again --------------------------------------------------------
+# --- installing and removing -------------------------------------------------
 
 # Paths that dpkg and apt change when any package is installed and removed,
 NOTES = re.compile(r"(var/log|var/lib/(dpkg|apt|systemd)|var/cache|root|tmp|run|proc|sys|dev"
@@ -210,7 +210,7 @@ def trial(suite, guest=False):
         say(f"{len(before)} files and directories are as before")
 
 
-# --- booted ------------------------------------------------------------------
+# --- booting -----------------------------------------------------------------
 
 DONE = "guest: status "
 UNIT = """[Unit]

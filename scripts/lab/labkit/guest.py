@@ -67,7 +67,7 @@ class Guest:
         self.shm = None
         self.core = None
 
-    # --- what the guest finds in /run/lab --------------------------------
+    # --- files in /run/lab -----------------------------------------------
 
     def disk_files(self):
         """Return image files in the guest's order: new ones, then existing ones."""
@@ -126,7 +126,7 @@ class Guest:
         return self.kernel.debug and not self.kernel.smp and \
             not self.options.no_leak_scan
 
-    # --- how each kind boots ---------------------------------------------
+    # --- booting ---------------------------------------------------------
 
     def uml_command(self, fds):
         out, err, ctl = fds
