@@ -17,7 +17,7 @@ from pathlib import Path
 
 
 def _descriptor(path):
-    """Return the descriptor of this process that @path leads to, as /dev/stdout does, or None. The
+    """Return the descriptor of this process that @path leads to, as /dev/stdout does, or None.  The
     file behind it is already open, so replacing that file would not reach its reader."""
     path, seen = os.path.abspath(path), set()
     while path not in seen:
@@ -112,7 +112,7 @@ def check(path):
 
 
 def store(path, text, errors="strict"):
-    """Write @text as the whole content of @path, in UTF-8. Return: @path."""
+    """Write @text as the whole content of @path, in UTF-8.  Return: @path."""
     with whole(path) as (part,):
         part.write_text(text, encoding="utf-8", errors=errors)
     return path

@@ -40,7 +40,7 @@ def progress(text):
 
 
 class Ram:
-    """Cut devices from one RAM disk, so that all have the same kind of memory. Each has 1/@part of
+    """Cut devices from one RAM disk, so that all have the same kind of memory.  Each has 1/@part of
     its size, except devices for metadata."""
 
     def __init__(self, mib, part=1):
@@ -108,8 +108,8 @@ def dualbuffer(ram, name="dualbuffer", m_percent=80, track_blocks=512):
 
 def rmwf(ram, name="rmwf"):
     """A full disk: a random write goes to flash if the head would destroy other data, which is so
-    for seven of eight. Flash has room for a round of them. Flash blocks are 4 MiB, about as large
-    as those of real flash. Sequential writes go to an empty device and there to their native
+    for seven of eight.  Flash has room for a round of them.  Flash blocks are 4 MiB, about as large
+    as those of real flash.  Sequential writes go to an empty device and there to their native
     places."""
     data, flash = ram.cut(f"{name}-data", 480), ram.cut(f"{name}-flash", 440)
     meta = ram.cut(f"{name}-meta", 72, True)
@@ -644,7 +644,7 @@ RECORD = struct.Struct("<HHIQQ")
 
 
 def worst(band, bands, sets):
-    """Generate records without end. One block of every band is cached and stays; others are added
+    """Generate records without end.  One block of every band is cached and stays; others are added
     and removed by records that cover the whole band or a thousand blocks of it."""
     fill, seen, k = [0] * sets, set(), 0
 

@@ -6,7 +6,7 @@ round the stores take turns row by row, so other load on the machine affects all
 is the median of the ratios of each round.
 
 kv does all I/O past the page cache, so it gets --cache for what it reads.  LevelDB and RocksDB have
-8 MiB of their own and the whole page cache, which holds all that they have written here. Rows
+8 MiB of their own and the whole page cache, which holds all that they have written here.  Rows
 "opened again" begin with nothing cached: the kernel drops the pages of their files, too. Memtables,
 Bloom filters and values are alike, and nothing is compressed.
 """

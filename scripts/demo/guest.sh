@@ -6,7 +6,7 @@
 # Disks: 0 the platter's store, 1 its damage map, 2 the tree in a tar archive.
 # 	guest.sh stores KIND	key-value stores on stl-full and on imr, a power cut in
 # 				the middle of their load; saves their contents after it
-# Disks: a blank one for each. Lines for the runner: "FACT name value", "MARK chunk", "STEP text".
+# Disks: a blank one for each.  Lines for the runner: "FACT name value", "MARK chunk", "STEP text".
 set -eu
 
 phase=$1

@@ -119,7 +119,7 @@ class Promises:
         return self.reference[key].startswith(data)
 
     def judge(self, log, text):
-        """Compare the output of kv scan after the cut with the acknowledged operations. All of
+        """Compare the output of kv scan after the cut with the acknowledged operations.  All of
         these must be there, and beyond them at most the one operation that was in flight."""
         found = scanned(text)
         last, ops = self.loads[-1], self.ops[-1]
@@ -143,7 +143,7 @@ class Promises:
         return verdict
 
     def amiss(self, key, data, may):
-        """Return what is wrong with a key, or None. @may are allowed lengths of values; None
+        """Return what is wrong with a key, or None.  @may are allowed lengths of values; None
         stands for no value."""
         if key not in self.record:
             return "was never written"

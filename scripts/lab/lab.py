@@ -52,7 +52,7 @@ END_S = 10              # seconds that the end of a large guest takes at most
 
 
 def _waited_for(argv):
-    """Run the runner and return its result. However the caller ends, the runner ends in order with
+    """Run the runner and return its result.  However the caller ends, the runner ends in order with
     it, and removes the guest and its files."""
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, errors="replace") as runner:

@@ -20,7 +20,7 @@ def other_pythons():
 
 
 def have(program, script, *names):
-    """Restart in a Python that has these libraries, or say how to get them. @program is the
+    """Restart in a Python that has these libraries, or say how to get them.  @program is the
     program's name, @script its path."""
     missing = [name for name in names if importlib.util.find_spec(name) is None]
     if not missing:

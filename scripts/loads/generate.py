@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Generate loads: with the parameters of a trace of the thesis, stationary, or with a given share
-of each region of a device valid. A seed always gives the same load."""
+of each region of a device valid.  A seed always gives the same load."""
 
 import math
 import zlib
@@ -110,7 +110,7 @@ def natural(parameters, cache_blocks):
 
 
 class Maker:
-    """Generate one load like that of a trace. All random numbers are drawn once in the
+    """Generate one load like that of a trace.  All random numbers are drawn once in the
     constructor, so that two tries differ only by their plan."""
 
     # pylint: disable=too-many-instance-attributes
@@ -404,7 +404,7 @@ def regions(size_blocks, region_blocks, live_blocks, seed, rate, turns=16.0,
             hot_percent=None, taking_percent=90.0, filled=False):
     """Keep @live_blocks of each whole region of the device valid and rewrite them, @turns blocks
     for each block of the regions: uniformly, or mostly to @hot_percent of each region's valid
-    blocks. First each valid block is written once, unless @filled."""
+    blocks.  First each valid block is written once, unless @filled."""
     # pylint: disable=too-many-arguments
     if not 0 < live_blocks <= region_blocks:
         raise Refused(f"a region of {region_blocks} blocks does not keep {live_blocks} valid")

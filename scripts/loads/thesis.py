@@ -10,7 +10,7 @@ CACHE_BYTES = 5_000_000_000     # its persistent cache, one for each surface
 
 @dataclass(frozen=True)
 class Row:
-    """A trace. GB are 10^9 bytes. ideal_percent: the share of the cache at which the data valid in
+    """A trace.  GB are 10^9 bytes. ideal_percent: the share of the cache at which the data valid in
     it still fit into the rest; None if less than a cache was written."""
     requests: int
     written_gb: float

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Loads as files: read and write the seven columns of the MSR Cambridge traces, write fio's
-iologs. Files are processed in stretches, so they need not fit in memory."""
+iologs.  Files are processed in stretches, so they need not fit in memory."""
 
 import contextlib
 import gzip

@@ -2,7 +2,7 @@
 """Translate a drive's description for DiskSim 4 into a geometry file for platter-sim.
 
 A drive NAME is NAME.trace; NAME.diskspecs, which names the .model; the .model, which names the
-.seek; and NAME.parv, which has the bus.  Each may be plain or .xz. A description that cannot be
+.seek; and NAME.parv, which has the bus.  Each may be plain or .xz.  A description that cannot be
 followed exactly raises Problem with one sentence.  A feature that is not modelled but does not stop
 the comparison is added to Drive.notes.
 """

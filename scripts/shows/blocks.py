@@ -38,7 +38,7 @@ class Diverter:
     """A block target with flash beside it.
 
     A write goes to flash only if it comes while the target's status is "cleaning".  The block
-    returns to the target when the target does not clean and no request has come for @quiet_s. The
+    returns to the target when the target does not clean and no request has come for @quiet_s.  The
     table of diverted blocks is in memory only, because this class serves measurements and need not
     survive a crash.  Both devices have read(block) and write(block, data), for many threads.
     """
@@ -188,7 +188,7 @@ def split(iolog, folder, jobs):
 
 
 def by_fio(path, iolog, jobs):
-    """Return fio's times, each from its own start of the request. Several jobs are needed: one job
+    """Return fio's times, each from its own start of the request.  Several jobs are needed: one job
     with many requests in flight collects completions only when its queue is full."""
     with tempfile.TemporaryDirectory() as folder:
         keys = {**{k: v for k, v in GLOBAL.items() if k != "log_offset"}, "group_reporting": 1,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The catalogue of measured results: the command that prints each, the page with its figures, and
-the day of the measurement. scripts/shows/all runs the commands. Documentation/results.rst has the
+the day of the measurement. scripts/shows/all runs the commands.  Documentation/results.rst has the
 catalogue as a table, which this command prints:
 
     python3 scripts/shows/catalogue.py
@@ -25,7 +25,7 @@ LEVELS = ("userspace/levels", "userspace/platter-sim", "dm-platter")
 
 @dataclass(frozen=True)
 class Result:
-    """A result. The command is as the documents have it; several commands are joined by &&."""
+    """A result.  The command is as the documents have it; several commands are joined by &&."""
     name: str
     command: str
     page: str               # the page with its figures, in Documentation/ or README.md

@@ -79,7 +79,7 @@ class Device:
 
 
 def pieces(layout, capacity, anywhere, rng):
-    """Return positions and lengths of writes that nearly fill the cache. They go to its parts
+    """Return positions and lengths of writes that nearly fill the cache.  They go to its parts
     (sets of stl-set, zones of stl-full) in turn if @anywhere, else to one part after another."""
     band, params = layout["band_blocks"] * BLOCK, layout["params"]
     bands = layout["logical_blocks"] * BLOCK // band

@@ -82,8 +82,8 @@ def _energies(x):
 
 
 def abry_veitch(x, first=3):
-    """Energies of the wavelet's octaves grow as 2^(j (2H - 1)). The fit is weighted and corrects
-    the bias of the logarithm of a mean. It begins at octave @first."""
+    """Energies of the wavelet's octaves grow as 2^(j (2H - 1)).  The fit is weighted and corrects
+    the bias of the logarithm of a mean.  It begins at octave @first."""
     energy, n = _energies(x)[first - 1:].T
     j = first + np.arange(len(n))
     half = n / 2

@@ -51,7 +51,7 @@ def medium(words):
 
 
 def target(path, words):
-    """Create the imr target over a disk. Its metadata are on another device, as the paper's map
+    """Create the imr target over a disk.  Its metadata are on another device, as the paper's map
     was; the backup region is on the disk."""
     keys = {"policy": words["policy"], "rmw": words["rmw"],
             # A flush makes the gathered tracks durable.

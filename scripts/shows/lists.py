@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Parse option values that are lists with commas. A duplicate counts once, because it would count
-one measurement twice. Errors are a ValueError with one sentence."""
+"""Parse option values that are lists with commas.  A duplicate counts once, because it would count
+one measurement twice.  Errors are a ValueError with one sentence."""
 
 import re
 

@@ -23,7 +23,7 @@ def spread(values, form):
 
 
 def sat_out(phases, send):
-    """Return {name: result} for phases [(name, words)]. @send() passes the words of each to
+    """Return {name: result} for phases [(name, words)].  @send() passes the words of each to
     kvbench, one run after another on one store; each run gets the number of records that earlier
     ones inserted."""
     out, there = {}, 0

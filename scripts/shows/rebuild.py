@@ -158,7 +158,7 @@ def attribute(name, value=None):
 
 
 def wait_idle(limit_s):
-    """Wait until md is idle, at most @limit_s. Return [[seconds, sectors of a member done]]
+    """Wait until md is idle, at most @limit_s.  Return [[seconds, sectors of a member done]]
     sampled meanwhile, and whether md became idle."""
     begin, seen = stack.now(), []
     while attribute("sync_action") != "idle":

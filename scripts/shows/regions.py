@@ -76,7 +76,7 @@ def beside(words, seed):
 
 def valid(stack, words):
     """Keep words["live"] blocks of some regions valid and write them at random, beginning with
-    empty regions. @each: one region after another, each write durable at once, and no write during
+    empty regions.  @each: one region after another, each write durable at once, and no write during
     a cleaning, because blocks written then need not be copied."""
     regions, region = words["regions"], stack.region
     text, writes, steps = b"\1" * BLOCK, 0, 0

@@ -102,7 +102,7 @@ def opponents(scale):
 
 
 def surface(scale, surfaces=1, more=1.15, **keys):
-    """The thesis's surface, or several of them. @more makes room for the guards of the baseline:
+    """The thesis's surface, or several of them.  @more makes room for the guards of the baseline:
     its bands have two guard tracks for fifteen data tracks, and it must present 512 GB, too."""
     tracks = -(-int(SURFACE / scale * more) // (TRACK * BLOCK))
     if surfaces > 1:
@@ -231,7 +231,7 @@ def kept(options, done):
 
 
 def measured(show, options, groups, guest, judge=None):
-    """Run each case of groups, {group: [(name, words, what)]}, once. Return {group: [(what,
+    """Run each case of groups, {group: [(name, words, what)]}, once.  Return {group: [(what,
     result)]} and the sentences of @judge, or of wrong_of(), about results that must never occur."""
     run = Runner(show, options, len({c[0] for of in groups.values() for c in of}), guest)
     done, wrong = {}, []

@@ -35,7 +35,7 @@ def size(path):
 
 
 class Blk:
-    """An open device. Each call is one system call that bypasses the page cache."""
+    """An open device.  Each call is one system call that bypasses the page cache."""
 
     fd = -1
 

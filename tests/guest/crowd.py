@@ -125,7 +125,8 @@ class Asker(Child):
         expect(not self.over(), f"a clean ended with {self.code} while nothing goes on")
 
     def sleeps(self):
-        """Return whether it is in uninterruptible sleep or one that only a kill ends."""
+        """Return whether it is in state D, a sleep that only a kill ends, as a waiting message is.
+        """
         with open(f"/proc/{self.pid}/stat", encoding="utf-8") as handle:
             return handle.read().rpartition(")")[2].split()[0] == "D"
 
@@ -187,8 +188,8 @@ class Together:
 
 
 def together(ctx, sig):
-    """One of three senders of a clean is killed; each of the others waits for the blocks cached
-    when it began, not for later ones."""
+    """One of three senders of a clean is ended by a signal; each of the others waits for the
+    blocks cached when it began, not for later ones."""
     with Together(ctx) as at:
         killed = at.asker()
         while at.first.waits() and at.cached() > len(at.blocks) // 4:

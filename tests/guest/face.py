@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Effects of tables, messages and suspends on a device: a read-only table writes nothing; no
 message changes a table that is not active; none delays a suspend; and the table reports the actual
-settings. Cases of badtable."""
+settings.  Cases of badtable."""
 
 import contextlib
 import errno

@@ -48,7 +48,7 @@ class Faulty:
         self.dev = self.stack.blk()
 
     def break_(self, area, how="error"):
-        """Break an area. @how: error, error_writes, error_reads, drop_writes; or medium, which
+        """Break an area.  @how: error, error_writes, error_reads, drop_writes; or medium, which
         loses the contents of each block until it is written."""
         which, start, n = self.areas[area]
         _, length, _, params = self.plain[which][0]
@@ -613,7 +613,7 @@ def meta_write(ctx, geo, area, trigger):
 
 
 def _forget_unpromised(game, sent):
-    """Take the contents found after activation as the current ones. Return the blocks that cannot
+    """Take the contents found after activation as the current ones.  Return the blocks that cannot
     be read."""
     failed = []
     for b in range(game.geo.logical):
@@ -648,7 +648,7 @@ def page_writes(game):
 
 
 def page_reads(ctx, geo):
-    """Pages of the map cannot be read for a while: requests that need one fail, others succeed. As
+    """Pages of the map cannot be read for a while: requests that need one fail, others succeed.  As
     soon as pages can be read again, all blocks are there and can be written."""
     with faulty(ctx, geo) as game:
         game.fill()
@@ -1052,7 +1052,7 @@ def destroyed_ahead(ctx, geo):
 
 def cut_commits(ctx, geo):
     """Cut the power repeatedly in the middle of transactions of several blocks: promised data are
-    there, and the loss of a marked transaction is noticed."""
+    there.  Then damage promised transactions: the loss is noticed, and activation is refused."""
     rng = random.Random(5)
     game = Headed(ctx, geo)
     torn = 0
@@ -1931,7 +1931,7 @@ def flush_first(ctx, geo):
 
 
 def lying_disk(ctx, geo, seed):
-    """Metadata writes vanish, then the power is cut. On such a disk no data are safe, but each
+    """Metadata writes vanish, then the power is cut.  On such a disk no data are safe, but each
     block read back was once written to that place, or the device is refused; and nothing crashes.
     """
     rng = random.Random(seed)

@@ -284,7 +284,7 @@ def placed(ctx, made, table):
 
 def leveled(ctx, organisation, told):
     """Fill and compact a store, then add to it, on imr itself or on a device over it, which hides
-    the levels from the store; return counters and the places of tables. Each tier has room for all
+    the levels from the store; return counters and the places of tables.  Each tier has room for all
     data."""
     rng = random.Random(1)
     made = stack(ctx.pool, ctx.target, shape(ctx.target), name="told" if told else "untold")

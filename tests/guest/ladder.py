@@ -213,7 +213,7 @@ def open_again(game):
 
 
 def repaired(game):
-    """Make the device read-write again, with a repair if needed. Return whether it was needed."""
+    """Make the device read-write again, with a repair if needed.  Return whether it was needed."""
     game.dev.close()
     game.stack.close()
     status, said = game.ctx.target.check(game.stack.paths, game.geo)

@@ -4,7 +4,7 @@ for the same files.
 
 Both were written independently from the same papers.  A discarded track may be reused when its
 record is durable, and a timer (commit_ms) can cause that; without the timer nothing depends on
-time, and both must agree to the last rewrite and the last sync. Everything is read back from a
+time, and both must agree to the last rewrite and the last sync.  Everything is read back from a
 medium that destroys the tops beside a bottom.
 """
 

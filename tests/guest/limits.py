@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The queue limits of a device, and whether programs above it work well with them: rotation,
-read-ahead, discards of any shape, polled requests. Cases of the suite `exact`, which runs on every
+read-ahead, discards of any shape, polled requests.  Cases of the suite `exact`, which runs on every
 kernel."""
 
 import os
@@ -62,7 +62,7 @@ def reads_ahead(ctx, geo):
 
 
 class Odd:
-    """A striped device over 512-byte sectors. Its optimal size and its boundary are no multiple of
+    """A striped device over 512-byte sectors.  Its optimal size and its boundary are no multiple of
     4096, like the 33553920 bytes of USB bridges."""
     CHUNK = 9       # sectors
 
@@ -284,7 +284,7 @@ def _band(data, band, geo):
 
 def polled(ctx, geo):
     """Over a medium that polls for completions: requests of a disk, which does not support
-    polling, must not depend on it. Kernels refuse polled requests, or do not poll."""
+    polling, must not depend on it.  Kernels refuse polled requests, or do not poll."""
     if not os.path.exists("/usr/bin/fio"):
         raise Skip("no fio")
     made = stack(ctx.pool, ctx.target, geo)

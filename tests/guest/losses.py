@@ -2,7 +2,7 @@
 """Data that dm-platter has acknowledged are there, or a FLUSH reports that they are lost.
 
 Its write cache holds blocks that the device below refuses, in every way in which a block leaves the
-cache; and the report survives suspends, other tables and the removal of the device. The target
+cache; and the report survives suspends, other tables and the removal of the device.  The target
 under test is not used.
 """
 

@@ -39,7 +39,7 @@ def stack(ctx, geo, medium, **more):
 
 def standing(path, sectors):
     """Return a table that holds writes; loading it again, or another table, releases those held so
-    far. Reads and flushes pass."""
+    far.  Reads and flushes pass."""
     return [(0, sectors, "delay", " ".join(f"{path} 0 {ms}" for ms in (0, 3600000, 0)))]
 
 

@@ -54,7 +54,7 @@ class Op:
 
 
 class Model:
-    """One device. The caller sends writes to a block one after another."""
+    """One device.  The caller sends writes to a block one after another."""
 
     def __init__(self, blocks):
         self.blocks = blocks

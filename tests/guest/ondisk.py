@@ -2,7 +2,7 @@
 """A second, independent implementation of dm-shingle's metadata format.
 
 It shares nothing with core/ on purpose: the tests format tiny devices to measure, find structures
-to damage, and put valid checksums on invalid contents. See core/pure/format.h and
+to damage, and put valid checksums on invalid contents.  See core/pure/format.h and
 Documentation/on-disk-format.rst.
 """
 

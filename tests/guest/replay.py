@@ -67,7 +67,7 @@ def destroys(target, geo):
 
 
 def medium(ctx, geo, log, blocks, rng):
-    """Return the disk that the log was written to. A drive with shingled tracks keeps the order of
+    """Return the disk that the log was written to.  A drive with shingled tracks keeps the order of
     its cache where the head destroys something, see torn.py."""
     return Disk(log, blocks, destroys(ctx.target, geo),
                 rng if ctx.target.medium == "imr" else None)
@@ -213,7 +213,7 @@ def forgetful(dev, mark, blocks, _rng, ops, _in_place, _lie, n=8):
 
 
 def updates(dev, mark, blocks, _rng, _ops, _in_place, _lie):
-    """Pairs of blocks: written and flushed, twice more, and the first once more. In regions of six
+    """Pairs of blocks: written and flushed, twice more, and the first once more.  In regions of six
     rows in one column the last one is a lazy write to row 0; rows 0 and 1 hold flushed data."""
     model = Model(blocks)
     for a in range(0, 8, 2):

@@ -262,7 +262,7 @@ def cut(ctx, geo, seed):
 
 
 class Child:
-    """A process that does something meanwhile. A thread would not do, because Python holds its
+    """A process that does something meanwhile.  A thread would not do, because Python holds its
     lock during a long ioctl."""
 
     def __init__(self, work):

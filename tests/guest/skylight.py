@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/skylight examines small drives with known parameters, and must name them. For the
+"""scripts/skylight examines small drives with known parameters, and must name them.  For the
 virtual clock, and a platter with its mechanics.
 
 The medium has no store unless the drive needs one: only its time is emulated, because no test looks
@@ -176,7 +176,7 @@ class Drive:
 
     def explained(self, out, seconds):
         """Run skylight explain while the drive is under load; write its answer to explain.json,
-        and to inside.json the time spent cleaning, in us, at each moment. Return the exit status.
+        and to inside.json the time spent cleaning, in us, at each moment.  Return the exit status.
         """
         inside, over = [], threading.Event()
         # A RAM disk has no statistics until they are turned on.

@@ -531,7 +531,7 @@ class Storm:
 
 
     def medium(self):
-        """Return the medium's counters. Reads of destroyed blocks are allowed: after a reset a
+        """Return the medium's counters.  Reads of destroyed blocks are allowed: after a reset a
         drive reads places that were not written since, and a band may be read as a whole."""
         if not hasattr(self.made, "platter"):
             return {}

@@ -197,7 +197,7 @@ def of_one_surface(told, times):
 
 
 def mistaken(ctx, medium, times, words):
-    """A layer with a wrong geometry loses data, and a reader gets an error or finds wrong data. It
+    """A layer with a wrong geometry loses data, and a reader gets an error or finds wrong data.  It
     does not suffice that the medium counts damage, nor does any other failure."""
     disk = Disk(ctx, medium, ())
     with tempfile.TemporaryDirectory() as folder:

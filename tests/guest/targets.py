@@ -205,7 +205,7 @@ class StlSet(Linear):
 
     @staticmethod
     def _bands_from(geo):
-        """Return the first block of DATA after the metadata, at the begin of a track. The head
+        """Return the first block of DATA after the metadata, at the begin of a track.  The head
         leaves it intact when block 0 is written."""
         if geo.meta == "separate":
             return geo.head * geo.track if geo.track else 1
@@ -794,7 +794,7 @@ class Dualbuffer(StlSet):
 
 
 class Rmwf(StlSet):
-    """Flash beside a shingled disk. The flash is a device of its own, and bands have tracks,
+    """Flash beside a shingled disk.  The flash is a device of its own, and bands have tracks,
     without which flash would never be used."""
     name = "rmwf"
     angles = True

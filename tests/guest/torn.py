@@ -333,7 +333,7 @@ def revive(bench, at, model, bad, clean):
 
 def cuts(ctx, geo, features, wcache, count, seed):
     """Yield for each cut (block, its place, model, blocks with medium errors, sentences about
-    others with wrong contents). Go beyond @count only while no cut has had the effect under test.
+    others with wrong contents).  Go beyond @count only while no cut has had the effect under test.
     """
     geo = geo.but(features=features)
     bench = Bench(ctx, geo, wcache)

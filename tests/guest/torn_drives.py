@@ -6,7 +6,7 @@ HEAD = ["media", "smr", "head_tracks", "2", "track_sectors"]
 
 
 def streams(*feature):
-    """A drive with metadata on its medium. If they were on another one that loses power first, the
+    """A drive with metadata on its medium.  If they were on another one that loses power first, the
     layer would stop before it tears anything."""
     return {"kind": "shingled", "sectors": 1 << 20, "tests": "13", "powercut": True, "store": True,
             "joined": True, "keys": [*HEAD, "512"],

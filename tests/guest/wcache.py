@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The volatile write cache, where time and concurrency matter: over a slow medium, so that blocks
-are overwritten, read, discarded and suspended while they are in flight. Exact events are in
+are overwritten, read, discarded and suspended while they are in flight.  Exact events are in
 tests/exact, power cuts in replay, errors in faults."""
 
 import random
@@ -247,7 +247,7 @@ def fua_behind(ctx, geo):
 
 def fua_beside(ctx, geo):
     """FUA to two blocks waits for a write in flight to one of them; a newer version of the other
-    is sent meanwhile. Either version may be the final one, but the contents must not change after
+    is sent meanwhile.  Either version may be the final one, but the contents must not change after
     FUA has ended."""
     slow = Slow(ctx, geo.but(cache_on="separate", meta="separate"), 0)
     under = slow.made.under[list(slow.made.paths).index("cache")]
@@ -303,7 +303,7 @@ def discard_behind(ctx, geo):
 
 
 def discard_ahead(ctx, geo):
-    """A block is written while a discard of it waits. The contents that the host reads when both
+    """A block is written while a discard of it waits.  The contents that the host reads when both
     have ended are final, also when the rest of the band is discarded."""
     slow = Slow(ctx, geo, 0)
     for b in range(geo.band):

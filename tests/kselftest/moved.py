@@ -21,7 +21,7 @@ def moved():
 
 def sweep(shared):
     """Check every second page, so that the kernel has pages to gather: each must hold what was
-    last written. While @shared[0] is set few system calls are made, because each of them would
+    last written.  While @shared[0] is set few system calls are made, because each of them would
     update the processor's view of memory."""
     while not shared[1]:
         memory = mmap.mmap(-1, 2 * PAGES * PAGE, ANONYMOUS)

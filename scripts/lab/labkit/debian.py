@@ -230,7 +230,7 @@ WantedBy=multi-user.target
 
 
 def in_guest(suite, root, names, before):
-    """Boot the Debian as a machine twice: see guest/packages. @root does not change."""
+    """Boot the Debian as a machine twice: see guest/packages.  @root does not change."""
     unit = Path("etc/systemd/system/shingle-try.service")
     wants = unit.parent / "multi-user.target.wants" / unit.name
     log = LOGS / f"deb-guest-{suite}.log"
