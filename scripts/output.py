@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The one way in which programs here write a file that the user names.
+"""The common way in which these programs write a file that the user names.
 
 A regular file is replaced as a whole: it has either its old or its new content, its mode and its
-owner stay, and a link keeps pointing to it.  Anything else that can be written to, such as a pipe,
-a terminal or /dev/null, is opened and written to, and stays what it is.  A block device is
-refused."""
+owner stay, and a link keeps pointing to it.  Any other writable file, such as a pipe, a terminal or
+/dev/null, is opened and written to, and keeps its type.  A block device is refused.
+"""
 
 import contextlib
 import errno
@@ -17,8 +17,8 @@ from pathlib import Path
 
 
 def _descriptor(path):
-    """The descriptor of this process that @path leads to, as /dev/stdout does, or None.  The file
-    behind it is open already, so that replacing that file would not reach its reader."""
+    """Return the descriptor of this process that @path leads to, as /dev/stdout does, or None.  The
+    file behind it is already open, so replacing that file would not reach its reader."""
     path, seen = os.path.abspath(path), set()
     while path not in seen:
         seen.add(path)
@@ -32,7 +32,8 @@ def _descriptor(path):
 
 
 def _status(path):
-    """What stat() says, or None if there is no such file.  OSError if it is no output."""
+    """Return the result of stat(), or None if there is no such file.  OSError if it cannot be an
+    output."""
     try:
         st = os.stat(path)
     except FileNotFoundError:
@@ -46,7 +47,7 @@ def _status(path):
 
 
 class _Output:
-    """One file of whole(): part is the name to write to."""
+    """One file of whole(); part is the name to write to."""
 
     def __init__(self, path):
         self.path = Path(path)
@@ -62,7 +63,7 @@ class _Output:
             self.part = Path(name)
 
     def finish(self):
-        """The part takes the file's place, or is copied to what is there."""
+        """Move the part to its place, or copy it into a file that is not regular."""
         if not self.replaced:
             into = self.path if self.descriptor is None else os.dup(self.descriptor)
             with self.part.open("rb") as have, open(into, "wb") as stream:
@@ -102,7 +103,7 @@ def whole(*paths):
 
 
 def check(path):
-    """Raises OSError if @path can be no output: for programs that compute for hours first."""
+    """Raise OSError if @path cannot be an output, for programs that compute for hours first."""
     output = _Output(path)
     try:
         output.part.touch()
@@ -111,7 +112,7 @@ def check(path):
 
 
 def store(path, text, errors="strict"):
-    """Writes @text as the whole content of @path, in UTF-8.  Return: @path."""
+    """Write @text as the whole content of @path, in UTF-8.  Return: @path."""
     with whole(path) as (part,):
         part.write_text(text, encoding="utf-8", errors=errors)
     return path

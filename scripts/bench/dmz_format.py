@@ -14,7 +14,7 @@ MAGIC = int.from_bytes(b"DZBD", "big")
 
 
 def crc32_le(seed, data):
-    """The kernel's crc32_le(): no inversion at either end."""
+    """The kernel's crc32_le(), which inverts neither the seed nor the result."""
     return zlib.crc32(data, seed ^ 0xffffffff) ^ 0xffffffff
 
 
@@ -27,7 +27,7 @@ def superblock(gen, block, meta, reserved, chunks, maps, bitmaps):
 
 
 def format_device(path, zones, zone_blocks, reserved=16):
-    """Returns the length of the dm-zoned device in sectors."""
+    """Format a device; return the length of the dm-zoned device in sectors."""
     bitmaps = zones * max(1, zone_blocks // (BLOCK * 8))
     maps = -(-zones // 512)
     meta = 1 + maps + bitmaps

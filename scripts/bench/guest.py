@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The benchmark's part in the guest: set the targets up, measure, print JSON."""
+"""The benchmark's part in the guest: set the targets up, measure them, print JSON."""
 
 import argparse
 import gc
@@ -22,9 +22,9 @@ import blk      # noqa: E402  (its folder is known only now)
 import ondisk   # noqa: E402
 
 MIB = 1 << 20
-SECTORS = 2048          # in a MiB
+SECTORS = 2048          # in one MiB
 SIZE_MIB = 384          # of each device under test
-SPAN_MIB = 256          # of it, what is read and written
+SPAN_MIB = 256          # the part that is read and written
 DITHER_MIB = 2
 
 
@@ -40,8 +40,8 @@ def progress(text):
 
 
 class Ram:
-    """Devices cut from one RAM disk, so that all have the same kind of memory; each a
-    @part of its size, but for what holds metadata."""
+    """Cut devices from one RAM disk, so that all have the same kind of memory.  Each has 1/@part of
+    its size, except devices for metadata."""
 
     def __init__(self, mib, part=1):
         mib = mib // part + (part > 1) * 256
@@ -75,7 +75,7 @@ def stl_set(ram, name="stl-set"):
 
 
 def stl_full(ram, name="stl-full"):
-    """One zone, whose logs hold a round of random writes; no idle cleaning in it."""
+    """One zone with logs that hold a round of random writes; idle cleaning is off."""
     data, meta = ram.cut(f"{name}-data", 720), ram.cut(f"{name}-meta", 72, True)
     sh("shingle", "create", "stl-full", "--meta", meta, "--band", "4M", "--zone-bands",
        str(180 // ram.part), "--provision", str(72 // ram.part), "--log-bands",
@@ -84,7 +84,7 @@ def stl_full(ram, name="stl-full"):
 
 
 def imr(ram, name="imr"):
-    """All that is asked of it is of a level that lies on tops."""
+    """All requests go to one level, which lies on tops."""
     data = ram.cut(f"{name}-data", 2 * SIZE_MIB + 64)
     meta = ram.cut(f"{name}-meta", 72, True)
     sh("shingle", "create", "imr", "--meta", meta, "--track", "2M", "--set", "largest=1",
@@ -92,15 +92,14 @@ def imr(ram, name="imr"):
 
 
 def tiler(ram, name="tiler"):
-    """Each region has room for as much again as it presents, and the map of all is in
-    memory."""
+    """Each region has as much spare room as it presents, and the whole map is in memory."""
     data, meta = ram.cut(f"{name}-data", 920), ram.cut(f"{name}-meta", 72, True)
     sh("shingle", "create", "tiler", "--meta", meta, "--track", "2M", "--band",
        f"{128 // ram.part}M", "--over-permille", "500", "--journal", "32M", data, name)
 
 
 def dualbuffer(ram, name="dualbuffer", m_percent=80, track_blocks=512):
-    """One cache whose buffer holds a round of random writes."""
+    """One cache with a buffer that holds a round of random writes."""
     data, meta = ram.cut(f"{name}-data", 1000), ram.cut(f"{name}-meta", 72, True)
     sh("shingle", "create", "dualbuffer", "--meta", meta, "--band", "4M", "--cache-size",
        f"{512 // ram.part}M", "--m-percent", str(m_percent), "--cache-track", str(track_blocks),
@@ -108,10 +107,10 @@ def dualbuffer(ram, name="dualbuffer", m_percent=80, track_blocks=512):
 
 
 def rmwf(ram, name="rmwf"):
-    """A full disk, of whose random writes all go to flash that the head would harm others by,
-    seven of eight; there is room for a round of them.  Flash blocks are 4 MiB, about as large
-    as those of flash.  What is written in sequence is written to an empty one, and goes where
-    it belongs."""
+    """A full disk: a random write goes to flash if the head would destroy other data, which is so
+    for seven of eight.  Flash has room for a round of them.  Flash blocks are 4 MiB, about as large
+    as those of real flash.  Sequential writes go to an empty device and there to their native
+    places."""
     data, flash = ram.cut(f"{name}-data", 480), ram.cut(f"{name}-flash", 440)
     meta = ram.cut(f"{name}-meta", 72, True)
     sh("shingle", "create", "rmwf", "--cache", flash, "--meta", meta, "--track",
@@ -139,8 +138,8 @@ def thin(ram):
 
 
 def zoned(_ram):
-    """Over null_blk with memory: dm-zoned wants zones.  Half are conventional,
-    so that random writes find room without reclaim."""
+    """dm-zoned over null_blk with memory, because dm-zoned needs zones.  Half of the zones are
+    conventional, so that random writes find room without reclaim."""
     sh("modprobe", "null_blk", "nr_devices=0")
     base = Path("/sys/kernel/config/nullb/nullb0")
     base.mkdir()
@@ -159,22 +158,23 @@ TARGETS = {"linear": linear, "stl-set": stl_set, "stl-full": stl_full, "imr": im
            "thin": thin, "zoned": zoned}
 OURS = ("stl-set", "stl-full", "imr", "tiler", "dualbuffer", "rmwf")
 CLEANED = ("stl-set", "stl-full", "tiler", "dualbuffer", "rmwf")
-TWIN = "-twin"          # behind the name of a second device of a target
+TWIN = "-twin"          # suffix in the name of a target's second device
 
 
 def kind_of(device):
-    """The target that a device is of, whose name begins with the target's."""
+    """Return the target of a device; the device's name begins with the target's."""
     return next((t for t in TARGETS if device == t or device.startswith(t + "-")), device)
 
 
-# name: fio's rw, block size, MiB moved in one pass, passes in one round.  Writes go to
-# 64 bands; stl-set has a cache band as large as each of them, stl-full 66 log bands for
-# all: less than 256 MiB finds room without cleaning.  That much is written in sequence in
-# 25 ms, of which fio counts whole ones, so one of them would be 4 %: there are several
-# passes, each DITHER_MIB shorter than the one before, so that what is lost by rounding is
-# another part of a millisecond each time.
-# All that imr is asked to write lies on tops; tiler's regions begin each pass half full; rmwf
-# is full, and empty before it is written in sequence.
+# name: fio's rw, block size, MiB moved in one pass, passes in one round.
+#
+# Writes go to 64 bands.  stl-set has a cache band as large as each of them, stl-full 66 log bands
+# for all, so less than 256 MiB finds room without cleaning.  A sequential pass takes about 25 ms
+# and fio counts whole milliseconds, an error of 4 %.  So there are several passes, each DITHER_MIB
+# shorter than the one before, which spreads the rounding.
+#
+# All writes to imr lie on tops; tiler's regions begin each pass half full; rmwf is full for random
+# writes, and empty before sequential ones.
 WORKLOADS = {
     "random read 4K": ("randread", "4k", 192, 1),
     "random write 4K": ("randwrite", "4k", 192, 1),
@@ -189,9 +189,9 @@ def fill(target, part=1):
 
 
 def settle(target, part=1):
-    """Back to where random writes have room again, and nothing is in memory."""
+    """Make room for random writes again, and leave nothing of them in memory."""
     kind = kind_of(target)
-    if kind in ("tiler", "rmwf"):       # which clean what is full
+    if kind in ("tiler", "rmwf"):       # these clean what is full
         sh("dmsetup", "message", target, "0", "reset")
         fill(target, part)
         sh("dmsetup", "message", target, "0", "checkpoint")
@@ -207,7 +207,7 @@ def settle(target, part=1):
 
 
 def measure(target, rw, bs, mib, beside=None):
-    """Bytes moved, milliseconds: of a job and, on the device @beside, of another one."""
+    """Return bytes moved and milliseconds of one job, or of two, with the second on @beside."""
     jobs = [["--name=" + name, f"--filename=/dev/mapper/{name}"]
             for name in [target] + [beside] * bool(beside)]
     out = sh("fio", "--direct=1", "--ioengine=libaio", "--iodepth=32", "--iodepth_batch=32",
@@ -226,14 +226,14 @@ REMAPPED = re.compile(r"block_bio_remap: 1,0 (\w+) (\d+) \+ (\d+) <- \((\d+,\d+)
 
 
 def emptied(target, rw):
-    """Before it is written in sequence."""
+    """Empty rmwf before a sequential write."""
     if target == "rmwf" and rw == "write":
         sh("dmsetup", "message", target, "0", "reset")
 
 
 def where(target, rw, bs, mib):
-    """[first sector, sectors] of the RAM disk that one pass over a target touches, in
-    its order, as the block layer's tracepoint says."""
+    """Return [first sector, sectors] of the RAM disk that one pass over a target touches, in the
+    order of access, as the block layer's tracepoint reports it."""
     if not REMAP.exists():
         sh("mount", "-t", "tracefs", "tracefs", str(TRACING))
     (TRACING / "buffer_size_kb").write_text("16384")
@@ -260,12 +260,12 @@ def where(target, rw, bs, mib):
 
 
 def control(target, workload, runs):
-    """The control of what is in sequence: dm-linear over the very memory that the target
-    uses, led by its table from place to place as the target goes, which is @runs.  A target
-    whose map is dynamic goes elsewhere in later rounds."""
+    """Create the control for sequential workloads: dm-linear over the memory that the target uses,
+    with a table in the target's order of access, @runs.  A target with a dynamic map uses other
+    places in later rounds."""
     rw = WORKLOADS[workload][0]
     at, table = 0, []
-    # A pass of writes ends before the last MiB, but fio wants to see them.
+    # A pass of writes ends before the last MiB, but fio needs the device to have it.
     for first, n in runs + runs:
         n = min(n, SPAN_MIB * SECTORS - at)
         if n:
@@ -277,8 +277,8 @@ def control(target, workload, runs):
 
 
 def linear_there(target, workload, runs):
-    """dm-linear where the target is, from the first place on that it uses: memory is not the
-    same everywhere.  What the target has there is overwritten; its map is elsewhere."""
+    """Create dm-linear where the target is, from the first place it uses, because memory is not
+    equally fast everywhere.  The target's data there are overwritten; its map is elsewhere."""
     start, size = (int(n) for n in re.search(
         r"^0 (\d+) linear \S+ (\d+)", sh("dmsetup", "table", f"{target}-data")).group(2, 1))
     first = min(min(run[0] for run in runs), start + size - SIZE_MIB * SECTORS)
@@ -288,7 +288,8 @@ def linear_there(target, workload, runs):
 
 
 def in_its_memory(target, workload):
-    """Where a target goes in sequence, and dm-linear and a control in its memory."""
+    """Return the places of a target's sequential access, and dm-linear and a control in its
+    memory."""
     rw, bs, mib, _ = WORKLOADS[workload]
     runs = where(target, rw, bs, min(mib, SPAN_MIB))
     settle(target)
@@ -296,8 +297,8 @@ def in_its_memory(target, workload):
 
 
 def companions(target):
-    """{workload: devices in the target's memory that are measured with it}: dm-linear, and
-    where it is in sequence a control."""
+    """Return {workload: devices in the target's memory that are measured with it}: dm-linear, and
+    for sequential workloads a control."""
     found = {}
     for direction in ("read", "write"):
         workload = f"sequential {direction} 1M"
@@ -307,8 +308,8 @@ def companions(target):
 
 
 def straight(target, rw, before, after, moved):
-    """All that was written went where the figure is of: of imr to tops, in sequence of rmwf
-    to its place."""
+    """Exit unless all writes took the path that the figure is about: for imr to tops, for
+    sequential writes of rmwf to native places."""
     key = {("imr", "write"): "imr_direct_blocks", ("imr", "randwrite"): "imr_direct_blocks",
            ("rmwf", "write"): "direct_blocks"}.get((target, rw))
     if not key:
@@ -319,9 +320,9 @@ def straight(target, rw, before, after, moved):
 
 
 def middle(passes):
-    """Bytes per second of [(bytes, milliseconds)], but for the quickest and the slowest quarter,
-    rounded down, so of six passes the middle four: one in which the machine did something else,
-    too, says nothing of a device."""
+    """Return bytes per second over [(bytes, milliseconds)] without the fastest and the slowest
+    quarter, rounded down: of six passes the middle four.  A pass that other work on the machine
+    disturbed says nothing about a device."""
     order = sorted(passes, key=lambda done: done[0] / (done[1] or 1))
     cut = len(order) // 4
     moved, ms = map(sum, zip(*order[cut:len(order) - cut]))
@@ -329,8 +330,8 @@ def middle(passes):
 
 
 def sample(target, rw, bs, mib, passes, others=()):
-    """Bytes per second, and those of others in its memory; and cleaning steps meanwhile:
-    there should be none."""
+    """Return bytes per second of the target and of @others in its memory, and the cleaning steps
+    meanwhile, which should be 0."""
     seen, cleaned, kind = [[] for _ in (target, *others)], 0, kind_of(target)
     for short in range(passes):
         for i, path in enumerate((target, *others)):
@@ -344,7 +345,7 @@ def sample(target, rw, bs, mib, passes, others=()):
             if path == target:
                 straight(target, rw, before, after, done[0])
             if i and rw == "write":
-                # All begin behind the same: a pass of the target, and cleaning.
+                # Every device begins after the same work: a pass of the target, and cleaning.
                 emptied(target, rw)
                 measure(target, rw, bs, mib)
             if rw == "write" or (rw == "randwrite" and not i):
@@ -359,7 +360,7 @@ def stats(target):
 
 
 def set_up(name, create, *how):
-    """A device under test: made, written to and settled."""
+    """Create, fill and settle a device under test."""
     progress(f"setting up {name}")
     create(*how)
     fill(name)
@@ -367,9 +368,9 @@ def set_up(name, create, *how):
 
 
 def turned(things, boot):
-    """In another order in each boot, so that none lies in the same place of the RAM disk again:
-    dm-linear over the blocks of a target had 0.97 to 1.03 of dm-linear beside them, by the
-    place, and eight boots agreed on it within 0.01."""
+    """Rotate the order by boot, so that each device lies in another place of the RAM disk.
+    dm-linear over the blocks of a target reached 0.97 to 1.03 of dm-linear beside them, depending
+    on the place; eight boots agreed on it within 0.01."""
     things = list(things)
     first = boot % len(things)
     return things[first:] + things[:first]
@@ -397,14 +398,14 @@ def speed(rounds, boot):
             "cleaning_steps_while_measuring": cleaned}
 
 
-# What is new is a part of each track of dualbuffer's cache: M less what FB_2 has, so at 80 % three
-# fifths of it, and a longer run if M is more or the track longer.
+# (M in percent, blocks of a track).  New data take a part of each track of dualbuffer's cache: M
+# less what FB_2 has, so at 80 % three fifths of it; a larger M or a longer track gives longer runs.
 SHAPES = ((80, 512), (95, 512), (80, 2048), (95, 2048))
 
 
 def pieces(rounds, boot):
-    """Bytes per second of dualbuffer's sequential writes: of each of SHAPES, beside those of
-    dm-linear and the control there, the pieces that they go in and the place they are in."""
+    """Measure dualbuffer's sequential writes for each of SHAPES: bytes per second beside dm-linear
+    and the control there, the number of pieces per MiB, and the place in the RAM disk."""
     ram, workload = Ram(4600), "sequential write 1M"
     rows, others = {}, {}
     for place, shape in enumerate(turned(SHAPES, boot)):
@@ -424,16 +425,18 @@ def pieces(rounds, boot):
 
 
 SHARED = ("linear", "stl-set", "stl-full", "imr", "tiler")
-MOST_MIB = 160          # of random writes, what all find room for without cleaning
-READINGS = 4            # of each kind a round; the middle half counts
+MOST_MIB = 160          # of random writes; all targets have room for them without cleaning
+READINGS = 4            # of each kind in a round; the middle half counts
 
 
 def processors(rounds):
-    """Bytes per second of random 4 KiB operations, target by target, on a kernel with two
-    processors: by one job, by two on one device, and by two of which each has a device
-    of its own.  What the last two differ in is what the jobs take from each other, and the
-    memory of two devices; so dm-linear is read where the two of a target are, too.  One job
-    alone differs besides by what it costs to wake a processor that has nothing to do."""
+    """Measure random 4 KiB operations, target by target, on a kernel with two processors: by one
+    job, by two on one device, and by two with a device each.
+
+    The difference between the last two is the contention between jobs, and the memory of two
+    devices; so dm-linear is read in the places of both devices of a target, too.  One job alone
+    also differs by the cost of waking an idle processor.
+    """
     ram = Ram(10000)
     for name in SHARED:
         for device in (name, name + TWIN):
@@ -467,15 +470,16 @@ def processors(rounds):
     return {"bytes_per_second": results, "linear_bytes_per_second": linears}
 
 
-# What an operation costs, in instructions: QEMU's clock counts them, and nothing else moves
-# it.  Each target is a PART of its size for speed(), and that is what is read and written.
+# The cost of an operation in instructions.  QEMU's clock counts them, so nothing else affects the
+# figure.  Each target has 1/PART of its size in speed(), and so has the part read and written.
 PART = 8
 COUNTED = ("bare", "linear", *OURS, "writecache", "thin")
-SHIFT = 1               # scripts/lab: -icount shift=1, two nanoseconds for each
+SHIFT = 1               # scripts/lab: -icount shift=1, two nanoseconds for each instruction
 OPS = 1000
 PASS, PASSES = SPAN_MIB // PART - DITHER_MIB, 6
-# name: does it write, its bytes, how many each time.  What is at random is counted by the
-# difference of two lengths of one load; what is in sequence by all passes but the first.
+# name: whether it writes, its bytes, the number of operations each time.  Random operations are
+# counted by the difference between two lengths of one load, sequential ones by all passes but the
+# first.
 OPERATIONS = {
     "read": (False, 4096, (OPS, OPS, 2 * OPS)),
     "write": (True, 4096, (OPS, OPS, 2 * OPS)),
@@ -484,7 +488,7 @@ OPERATIONS = {
 
 
 def places(op, rand, n):
-    """Of @n operations: at random, or one behind the other."""
+    """Return the offsets of @n operations: sequential for 1 MiB, else random."""
     size = OPERATIONS[op][1]
     if size == MIB:
         return [k * size for k in range(n)]
@@ -492,7 +496,7 @@ def places(op, rand, n):
 
 
 def count(target, op, n):
-    """Nanoseconds for @n operations."""
+    """Return the nanoseconds of @n operations."""
     write, size, _ = OPERATIONS[op]
     where_to = places(op, random.Random(n), n)
     vector = [mmap.mmap(-1, size)]
@@ -508,7 +512,7 @@ def count(target, op, n):
 
 
 def instructions():
-    """Of one operation, target by target, whatever is below included."""
+    """Count the instructions of one operation, target by target, including the layers below."""
     ram = Ram(9600, PART)
     result = {}
     gc.disable()
@@ -519,7 +523,7 @@ def instructions():
         settle(name, PART)
         for op, (write, size, lengths) in OPERATIONS.items():
             took = []
-            for n in lengths:   # the first one is for what is done once
+            for n in lengths:   # the first one pays for what happens only once
                 if size == MIB:
                     emptied(name, "write")
                 took.append(count(name, op, n))
@@ -541,7 +545,7 @@ def timed(*argv):
 
 
 def scale():
-    """RAM at a million cached blocks, and how long a clean 4 TB takes to open."""
+    """Measure RAM at a million cached blocks, and the time to open a clean 4 TB drive."""
     sh("modprobe", "brd", "rd_nr=2", f"rd_size={224 * 1024}")
     out = {}
     for name, tb, cache in (("map", 0.06, "4400M"), ("open", 4, "38092M")):
@@ -569,12 +573,12 @@ def scale():
     return out
 
 
-REGIONS = 6000          # of whose pages one in five fits in 64 MiB
-PAGE_ENTRIES = 2016     # of a page of tiler's map
+REGIONS = 6000          # one in five of their pages fits in 64 MiB
+PAGE_ENTRIES = 2016     # in a page of tiler's map
 
 
 def paced(path, places, write):
-    """Microseconds for each 4 KiB operation, one behind the other."""
+    """Return microseconds for each 4 KiB operation, one after another."""
     buffer = [mmap.mmap(-1, 4096)]
     operation = os.pwritev if write else os.preadv
     fd = os.open(path, os.O_RDWR | os.O_DIRECT)
@@ -588,8 +592,8 @@ def paced(path, places, write):
 
 
 def paged():
-    """A drive of 8 TB whose map is in pages: to create, to open, its RAM; and what it costs
-    that a page is not in memory, beside a dm-linear there."""
+    """Measure a drive of 8 TB with a paged map: the time to create and to open it, its RAM, and
+    the cost of a page that is not in memory, beside a dm-linear of that size."""
     sh("modprobe", "brd", "rd_nr=1", f"rd_size={12 << 20}")
     sectors = int(8e12) // 512 // 8 * 8
     sh("dmsetup", "create", "void", "--table", f"0 {sectors} zero")
@@ -600,7 +604,7 @@ def paged():
     fd = os.open(path, os.O_RDONLY)
     blocks = os.lseek(fd, 0, os.SEEK_END) // 4096
     os.close(fd)
-    # A band but for what is not addressable of it.
+    # A band without its over-provisioning.
     region = 32768 - 32768 // 10
     if blocks % region:
         sys.exit(f"{blocks} blocks are not regions of {region}")
@@ -640,8 +644,8 @@ RECORD = struct.Struct("<HHIQQ")
 
 
 def worst(band, bands, sets):
-    """Records without end: of every band one block is cached that stays, and others
-    come and go by records that name all of the band, or a thousand of them."""
+    """Generate records without end.  One block of every band is cached and stays; others are added
+    and removed by records that cover the whole band or a thousand blocks of it."""
     fill, seen, k = [0] * sets, set(), 0
 
     def mapped(lblk):
@@ -664,7 +668,7 @@ def worst(band, bands, sets):
 
 
 def fill_ring(path):
-    """As many transactions as fit, of a block each; returns the records."""
+    """Fill the journal with transactions of one block each; return the number of records."""
     with blk.opened(path) as dev:
         sb = ondisk.read_super(dev.read(0))
         role = {g[4]: g for g in sb["groups"]}
@@ -686,8 +690,8 @@ def fill_ring(path):
 
 
 def replay():
-    """How long a drive of 4 TB takes to open after a crash, its journal as long as it
-    is by default and full of the records that cost most."""
+    """Measure the time to open a drive of 4 TB after a crash, with a journal of the default length
+    full of the most expensive records."""
     out = {}
     sh("modprobe", "brd", "rd_nr=1", f"rd_size={256 * 1024}")
     sectors = int(4e12) // 512 // 8 * 8

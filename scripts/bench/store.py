@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The key-value store beside LevelDB and RocksDB on one file system, for scripts/bench/run.
+"""Compare the key-value store with LevelDB and RocksDB on one file system, for scripts/bench/run.
 
-kvbench sends each store the same operations from the same seeds.  Rounds are interleaved: within
-a round the stores take turns row by row, so other load of the machine hits all of them.
-Ratios are of one round, and the median of them counts.
+kvbench sends each store the same operations from the same seeds.  Rounds are interleaved: within a
+round the stores take turns row by row, so other load on the machine affects all of them. The result
+is the median of the ratios of each round.
 
-kv does all I/O past the page cache, so it gets --cache for what it reads.  LevelDB and RocksDB
-have 8 MiB of their own and the whole page cache, which holds all that they have written here.
-Rows "opened again" begin with nothing cached: the kernel drops the pages of their files, too.
-Memtables, Bloom filters and values are alike, and nothing is compressed.
+kv does all I/O past the page cache, so it gets --cache for what it reads.  LevelDB and RocksDB have
+8 MiB of their own and the whole page cache, which holds all that they have written here.  Rows
+"opened again" begin with nothing cached: the kernel drops the pages of their files, too. Memtables,
+Bloom filters and values are alike, and nothing is compressed.
 """
 
 import argparse
@@ -24,17 +24,17 @@ TOP = Path(__file__).resolve().parents[2]
 BUILT = TOP / "build/userspace"
 STORES = ("kv", "leveldb", "rocksdb")
 OTHERS = STORES[1:]
-# 100 bytes as db_bench has them, 1000 as YCSB.
+# Values of 100 bytes with KEYS as in db_bench, of 1000 bytes with RECORDS as in YCSB.
 KEYS, RECORDS, MEMTABLE_MIB, BAND_MIB = 600_000, 100_000, 4, 8
 FILE_MIB, CACHE_MIB, OTHERS_CACHE_MIB = 2048, 256, 8
 AGAIN = "opened again"
-# A sitting begins with an empty store; a row is one kvbench: (name, words).
+# A sitting begins with an empty store; a row is one run of kvbench: (name, words).
 DB = ("-r", KEYS)
 YCSB = ("-r", RECORDS)
 SITTINGS = (
     (("fillseq", ("-w", "fillseq", "-n", KEYS)),
      (f"readseq, {AGAIN}", ("-w", "readseq", *DB, "-n", KEYS // 1000))),
-    # With --load the store is open since its records were loaded, which does not count.
+    # With --load kvbench loads the records before it measures, and the store stays open.
     (("readseq", ("-w", "readseq", *DB, "-n", 4 * KEYS // 1000, "--load")),),
     (("fillrandom", ("-w", "fillrandom", *DB, "-n", KEYS)),
      (f"readrandom, {AGAIN}", ("-w", "readrandom", *DB, "-n", KEYS // 2)),
@@ -53,7 +53,7 @@ WRITES = ("update", "insert", "readmodifywrite", "delete")
 
 
 class Store:
-    """An empty store in a folder."""
+    """An empty store in a directory."""
 
     def __init__(self, name, folder):
         self.name, self.path = name, folder / name
@@ -72,7 +72,7 @@ class Store:
         return json.loads(done.stdout)
 
     def forget(self):
-        """Nothing of its files is in the page cache."""
+        """Drop the store's files from the page cache."""
         for path in [self.path] if self.path.is_file() else self.path.iterdir():
             file = os.open(path, os.O_RDONLY)
             os.fsync(file)
@@ -84,7 +84,8 @@ class Store:
 
 
 def figures(of):
-    """Operations a second with the final sync, records of scans; and the worst write in ms."""
+    """Return operations (for scans: records) a second including the final sync, and the worst
+    write in ms."""
     ops = of["ops"]
     done = ops["scan"]["records"] if list(ops) == ["scan"] else of["operations"]
     worst = [ops[kind]["service"]["max_us"] / 1000 for kind in WRITES if kind in ops]
@@ -101,7 +102,7 @@ def measure(rounds, stores=STORES, where="/var/tmp", rows=ROWS):
             with tempfile.TemporaryDirectory(dir=where, prefix="shingle-bench.") as folder:
                 there = [Store(name, Path(folder)) for name in stores]
                 for name, words in sitting:
-                    # Each begins as often as the others.
+                    # Rotate, so that each store comes first equally often.
                     turn = seed % len(there)
                     for store in there[turn:] + there[:turn]:
                         if AGAIN in name:
@@ -115,7 +116,7 @@ def measure(rounds, stores=STORES, where="/var/tmp", rows=ROWS):
 
 
 def ratio(row, other, what):
-    """The median of kv's figure over another's, round by round; None if nothing was written."""
+    """Return the median over rounds of kv's figure over another's; None if there are no writes."""
     pairs = [(mine[what], its[what]) for mine, its in zip(row["kv"], row[other])]
     return statistics.median(a / b for a, b in pairs) if pairs[0][0] is not None else None
 

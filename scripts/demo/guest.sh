@@ -1,13 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# What happens inside the demo's guest; scripts/demo/run calls it:
-#	guest.sh write KIND	make the disk, fill it, verify, start writing again
-#	guest.sh find KIND	after the power cut: check, recover, verify
+# The guest's part of the demo; scripts/demo/run calls it:
+# 	guest.sh write KIND	make the disk, fill it, verify, start writing again
+# 	guest.sh find KIND	after the power cut: check, recover, verify
 # Disks: 0 the platter's store, 1 its damage map, 2 the tree in a tar archive.
-#	guest.sh stores KIND	key-value stores on stl-full and on imr, a power cut in
-#				the middle of their load; leaves what is there then
-# Disks: a blank one for each.
-# Lines for the runner: "FACT name value", "MARK chunk", "STEP text".
+# 	guest.sh stores KIND	key-value stores on stl-full and on imr, a power cut in
+# 				the middle of their load; saves their contents after it
+# Disks: a blank one for each.  Lines for the runner: "FACT name value", "MARK chunk", "STEP text".
 set -eu
 
 phase=$1
@@ -36,7 +35,7 @@ large_platter() {
 	platter "$SHINGLE_DISK0" "$profile" surfaces 4 swath_tracks 0 state "$SHINGLE_DISK1"
 }
 
-# Every file of a list against its checksum, two processes.
+# Compare every file of a list with its checksum, in two processes.
 verify() {	# directory list
 	cd "$1"
 	split -n l/2 "$2" /tmp/part.
@@ -63,8 +62,8 @@ oracle() {
 	fact "host_write_blocks_$phase" "$(counter shingled host_write_blocks)"
 }
 
-# A store on a layer, its load, a power cut in the middle of it, and what is left.  The
-# drive's own cache is on: what was not flushed is lost with it.
+# Run a store's load on a layer, cut the power in the middle of it, and save the contents after
+# recovery.  The drive's own cache is on: data not flushed are lost.
 store() {	# layer disk profile options of shingle create...
 	layer=$1 disk=$2 kind=$3
 	shift 3
@@ -165,7 +164,7 @@ find)
 	dmsetup mknodes shingled
 	fact open_s "$(echo "$t $(now)" | awk '{ printf "%.1f", $2 - $1 }')"
 
-	# In front of its journal's end a drive finds what its own head destroyed.
+	# Before the end of the journal a drive may read blocks that its own head destroyed.
 	fact scan_reads "$(counter platter destroyed_reads)"
 	dmsetup message platter 0 stats_clear
 

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The load of the stores in the demo's last act, and what must be left of it when the power
-has failed: after each operation the state of a store follows from those before, so of what
-is read back afterwards each key can be told to be right, lost, old, or risen from the dead.
-"""
+"""The load of the stores in the demo's last act, and the check after the power cut.  The load is
+deterministic, so the state after each operation is known, and the check can tell for each key
+whether its value is right, lost, old, or deleted and back."""
 
 import subprocess
 from dataclasses import dataclass, field
 
 RECORDS = 4000
-VALUE = 1000            # bytes of those that are loaded; each round has longer ones
+VALUE = 1000            # bytes of a loaded value; each round has longer ones
 ROUNDS = 3
-OPS = 240               # of a round
-LAST = 100000           # more than the power leaves time for
+OPS = 240               # in a round
+LAST = 100000           # more than can end before the power cut
 # YCSB A with deletions.
 MIX = ("-w", "a", "-p", "readproportion=0.3", "-p", "updateproportion=0.6",
        "-p", "deleteproportion=0.1")
@@ -20,13 +19,13 @@ MASK = (1 << 64) - 1
 
 @dataclass
 class Load:
-    """One call of kvbench: its words, and the bytes of the values that it writes."""
+    """One run of kvbench: its words, and the bytes of the values that it writes."""
     words: list
     value_bytes: int
 
 
 def loads(seed):
-    """The records, and the rounds; the power fails in the last one."""
+    """Yield the load of the records, then the rounds; the power cut comes in the last round."""
     yield Load(["load", "-r", str(RECORDS), "--value", f"{VALUE}B"], VALUE)
     for number in range(1, ROUNDS + 2):
         size = VALUE + 8 * number
@@ -36,7 +35,7 @@ def loads(seed):
 
 
 def operations(kvbench, load):
-    """[(kind, key)], by what draws them and has no store."""
+    """Return [(kind, key)] from a dry run, which draws the operations without a store."""
     done = subprocess.run([str(kvbench), *load.words, "--dry-run"], check=True, text=True,
                           stdout=subprocess.PIPE)
     return [line.split()[:2] for line in done.stdout.splitlines()]
@@ -53,7 +52,7 @@ def step(state, load, op):
 
 
 def value(record, size):
-    """As kvbench makes it: a chain of splitmix64's finalizer."""
+    """Return the value that kvbench generates: a chain of splitmix64's finalizer."""
     out, word = bytearray(), record
     while len(out) < size:
         word = (word + 0x9e3779b97f4a7c15) & MASK
@@ -65,14 +64,14 @@ def value(record, size):
 
 
 def scanned(text):
-    """{key: value} of what kv scan has printed, as bytes."""
+    """Return {key: value}, in bytes, from the output of kv scan."""
     pairs = (line.split(b"\t", 1) for line in text.splitlines())
     return {key.decode(): data.decode("unicode_escape").encode("latin-1")
             for key, data in pairs}
 
 
 def acknowledged(log, ops):
-    """How many operations had ended, by kvbench's log of one thread."""
+    """Return how many operations had ended, by kvbench's log of one thread."""
     lines = [line.split() for line in log.splitlines()]
     for number, (line, op) in enumerate(zip(lines, ops)):
         if line[:2] != [str(number), op[0]]:
@@ -82,11 +81,11 @@ def acknowledged(log, ops):
 
 @dataclass
 class Verdict:
-    """What was promised, and what became of it."""
+    """The acknowledged operations, and the errors after the cut."""
     puts: int = 0           # acknowledged after a sync
     deletes: int = 0
     keys: int = 0           # that must be there
-    gone: int = 0           # that must not
+    gone: int = 0           # that must not be there
     under_way: str = ""
     wrong: list = field(default_factory=list)
 
@@ -97,7 +96,8 @@ class Verdict:
 
 
 class Promises:
-    """What a store has promised up to the last load, whose operations came one by one."""
+    """The acknowledged state of a store before the last load, in which each operation counts
+    singly."""
 
     def __init__(self, kvbench, seed):
         self.loads = list(loads(seed))
@@ -119,8 +119,8 @@ class Promises:
         return self.reference[key].startswith(data)
 
     def judge(self, log, text):
-        """Holds what kv scan has printed after the cut against what was acknowledged:
-        all of that is there, and at most the one operation that was under way besides."""
+        """Compare the output of kv scan after the cut with the acknowledged operations.  All of
+        these must be there, and beyond them at most the one operation that was in flight."""
         found = scanned(text)
         last, ops = self.loads[-1], self.ops[-1]
         acked = acknowledged(log, ops)
@@ -143,7 +143,8 @@ class Promises:
         return verdict
 
     def amiss(self, key, data, may):
-        """What is wrong with a key, or None; @may are lengths of values, None: not there."""
+        """Return what is wrong with a key, or None.  @may are allowed lengths of values; None
+        stands for no value."""
         if key not in self.record:
             return "was never written"
         if data is None:

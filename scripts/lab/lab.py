@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""For tests: run a command in a lab guest and look at what came out.
+"""For tests: run a command in a lab guest and return its output.
 
     from lab import run
     result = run("dmsetup targets", kernel="uml", disks=["1G"])
@@ -21,11 +21,11 @@ TIMED_OUT, LAB_FAILED, REPORTED, CUT = 124, 125, 126, 137
 
 @dataclass
 class Result:
-    """rc is the command's status or one of the runner's own, see above."""
+    """The result of a run; rc is the command's status or one of the runner's own, see above."""
     rc: int
     out: str
     err: str
-    log: str    # the kernel's
+    log: str    # of the kernel
 
     @property
     def ok(self):
@@ -42,24 +42,24 @@ class Result:
         return "\n".join(parts)
 
     def check(self):
-        """self, or an AssertionError that shows everything."""
+        """Return self, or raise an AssertionError that shows everything."""
         if not self.ok:
             raise AssertionError(str(self))
         return self
 
 
-END_S = 10              # a large guest ends in less
+END_S = 10              # seconds that the end of a large guest takes at most
 
 
 def _waited_for(argv):
-    """What the runner said.  It ends in order with its caller, however that ends: a guest is
-    not left behind, nor what was made for it."""
+    """Run the runner and return its result.  However the caller ends, the runner ends in order with
+    it, and removes the guest and its files."""
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, errors="replace") as runner:
         try:
             out, err = runner.communicate()
         except BaseException:
-            # Of ^C it knows, and has begun to.
+            # After ^C the runner has already begun to end.
             for more in (lambda: None, runner.terminate, runner.kill):
                 more()
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -70,8 +70,8 @@ def _waited_for(argv):
 
 
 def runner(*words):
-    """A command line of the runner, for who waits for it and may be killed meanwhile: see
-    _waited_for()."""
+    """Return a command line of the runner for a caller that waits for it and may be killed
+    meanwhile: see _waited_for()."""
     return [sys.executable, str(RUNNER), "--quiet", "--caller", str(os.getpid()),
             *map(str, words)]
 
@@ -80,7 +80,7 @@ def run(command, *, kernel="uml", clock="real", memory=None, cpus=None,
         disks=(), disk_files=(), timeout=300, rw=(), env=None, modules=True,
         load=True, leak_scan=True, expect_report=(), cut_after=None,
         cut_on=None, huge_pages=False):
-    """command is a shell script (str) or an argument list."""
+    """Run @command, a shell script (str) or an argument list, in a guest."""
     argv = runner("--kernel", kernel, "--clock", clock, "--timeout", timeout)
     single = {"--memory": memory, "--cpus": cpus, "--cut-after": cut_after,
               "--cut-on": cut_on}

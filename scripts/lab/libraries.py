@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Programs that want numpy go on in a Python that has it."""
+"""Restart programs that need numpy in a Python that has it."""
 
 import glob
 import importlib.util
@@ -10,7 +10,7 @@ MARK = "SHINGLE_PYTHON_TRIED"
 
 
 def other_pythons():
-    """The distribution's Python, and those that scripts/lab/setup has made, the newest first."""
+    """Return the distribution's Python, and those that scripts/lab/setup made, the newest first."""
     cache = (os.environ.get("SHINGLE_CACHE") or
              os.path.join(os.environ.get("XDG_CACHE_HOME") or
                           os.path.expanduser("~/.cache"), "dm-shingle"))
@@ -20,9 +20,8 @@ def other_pythons():
 
 
 def have(program, script, *names):
-    """Goes on in a Python that has these libraries, or says how to get them.
-
-    @program: what it is called, @script: its path."""
+    """Restart in a Python that has these libraries, or say how to get them.  @program is the
+    program's name, @script its path."""
     missing = [name for name in names if importlib.util.find_spec(name) is None]
     if not missing:
         os.environ.pop(MARK, None)

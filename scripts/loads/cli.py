@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Loads to compare translation layers with: made with the parameters of the traces that
-the literature uses, or taken from such traces; measured; replayed on a device by fio."""
+"""Loads to compare translation layers with: generate them with the parameters of the traces that
+the literature uses, or convert such traces; measure them; replay them on a device with fio."""
 
 import argparse
 import dataclasses
@@ -31,7 +31,7 @@ UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def size(text):
-    """Bytes: 64M, 5000000000; whole blocks."""
+    """Parse a size in bytes, rounded down to blocks: 64M, 5000000000."""
     word = text.lower().removesuffix("ib").removesuffix("b")
     digits = word.rstrip("kmgt")
     unit = word[len(digits):]
@@ -44,7 +44,7 @@ def size(text):
 
 
 def number(least, most, kind=int):
-    """A type for argparse: from @least to @most."""
+    """Return a type for argparse: a number from @least to @most."""
     def convert(text):
         try:
             value = kind(text)
@@ -61,7 +61,7 @@ POSITIVE = number(1e-6, 1e9, float)
 
 
 def share(text):
-    """Of a region: 50% or 86b, blocks."""
+    """Parse a part of a region: 50%, or 86b for blocks."""
     try:
         if text.endswith("b"):
             return int(text[:-1])
@@ -73,7 +73,7 @@ def share(text):
 
 
 def output(parser):
-    """Options of those that make loads."""
+    """Add the options of commands that write loads."""
     parser.add_argument("--out", metavar="FILE", type=Path,
                         help="the load; compressed if it ends in .gz")
     parser.add_argument("--format", choices=trace.Writer.KINDS,
@@ -90,7 +90,7 @@ def output(parser):
 
 
 def parser():
-    """Arguments of scripts/loads/run."""
+    """Return the argument parser of scripts/loads/run."""
     top = argparse.ArgumentParser(
         prog="loads", description=__doc__, epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -176,7 +176,7 @@ def parser():
 
 
 def tell(result, row, args, more=None):
-    """Prints what was measured."""
+    """Print the measured properties."""
     if args.json:
         theirs = {k: getattr(row, k) for k, *_ in measure.TABLE} if row else None
         print(json.dumps({"measured": result, "thesis": theirs, **(more or {})}, indent=1,
@@ -186,7 +186,8 @@ def tell(result, row, args, more=None):
 
 
 def emit(stretches, args, cache_bytes, volume):
-    """Writes and measures a load; what was measured, or None if nobody asks."""
+    """Write and measure a load; return its properties, or None if neither --stats nor --json is
+    given."""
     writer, counting = None, None
     if args.out:
         kind = args.format or ("iolog2" if ".iolog" in args.out.suffixes else "csv")
@@ -213,7 +214,7 @@ def emit(stretches, args, cache_bytes, volume):
 
 
 def parameters(args):
-    """Those of a preset, with what is given instead."""
+    """Return the parameters of a preset, with those of the command line in their place."""
     given = {"write_percent": args.write_percent, "update_percent": args.update_percent,
              "kb_per_write": args.kb_write, "kb_per_read": args.kb_read, "rho": args.rho,
              "fills": args.fills, "skew": args.skew, "sequential": args.sequential,
@@ -223,7 +224,7 @@ def parameters(args):
 
 
 def region_load(args, device_bytes):
-    """generate regions."""
+    """Generate the load of "generate regions"."""
     if not args.region or args.live is None:
         raise Refused("regions want --region SIZE and --live SHARE")
     blocks = args.region // BLOCK
@@ -236,7 +237,7 @@ def region_load(args, device_bytes):
 
 
 def command_generate(args, screen):
-    """Makes a load."""
+    """Generate a load."""
     cache = args.cache_size or 64 << 20
     device, plan = args.size or 100 * cache, None
     screen.test(f"loads: {args.load}", 5, 0)
@@ -261,7 +262,7 @@ def command_generate(args, screen):
 
 
 def command_convert(args, screen):
-    """Takes a load from a trace."""
+    """Convert a trace to a load."""
     fit = trace.Fit(args.fit, args.size // BLOCK if args.size else None)
     screen.test(f"loads: {args.trace}", 10, 0)
     reader = trace.Reader(args.trace, args.volume, args.requests, fit, screen.show)
@@ -277,7 +278,7 @@ def command_convert(args, screen):
 
 
 def command_replay(args, screen):
-    """Runs a load on a device."""
+    """Replay a load on a device."""
     load = join(trace.Reader(args.load, args.volume, args.requests))
     dev = Device(args.device, args.force, "--force")
     try:
@@ -296,7 +297,7 @@ def command_replay(args, screen):
 
 
 def command_presets(args, _):
-    """Which loads there are."""
+    """Print the presets."""
     if args.json:
         print(json.dumps({name: {**dataclasses.asdict(p),
                                  "ideal_percent": thesis.ROWS[name].ideal_percent}
@@ -315,7 +316,7 @@ def command_presets(args, _):
 
 
 def main(argv=None):
-    """scripts/loads/run; returns the exit status."""
+    """Run scripts/loads/run; return the exit status."""
     args = parser().parse_args(argv)
     end_in_order()
     screen = Screen()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Makes loads: such as have the parameters of a trace in the thesis, stationary ones, and
-such as keep a share of each region of a device valid.  The same seed, the same load."""
+"""Generate loads: with the parameters of a trace of the thesis, stationary, or with a given share
+of each region of a device valid.  A seed always gives the same load."""
 
 import math
 import zlib
@@ -10,23 +10,23 @@ import numpy as np
 
 from . import BLOCK, TICKS, Refused, Requests, join, thesis
 
-MOST = 256              # blocks of a request
+MOST = 256              # blocks of a request at most
 SPREADS = np.arange(2.0, 8.01, 0.5)
 HALVINGS = 14
-EXACT = 1e-3            # of the size of writes: more is not tried
-ENOUGH = 5e-3           # ... and this asks for no longer runs
+EXACT = 1e-3            # relative error in the size of writes at which iteration stops
+ENOUGH = 5e-3           # a relative error that needs no longer runs
 LEAST_WRITES = 50
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Of a load like that of a trace.
+    """Parameters of a load like that of a trace.
 
-    rho, fills: see thesis.Row; rho None: nothing is asked of it.  skew: exponent of the
-    Zipf law by which extents are written again and read; by: popularity (the older an
-    extent, the more popular) or age (the younger).  sequential: least share of fresh extents
-    that lie behind the one before.  cold_percent: of the reads, go where nothing is
-    written."""
+    rho, fills: see thesis.Row; rho None sets no target.  skew: exponent of the Zipf law by which
+    extents are rewritten and read.  by: "popularity" (older extents are more popular) or "age"
+    (younger ones are).  sequential: least share of new extents that directly follow the one before.
+    cold_percent: share of reads that go to blocks that are never written.
+    """
     write_percent: float
     update_percent: float
     kb_per_write: float
@@ -39,7 +39,7 @@ class Parameters:
     cold_percent: float = 50.0
 
     def checked(self):
-        """self; Refused if it cannot be."""
+        """Return self, or raise Refused if a parameter is out of range."""
         for name, low, high in (("write_percent", 0.01, 100), ("update_percent", 0, 99.99),
                                 ("cold_percent", 0, 100), ("skew", 0, 4),
                                 ("sequential", 0, 0.999), ("fills", 1e-6, 1e6)):
@@ -63,17 +63,17 @@ PRESETS = {name: Parameters(row.write_percent, row.update_percent, row.kb_per_wr
 
 
 def rng_of(seed, name):
-    """Random numbers of a load."""
+    """Return the random number generator of a load."""
     return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
 def spread_evenly(rng, n):
-    """@n numbers in (0, 1) in any order, one in each n-th part."""
+    """Return @n numbers in (0, 1) in random order, one in each n-th part."""
     return (rng.permutation(n) + rng.random(n)) / max(n, 1)
 
 
 def sizes(lots, mean):
-    """Geometric, of that mean, in blocks."""
+    """Return sizes in blocks, geometrically distributed with that mean."""
     if mean <= 1:
         return np.ones(len(lots), np.int64)
     n = 1 + np.floor(np.log1p(-lots) / math.log1p(-1 / mean))
@@ -81,20 +81,20 @@ def sizes(lots, mean):
 
 
 class Ranks:
-    """Zipf over the first k of something, k of each draw its own."""
+    """Zipf-distributed ranks below k, with a k for each draw."""
 
     def __init__(self, most, exponent):
         self.sums = np.cumsum(np.arange(1, max(most, 1) + 1, dtype=float) ** -exponent)
 
     def __call__(self, lots, k):
-        """Ranks from 0, below @k, which is 1 at least."""
+        """Return ranks from 0, below @k, which is at least 1."""
         return np.minimum(np.searchsorted(self.sums, lots * self.sums[k - 1]), k - 1)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What the solver may turn.  fresh, update: mean blocks of such a write; early: share
-    of fresh ones among the first @turn of all writes."""
+    """The free parameters of the solver. fresh, update: mean blocks of a write to new, or to
+    written blocks; early: share of writes to new blocks among the first @turn of all writes."""
     fresh: float
     update: float
     early: float
@@ -104,14 +104,14 @@ class Plan:
 
 
 def natural(parameters, cache_blocks):
-    """(writes, requests) that write as many caches as they should."""
+    """Return (writes, requests) that write parameters.fills caches."""
     writes = round(parameters.fills * cache_blocks * BLOCK / (1000 * parameters.kb_per_write))
     return writes, round(writes * 100 / parameters.write_percent)
 
 
 class Maker:
-    """One load like that of a trace; everything that is drawn, is drawn here once, so that
-    nothing but the plan tells two tries apart."""
+    """Generate one load like that of a trace.  All random numbers are drawn once in the
+    constructor, so that two tries differ only by their plan."""
 
     # pylint: disable=too-many-instance-attributes
 
@@ -125,7 +125,7 @@ class Maker:
         if self.writes < LEAST_WRITES:
             raise Refused(f"that makes {self.writes} writes, {LEAST_WRITES} are the least: "
                           "take a larger --cache-size, or more --requests")
-        # The first write is always fresh.
+        # The first write always goes to new blocks.
         self.fresh = max(1, self.writes - round(self.writes * self.p.update_percent / 100))
         self.rng = rng_of(seed, name)
         rng = self.rng
@@ -140,7 +140,7 @@ class Maker:
         self._kept = {}
 
     def kept(self, name, key, make):
-        """What make() gives, which depends on @key alone: most tries differ in little."""
+        """Return the result of make(), cached by @key, because most tries differ in few parts."""
         if self._kept.get(name, (None,))[0] != key:
             self._kept[name] = key, make()
         return self._kept[name][1]
@@ -148,8 +148,8 @@ class Maker:
     # --- a try ----------------------------------------------------------------
 
     def kinds(self, plan):
-        """Which of the writes are fresh; of each of the others how many fresh ones were
-        before, and which of these it goes to."""
+        """Return which writes go to new blocks; and for each of the others the number of extents
+        before it and the extent that it updates."""
         turn = min(self.writes, max(1, round(plan.turn * self.writes)))
         early = min(self.fresh, turn, max(1, round(plan.early * turn)))
         early = max(early, self.fresh - (self.writes - turn))
@@ -163,7 +163,7 @@ class Maker:
         return out, known, self.chosen(self.lots["rank"], known)
 
     def extents(self, plan):
-        """(blocks, where each begins if all were laid out in a row, run of each)"""
+        """Return (blocks, begin of each extent if all lay in a row, run of each extent)."""
         return self.kept("extents", (plan.fresh, plan.sequential), lambda: self._extents(plan))
 
     def _extents(self, plan):
@@ -173,18 +173,19 @@ class Maker:
         return blocks, np.cumsum(blocks) - blocks, np.cumsum(begins) - 1
 
     def chosen(self, lots, known):
-        """Of the first @known extents, which."""
+        """Choose one of the first @known extents."""
         rank = self.ranks(lots, known)
         return rank if self.p.by == "popularity" else known - 1 - rank
 
     def layout(self, plan):
-        """(fresh or not, where in a row, blocks) of each write, and the extents."""
+        """Return (new or update, place in the row, blocks) of each write, and the extents."""
         is_fresh, k, which = self.kinds(plan)
         blocks, at, run = self.extents(plan)
         first, size = np.empty(self.writes, np.int64), np.empty(self.writes, np.int64)
         first[is_fresh], size[is_fresh] = at, blocks
         want = sizes(self.lots["update"], plan.update)
-        # As much of it as its run has by now; from further ahead, if that holds more.
+        # An update takes what its run holds by now; it begins earlier in the run if that gives
+        # more.
         head = np.flatnonzero(np.diff(run, prepend=-1))
         tail = np.append(head[1:], len(run)) - 1
         last = np.minimum(tail[run[which]], k - 1)
@@ -194,7 +195,7 @@ class Maker:
         return is_fresh, first, size, (blocks, at, run)
 
     def figures(self, plan):
-        """(mean blocks of a write, rho at the ideal point or None)"""
+        """Return (mean blocks of a write, rho at the ideal point or None)."""
         is_fresh, _, size, _ = self.layout(plan)
         allocated, valid = np.cumsum(size), np.cumsum(size * is_fresh)
         met = np.flatnonzero(allocated + valid >= self.cache)
@@ -209,10 +210,11 @@ class Maker:
     # --- the solver -------------------------------------------------------------
 
     def first_plan(self):
-        """What would do if no draw were random.
+        """Return the plan that would fit if no draw were random.
 
-        Fresh and updating writes may differ in size, each by @spread times the mean at
-        most; what that leaves of rho is a matter of when fresh ones come, early or late."""
+        The sizes of new and updating writes may differ from the mean by @spread at most.  The
+        remaining difference in rho is made up by the time of new writes, early or late.
+        """
         p, w = self.p, self.mean
         share = self.fresh / self.writes
         plain = Plan(w, w, share, 1.0, p.sequential, False)
@@ -240,7 +242,7 @@ class Maker:
                       f"{self.writes * w / self.cache:.3f} caches written")
 
     def sized(self, plan):
-        """The plan with that size of updates that makes the mean right, and figures."""
+        """Adjust the size of updates until the mean is right; return the plan, mean and rho."""
         for _ in range(6):
             mean, rho = self.figures(plan)
             if abs(mean / self.mean - 1) < EXACT or self.fresh == self.writes:
@@ -251,7 +253,7 @@ class Maker:
         return plan, mean, rho
 
     def turned(self, plan, by):
-        """More that is fresh before the ideal point: @by times."""
+        """Return the plan with @by times as much new data before the ideal point."""
         if plan.staged:
             return replace(plan, early=min(1.0, plan.early * by))
         share = self.fresh / self.writes
@@ -260,8 +262,8 @@ class Maker:
                        update=max(1.0, (self.mean - share * fresh) / (1 - share)))
 
     def matched(self, plan):
-        """Halves until rho is what is asked for; returns what came nearest, how far it is
-        off, and how far the size of writes."""
+        """Bisect until rho is right; return the nearest plan, its error in rho, and its error in
+        the size of writes."""
         low, high, best = 0.4, 2.5, None
         for _ in range(HALVINGS):
             by = math.sqrt(low * high)
@@ -276,7 +278,7 @@ class Maker:
         return best
 
     def attempt(self, plan):
-        """(plan, how far writes are off in size) with everything else in place."""
+        """Return (plan, error in the size of writes) with all other parameters met."""
         if self.p.rho is None or self.fresh == self.writes:
             plan, mean, _ = self.sized(plan)
             return plan, abs(mean / self.mean - 1)
@@ -284,8 +286,8 @@ class Maker:
         return plan, off
 
     def solve(self, show=None):
-        """The plan.  Updates are only as large as the runs that they go to: if they come
-        out too small, runs become longer, by no more than is needed."""
+        """Return the plan.  An update is no longer than its run, so if updates are too small, runs
+        become longer, by no more than is needed."""
         show = show or (lambda done, total: None)
         start = self.first_plan()
         plan, off = self.attempt(start)
@@ -308,7 +310,7 @@ class Maker:
     # --- the load ----------------------------------------------------------------
 
     def make(self, plan, size_blocks, rate):
-        """Requests on a device of so many blocks; a quarter of it, its end, is never
+        """Return the requests on a device of @size_blocks; the last quarter of it is never
         written."""
         is_fresh, first, size, (blocks, at, run) = self.layout(plan)
         cold = size_blocks // 4
@@ -319,13 +321,13 @@ class Maker:
                           f"written, {least * BLOCK} would do")
         head = np.flatnonzero(np.diff(run, prepend=-1))
         length = np.add.reduceat(blocks, head)
-        # Runs in any order, gaps of any length.
+        # Runs in random order, with random gaps.
         order = self.rng.permutation(len(head))
         gaps = np.sort(self.rng.integers(0, free + 1, len(head)))
         base = np.empty(len(head), np.int64)
         base[order] = gaps + np.cumsum(length[order]) - length[order]
         shift = base - at[head]
-        # Where a write lies in a row says which extent it is in, and so which run.
+        # The place of a write in the row gives its extent, and so its run.
         move = shift[run[np.searchsorted(at, first, "right") - 1]]
         reads = self.requests - self.writes
         out = Requests(self.times(rate), self.is_write, np.zeros(self.requests, np.int64),
@@ -337,7 +339,7 @@ class Maker:
         return out
 
     def reads(self, out, count, known, places, size_blocks, cold):
-        """Fills in the reads: of what is written by then, and of what never is."""
+        """Fill in the reads: of blocks written before, and of blocks that are never written."""
         # pylint: disable=too-many-arguments
         rng, blocks = self.rng, sizes(spread_evenly(self.rng, count),
                                       self.p.kb_per_read * 1000 / BLOCK)
@@ -352,14 +354,14 @@ class Maker:
         out.blocks[~out.write] = blocks
 
     def times(self, rate):
-        """Poisson, @rate a second."""
+        """Return Poisson arrivals, @rate a second."""
         return np.cumsum(self.rng.exponential(TICKS / rate, self.requests)).astype(np.int64)
 
 
 def stationary(kind, cache_blocks, seed, rate, fills=3.0, over_percent=None, exponent=1.0,
                hot_percent=10.0, taking_percent=90.0, requests=None):
-    """Writes of one block each into a range of @over_percent of the cache that do the same
-    from beginning to end: uniform, zipf, or hot."""
+    """Generate writes of one block each into a range of @over_percent of the cache, with the same
+    distribution from beginning to end: uniform, zipf, or hot."""
     # pylint: disable=too-many-arguments
     over = {"uniform": 30.0}.get(kind, 50.0) if over_percent is None else over_percent
     for name, value, low, high in (
@@ -384,7 +386,8 @@ def stationary(kind, cache_blocks, seed, rate, fills=3.0, over_percent=None, exp
 
 
 def _hot(rng, n, span, hot_percent, taking_percent):
-    """(index below @span for each of @n writes, how many of the first are hot)"""
+    """Return (index below @span for each of @n writes, the number of hot blocks, which come
+    first)."""
     hot = min(span, max(1, round(span * hot_percent / 100)))
     to_hot = rng.random(n) * 100 < (taking_percent if hot < span else 100)
     return np.where(to_hot, rng.integers(0, hot, n),
@@ -399,9 +402,9 @@ def _writes(rng, first, rate):
 
 def regions(size_blocks, region_blocks, live_blocks, seed, rate, turns=16.0,
             hot_percent=None, taking_percent=90.0, filled=False):
-    """Keeps @live_blocks of each whole region of the device valid, and writes these again
-    and again, @turns blocks for each block of the regions: uniformly, or most of them to
-    @hot_percent of each region's.  First each is written once, unless @filled."""
+    """Keep @live_blocks of each whole region of the device valid and rewrite them, @turns blocks
+    for each block of the regions: uniformly, or mostly to @hot_percent of each region's valid
+    blocks.  First each valid block is written once, unless @filled."""
     # pylint: disable=too-many-arguments
     if not 0 < live_blocks <= region_blocks:
         raise Refused(f"a region of {region_blocks} blocks does not keep {live_blocks} valid")
@@ -413,7 +416,7 @@ def regions(size_blocks, region_blocks, live_blocks, seed, rate, turns=16.0,
                      for _ in range(count)]) + region_blocks * np.arange(count)[:, None]
     parts = [] if filled else [live.reshape(-1)]
     n = round(turns * count * region_blocks)
-    # Which are hot is not a matter of where they lie.
+    # Hot blocks are spread over the region at random.
     order = rng.permuted(live, axis=1)
     which = rng.integers(0, live_blocks, n) if hot_percent is None else \
         _hot(rng, n, live_blocks, hot_percent, taking_percent)[0]
@@ -425,8 +428,8 @@ def regions(size_blocks, region_blocks, live_blocks, seed, rate, turns=16.0,
 
 
 def like(name, parameters, cache_blocks, size_blocks, seed, rate, requests=None, show=None):
-    """A load like that trace's; returns (Requests, Plan).  Fewer requests than it has are
-    its first ones, more go on as it ends."""
+    """Generate a load like that of a trace; return (Requests, Plan).  With fewer requests than the
+    trace has, return its first ones; with more, the load goes on in the same way."""
     # pylint: disable=too-many-arguments
     if requests is not None and requests < natural(parameters.checked(), cache_blocks)[1]:
         load, plan = like(name, parameters, cache_blocks, size_blocks, seed, rate, show=show)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a load is: counted from its requests alone, whoever made it."""
+"""Measure a load from its requests alone, whatever its origin."""
 
 import math
 
@@ -7,17 +7,17 @@ import numpy as np
 
 from . import BLOCK, TICKS
 
-PIECE = 1 << 20         # blocks looked at in one go
+PIECE = 1 << 20         # blocks processed at a time
 
 
 class Seen:
-    """Which blocks have been written: a bit each, memory only where there are any."""
+    """The set of blocks written so far: a bit for each, memory up to the highest."""
 
     def __init__(self):
         self.bits = np.zeros(1 << 16, np.uint8)
 
     def __call__(self, blocks):
-        """Which of @blocks, distinct ones, were; from now on, all."""
+        """Return which of @blocks (distinct) were in the set, and add all of them."""
         top = int(blocks.max()) >> 3
         if top >= len(self.bits):
             more = np.zeros(max(top + 1, 2 * len(self.bits)), np.uint8)
@@ -30,11 +30,12 @@ class Seen:
 
 
 class Measure:
-    """Counts a load that comes in stretches, for a cache of @cache_blocks.
+    """Measure a load that comes in stretches, for a cache of @cache_blocks.
 
-    The ideal point is the first block allocated in an empty log of that length at which
-    what is valid in it would no more than fill the rest.  An update is a write all of
-    whose blocks were written before."""
+    The ideal point is the first block allocated in an empty log of that length at which the valid
+    blocks in it would no longer fit into the rest.  An update is a write to blocks that were all
+    written before.
+    """
 
     def __init__(self, cache_blocks):
         self.cache = int(cache_blocks)
@@ -46,7 +47,7 @@ class Measure:
         self._seen = Seen()
 
     def add(self, load):
-        """The next stretch."""
+        """Add the next stretch."""
         if not len(load):
             return
         self.requests += len(load)
@@ -83,7 +84,7 @@ class Measure:
         self.distinct += int(new.sum())
 
     def result(self):
-        """{name: number or None if there is none}"""
+        """Return {name: number, or None if undefined}."""
         reads = self.requests - self.writes
         span = (self.last_tick - self.first_tick) / TICKS if self.requests else 0
 
@@ -107,14 +108,14 @@ class Measure:
 
 
 def measure(stretches, cache_blocks):
-    """The result for a whole load."""
+    """Return the result for a whole load."""
     counting = Measure(cache_blocks)
     for stretch in stretches:
         counting.add(stretch)
     return counting.result()
 
 
-# Name, of result() and of thesis.Row; how it is printed.
+# Name in result() and thesis.Row; label; format.
 TABLE = (
     ("write_percent", "writes, % of requests", "{:.2f}"),
     ("update_percent", "updates, % of writes", "{:.2f}"),
@@ -134,7 +135,7 @@ ALONE = (
 
 
 def table(result, row=None):
-    """Lines: what was measured, beside the row of the thesis if it has one."""
+    """Yield lines: measured values, beside the row of the thesis if there is one."""
     def cell(value, form):
         return "-" if value is None or not math.isfinite(value) else form.format(value)
 

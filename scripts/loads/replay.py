@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs a load against a block device by fio, and says what became of it."""
+"""Replay a load on a block device with fio, and report the response times."""
 
 import numpy as np
 from probes import device as devices
@@ -11,7 +11,7 @@ FILL = 1 << 20          # bytes of a request
 
 
 def counters(dev):
-    """{mapped device: {name: value}} of those at or below @dev that count."""
+    """Return {mapped device: {name: value}} for those at or below @dev that have statistics."""
     out = {}
     for name in dev.mapped():
         pairs = (line.split() for line in (devices.message(name, "stats") or "").splitlines())
@@ -22,8 +22,7 @@ def counters(dev):
 
 
 def responses(trace):
-    """{kind: {requests, mean_ms, p50_ms, p99_ms, worst_ms}}, without kinds that there are
-    none of."""
+    """Return {kind: {requests, mean_ms, p50_ms, p99_ms, worst_ms}} for the kinds that occur."""
     out = {}
     for kind, mask in (("all", np.ones(len(trace), bool)), ("reads", ~trace.write),
                        ("writes", trace.write)):
@@ -36,13 +35,14 @@ def responses(trace):
 
 
 def due_us(load, speed):
-    """When each request is due: since the first, and never before the one before it."""
+    """Return when each request is due, in us since the first; never before the request ahead of
+    it."""
     us = np.floor((load.tick - load.tick[0]) * (1e6 / TICKS) / speed).astype(np.int64)
     return np.maximum.accumulate(np.maximum(us, 0))
 
 
 def watching(dev, total, show):
-    """For fio: shows how many of the requests have ended."""
+    """Return a function for fio that shows how many of the requests have ended."""
     before = dev.served()
 
     def watch(_):
@@ -51,7 +51,7 @@ def watching(dev, total, show):
 
 
 def fill(dev, runner, end_bytes, show):
-    """Writes all that the load may touch, in sequence."""
+    """Write sequentially all blocks up to @end_bytes, which the load may touch."""
     size = min(-(-end_bytes // FILL) * FILL, dev.bytes // BLOCK * BLOCK)
     runner.job("fill", {"rw": "write", "bs": FILL, "size": size, "iodepth": 8,
                         "end_fsync": 1, "log": False},
@@ -59,11 +59,12 @@ def fill(dev, runner, end_bytes, show):
 
 
 def replay(dev, load, folder, depth=1, speed=None, filled=False, show=None):
-    """Sends the whole @load to @dev, an open probes.device.Device, which is overwritten.
+    """Send all of @load to @dev, an open probes.device.Device, which is overwritten.
 
-    @speed: None: each request as soon as one of the @depth has ended; else when it is due,
-    its time divided by @speed.  @filled: first write all of it.  Files of fio go to
-    @folder."""
+    @speed: None sends each request as soon as one of @depth has ended; otherwise each is sent when
+    it is due, its time divided by @speed.  @filled: first write all blocks.  Files of fio go to
+    @folder.
+    """
     # pylint: disable=too-many-arguments
     show = show or (lambda done, total: None)
     end = int((load.first + load.blocks).max()) * BLOCK
@@ -97,7 +98,7 @@ def replay(dev, load, folder, depth=1, speed=None, filled=False, show=None):
 
 
 def table(out):
-    """Lines for people."""
+    """Yield lines for people."""
     how = f"{out['depth']} at a time" if out["speed"] is None else \
         f"at {out['speed']:g} times its recorded rate, {out['depth']} at a time at most"
     yield f"{out['device']} ({out['label']}): {out['requests']:,} requests, {how}"

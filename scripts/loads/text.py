@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Lines of text files as people hand them on: compressed, under whatever name; joined from several
-files; saved by a spreadsheet, with a byte order mark, in UTF-16, with CR or CR LF at the ends of
-lines, or with an old end-of-file mark."""
+"""Read lines of text files in the forms in which they are exchanged: compressed, whatever the
+file's name; joined from several files; or saved by a spreadsheet, with a byte order mark, in
+UTF-16, with CR or CR LF at the ends of lines, or with an old end-of-file mark."""
 
 import bz2
 import codecs
@@ -10,9 +10,9 @@ import io
 import lzma
 import zlib
 
-# The first bytes of a file, and what reads it.
+# The first bytes of a file, and the function that opens it.
 COMPRESSED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open))
-# Formats that hold files: which of them is meant?
+# Archives may hold several files, so they are refused.
 ARCHIVES = ((b"PK\x03\x04", "a ZIP archive or a workbook of a spreadsheet: unpack it, or save it as "
              "CSV"), (b"7z\xbc\xaf", "a 7z archive: unpack it"),
             (b"\x28\xb5\x2f\xfd", "compressed by zstd: unpack it with zstd -d"))
@@ -25,7 +25,7 @@ DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError)
 
 
 def _plain(stream, head):
-    """@stream in UTF-8, without a byte order mark in front."""
+    """Return @stream in UTF-8, without a leading byte order mark."""
     for mark, name in WIDE:
         if head.startswith(mark):
             stream.read(len(mark))
@@ -36,7 +36,7 @@ def _plain(stream, head):
 
 
 def _split(stream):
-    """Lines without their ends, at LF, CR LF or CR."""
+    """Yield lines without their ends: LF, CR LF or CR."""
     rest = b""
     while chunk := stream.read(CHUNK):
         parts = (rest + chunk).split(b"\n")
@@ -51,11 +51,12 @@ def _split(stream):
 
 
 def lines(raw):
-    """(number, line) of the binary file @raw, which is at its start; numbers begin with 1.
+    """Yield (number, line) of the binary file @raw, which is at its start; numbers begin with 1.
 
-    A byte order mark, in front or where files were joined, is left out, and so is an end-of-file mark
-    behind the last line.  ValueError with a few words for a file that has no lines as it is; one of
-    DAMAGED if it is compressed and not whole."""
+    Byte order marks at the start, or where files were joined, are removed, and so is an end-of-file
+    mark after the last line.  Raises ValueError with a few words for a file that is no text, and
+    one of DAMAGED for a compressed file that is incomplete.
+    """
     raw = io.BufferedReader(raw) if isinstance(raw, io.RawIOBase) else raw
     head = raw.peek(HEAD)[:HEAD]
     for magic, what in ARCHIVES:
@@ -74,8 +75,8 @@ def lines(raw):
 
 
 def columns(line):
-    """The fields of a line: separated by commas, or by semicolons or tabs as spreadsheets write them
-    where the comma is the decimal point; quotes around a field are left out."""
+    """Return the fields of a line, separated by commas, or by semicolons or tabs, as spreadsheets
+    write them where the comma is the decimal point; quotes around a field are removed."""
     comma = line.count(b",")
     mark = b"," if comma else max((b";", b"\t"), key=line.count)
     return [field.strip().removeprefix(b'"').removesuffix(b'"').strip()

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What C. Ma, "Read-Modify-Write Optimization for Shingled Magnetic Recording Storage
-Systems" (2019), says of the traces that it replays: Tables 4.1 and 4.2 and the text
-beside them.  All further parameters follow from these."""
+"""The traces of C. Ma, "Read-Modify-Write Optimization for Shingled Magnetic Recording Storage
+Systems" (2019), by its Tables 4.1 and 4.2 and the text beside them.  All further parameters follow
+from these."""
 
 from dataclasses import dataclass
 
-CACHE_BYTES = 5_000_000_000     # of its persistent cache, one per surface
+CACHE_BYTES = 5_000_000_000     # its persistent cache, one for each surface
 
 
 @dataclass(frozen=True)
 class Row:
-    """GB are 10^9 bytes.  ideal_percent: of the cache, where what has been written since
-    it was empty would still fit beside it; None if less than a cache was written."""
+    """A trace.  GB are 10^9 bytes. ideal_percent: the share of the cache at which the data valid in
+    it still fit into the rest; None if less than a cache was written."""
     requests: int
     written_gb: float
     read_gb: float
@@ -21,22 +21,22 @@ class Row:
 
     @property
     def kb_per_write(self):
-        """KB are 1000 bytes."""
+        """KB (1000 bytes) of a write."""
         return 1e6 * self.written_gb / (self.requests * self.write_percent / 100)
 
     @property
     def kb_per_read(self):
-        """Of a read, likewise."""
+        """KB (1000 bytes) of a read."""
         return 1e6 * self.read_gb / (self.requests * (1 - self.write_percent / 100))
 
     @property
     def fills(self):
-        """Written bytes in caches."""
+        """Written bytes divided by the size of the cache."""
         return 1e9 * self.written_gb / CACHE_BYTES
 
     @property
     def rho(self):
-        """Of the blocks written until the ideal point, the share that are distinct."""
+        """The share of distinct blocks among those written until the ideal point."""
         return None if self.ideal_percent is None else \
             (100 - self.ideal_percent) / self.ideal_percent
 

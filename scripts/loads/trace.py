@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Loads as files: the seven columns of the MSR Cambridge traces, in and out, and fio's
-iologs, out.  A stretch at a time: no file has to fit in memory."""
+"""Loads as files: read and write the seven columns of the MSR Cambridge traces, write fio's
+iologs.  Files are processed in stretches, so they need not fit in memory."""
 
 import contextlib
 import gzip
@@ -15,17 +15,18 @@ from . import BLOCK, Refused, Requests, text
 STRETCH = 1 << 16       # requests
 LARGEST = 1 << 30       # bytes of a request
 FARTHEST = 1 << 50      # byte of a volume
-PACKED = 256            # blocks that "pack" keeps together
+PACKED = 256            # consecutive blocks that "pack" keeps together
 COLUMNS = 7
 TICKS_A_US = 10
-DIGITS = 30             # more of a number are not looked at
+DIGITS = 30             # digits of a number at most
 
 
 class Fit:
-    """Brings a volume's places onto a device of @size_blocks (None: as they are).
+    """Map places of a volume to a device of @size_blocks (None: unchanged).
 
-    fold: a place modulo the size.  pack: the next free MiB for each MiB of the volume that
-    is touched for the first time; a request that is torn by that becomes several."""
+    fold: a place modulo the size.  pack: each MiB of the volume gets the next free MiB of the
+    device when it is first touched; a request that this splits becomes several.
+    """
 
     def __init__(self, how, size_blocks):
         if how not in ("fold", "pack"):
@@ -36,7 +37,7 @@ class Fit:
             raise Refused("the device is too small to fit anything into it")
 
     def __call__(self, first, blocks):
-        """[(first, blocks)] of one request; ValueError with a few words."""
+        """Return [(first, blocks)] for one request; ValueError with a few words."""
         if self._pack is not None:
             return self._packed(first, blocks)
         if self.size is None:
@@ -78,10 +79,11 @@ def _number(text, name, least, most):
 
 
 class Reader:
-    """An MSR trace at @path, perhaps compressed (.gz); iterate over its stretches.
+    """An MSR trace at @path, perhaps compressed; iterate over its stretches.
 
-    @volume: host_disk, if it has several; @limit: only the first so many requests; @fit:
-    see Fit; @show, if given, is called with (bytes read, bytes of the file)."""
+    @volume: host_disk, if the trace has several; @limit: the number of requests to read; @fit: see
+    Fit; @show, if given, is called with (bytes read, bytes of the file).
+    """
 
     def __init__(self, path, volume=None, limit=None, fit=None, show=None):
         self.path, self.volume, self.limit = Path(path), volume, limit
@@ -122,7 +124,7 @@ class Reader:
                 f" of {self.volume}" if self.volume else ""))
 
     def _line(self, line):
-        """Rows of Requests; ValueError with a few words."""
+        """Return rows of Requests; ValueError with a few words."""
         words = text.columns(line)
         if len(words) == 1 and not line.strip():
             return None
@@ -130,7 +132,7 @@ class Reader:
             raise ValueError(f"it has {len(words)} columns, not {COLUMNS} (Timestamp,Hostname,"
                              "DiskNumber,Type,Offset,Size,ResponseTime)")
         words = [word.decode("ascii", "replace") for word in words]
-        # Also in the middle, where files were joined.
+        # Headers may also be in the middle, where files were joined.
         if words[0].lower() == "timestamp":
             return None
         volume = f"{words[1].strip()}_{words[2].strip()}"
@@ -154,15 +156,15 @@ class Reader:
 
 
 class _Dropped(Exception):
-    """Nothing takes the place of the output."""
+    """Raised to leave the output file as it was."""
 
 
 class Writer:
-    """Writes a load to @path as @kind: csv, iolog2 or iolog3.
+    """Write a load to @path as @kind: csv, iolog2 or iolog3.
 
-    @device: the name in iologs; fio's replay_redirect puts another one in its place.
-    @speed: iolog3 has the times divided by it.  close() makes the file complete: until
-    then it has another name."""
+    @device: the name in iologs; fio's replay_redirect replaces it.  @speed: divides the times of an
+    iolog3.  The file has a temporary name until close().
+    """
 
     KINDS = ("csv", "iolog2", "iolog3")
 
@@ -194,7 +196,7 @@ class Writer:
             raise Refused(f"{self.path}: {error.strerror}") from None
 
     def add(self, load):
-        """The next stretch."""
+        """Write the next stretch."""
         if not len(load):
             return
         columns = [load.write.tolist(), (load.first * BLOCK).tolist(),
@@ -209,7 +211,7 @@ class Writer:
         self._say(lines)
 
     def _us(self, tick):
-        """As fio has them: from 1, since it takes 0 for none, and never back."""
+        """Return fio's times: from 1, because fio takes 0 for no time, and never decreasing."""
         if self._begin is None:
             self._begin, self._last = int(tick[0]), 1
         us = 1 + np.floor((tick - self._begin) / (TICKS_A_US * self.speed)).astype(np.int64)
@@ -218,7 +220,7 @@ class Writer:
         return us
 
     def close(self):
-        """All is written."""
+        """Complete the file and give it its name."""
         if self.kind != "csv":
             stamp = f"{self._last or 1} " if self.kind == "iolog3" else ""
             self._say([f"{stamp}{self.device} close"])
@@ -229,7 +231,7 @@ class Writer:
             raise Refused(f"{self.path}: {error.strerror}") from None
 
     def drop(self):
-        """Nothing is left of it."""
+        """Remove the incomplete file."""
         with contextlib.suppress(OSError):
             self._file.close()
         with contextlib.suppress(_Dropped), self._output:

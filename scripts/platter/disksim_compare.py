@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Holds dm-platter's mechanics against real drives measured for DiskSim.
+"""Compare dm-platter's mechanics with real drives measured for DiskSim.
 
-    scripts/platter/disksim_compare.py DIRECTORY [DRIVE ...]
-        [--bus DRIVE=READ_MS[,WRITE_MS]] [--rst FILE | --check FILE]
+  scripts/platter/disksim_compare.py DIRECTORY [DRIVE ...]
+          [--bus DRIVE=READ_MS[,WRITE_MS]] [--rst FILE | --check FILE]
 
-Every NAME.trace in DIRECTORY is a drive; disksim_drive.py says which other files
-it needs.  Its description becomes a geometry file for platter-sim, its trace a
-list of requests; what platter-sim answers is compared with what was measured.
-What a drive lacks, and what of it is not modelled, is said.  platter-validation.rst
-says what the columns are.
+Every NAME.trace in DIRECTORY is a drive; disksim_drive.py lists the other files it needs.  Its
+description becomes a geometry file for platter-sim, its trace a list of requests, and the answers
+of platter-sim are compared with the measured times.  Missing files, and features that are not
+modelled, are reported.  platter-validation.rst explains the columns.
 
-The figure is DiskSim's own: the root of the mean square of the horizontal
-distance between the two cumulative distributions of service time, taken at
-every 0.01 %.
+The figure is DiskSim's own: the root mean square of the horizontal distance between the two
+cumulative distributions of service time, taken at every 0.01 %.
 """
 
 import argparse
@@ -37,21 +35,21 @@ from output import store
 
 TOP = Path(__file__).resolve().parents[2]
 
-# DiskSim's own rms for the drives that it comes with, ms.
+# DiskSim's own rms in ms, for the drives that are distributed with it.
 PUBLISHED = {
     "atlas_III": 0.378, "barracuda": 0.349, "cheetah4LP": 0.318, "cheetah9LP": 0.107,
     "ibm18es": 0.135, "atlas10k": 0.268, "hp_c2247a": 0.090, "hp_c3323a": 0.306,
     "hp_c2490a": 0.254, "dec_rz26": 0.340,
 }
 
-# The buses of their parameter files, ms a sector read and written, for those who
-# have the rest but not these.
+# Times of the buses in their parameter files, in ms for a sector read and written, for a directory
+# without these files.
 BUS_MS = {
     "atlas_III": (0.0, 0.0), "barracuda": (0.0, 0.0), "cheetah4LP": (0.0, 0.0),
     "hp_c2247a": (0.17010, 0.18686), "dec_rz26": (0.07069, 0.07069),
 }
 
-# What removes the differences that are left: a word of platter-sim's changed.
+# Changes that remove the remaining differences: one word of platter-sim's geometry each.
 EXPERIMENTS = [
     ("cheetah4LP", "a write after a write costs what it does after a read",
      {"write_hit_ns": "474000 474000"}),
@@ -66,7 +64,7 @@ EXPERIMENTS = [
 
 
 def altered(text, words):
-    """A geometry with some of its lines as in @words."""
+    """Return a geometry with some of its lines replaced by @words."""
     for key, value in words.items():
         text, found = re.subn(rf"^{key} .*$", f"{key} {value}", text, flags=re.M)
         if found != 1:
@@ -75,13 +73,13 @@ def altered(text, words):
 
 
 def reads_on(text):
-    """Reading ahead goes on after a hit.  0 is what DIXtrac writes for all drives
-    because it does not find this out; the two drives described by hand have 1."""
+    """Let reading ahead go on after a hit.  DIXtrac writes 0 for all drives because it does not
+    determine this; the two drives described by hand have 1."""
     return altered(text, {"ahead_on_hit": 1})
 
 
 def distribution_rms(pairs):
-    """ms between two samples' cumulative distributions; inputs in us."""
+    """Return the distance in ms between the cumulative distributions of two samples in us."""
     a, b = sorted(p[0] for p in pairs), sorted(p[1] for p in pairs)
     total = 0.0
     for i in range(1, 10001):
@@ -108,7 +106,7 @@ def correlation(pairs):
 
 
 class Comparison:
-    """A drive's trace through platter-sim."""
+    """A drive's trace, replayed with platter-sim."""
 
     def __init__(self, sim, drive, change=None):
         self.sim, self.drive, self.skipped = sim, drive, 0
@@ -121,7 +119,7 @@ class Comparison:
                 think = 0.0
             else:
                 self.skipped += 1
-            # the think time of a row passes after it
+            # the think time of a row comes after its request
             think += row[5]
         if not self.rows:
             raise Problem(f"none of its requests is within its {drive.layout.lbns} LBNs")
@@ -192,7 +190,7 @@ def figures(sim, drive):
 
 
 def experiments(sim, drive):
-    """Rows of a second table: DiskSim's figure, ours, and ours with a word changed."""
+    """Return rows of the second table: DiskSim's figure, ours, and ours with one word changed."""
     rows = []
     for name, what, words in EXPERIMENTS:
         if drive.name != name:
@@ -207,7 +205,7 @@ def experiments(sim, drive):
 
 
 def tables(sim, drives, lacking):
-    """Both tables; who cannot be compared is added to @lacking."""
+    """Return both tables; add drives that cannot be compared to @lacking."""
     rows = [COLUMNS]
     tried = [("experiment", "changed", "DiskSim", "ours", "then", "reads", "writes")]
     for drive in drives:
@@ -223,7 +221,7 @@ def tables(sim, drives, lacking):
 
 
 def survey(folder, wanted, buses):
-    """Drives of a folder, and the names of those that cannot be had."""
+    """Return the drives of a directory, and the names of those that cannot be read."""
     names = [n[:-len(".trace")] for n in folder.ending(".trace")]
     drives, lacking = [], []
     for name in wanted or names:
@@ -249,8 +247,8 @@ BEGIN, END = ".. begin disksim_compare", ".. end disksim_compare"
 
 
 def fingerprint(sim):
-    """What the model makes of drives that anyone can make, and what is taken as known:
-    tells whether the tables are of this model, with no data at hand."""
+    """Return a hash of the model's answers for the fictive drives, and of the constants above.  It
+    tells whether the tables belong to this model when no measured data are at hand."""
     digest = hashlib.sha256(repr((PUBLISHED, BUS_MS, EXPERIMENTS)).encode())
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
@@ -265,7 +263,7 @@ def fingerprint(sim):
 
 
 def checksum(body):
-    """Tells whether tables are as they were written."""
+    """Return a checksum that detects edited tables."""
     return hashlib.sha256(body.encode()).hexdigest()[:16]
 
 
@@ -275,7 +273,7 @@ def section(sim, body):
 
 
 def build():
-    """platter-sim of these sources: figures of an older one would be of no model."""
+    """Build platter-sim from these sources, so that figures never come from an older one."""
     out = TOP / "build/userspace"
     if subprocess.run(["make", "-s", "-C", str(TOP / "userspace/platter-sim"),
                        f"OUT={out}", str(out / "platter-sim")], check=False).returncode:
@@ -297,7 +295,7 @@ def split(path):
 
 
 def drives_in(middle):
-    """The drives of the first table."""
+    """Return the drives of the first table."""
     lines = middle.splitlines()
     rules = [n for n, line in enumerate(lines) if line.startswith("==")]
     return {line.split()[0] for line in lines[rules[1] + 1:rules[2]]} if len(rules) > 2 else set()
@@ -326,7 +324,8 @@ def dump(sim, drive):
 
 
 def write(path, sim, text, why):
-    """The tables into a document, if there is no reason @why not; the status."""
+    """Write the tables into a document unless @why gives a reason not to; return the exit status.
+    """
     if why:
         print(f"{path} stays as it is: {why}", file=sys.stderr)
         return 1
@@ -339,7 +338,7 @@ def write(path, sim, text, why):
 
 
 def lost(args, drives, lacking):
-    """Why the document would lose a drive, or nothing."""
+    """Return why the document would lose a drive, or an empty value."""
     if lacking:
         return f"{', '.join(lacking)} left out"
     gone = drives_in(split(args.rst)[1]) - {drive.kind for drive in drives}
@@ -348,7 +347,7 @@ def lost(args, drives, lacking):
 
 
 def check(path, sim, text, lacking):
-    """Are these the tables of a document; the status."""
+    """Check whether a document has these tables; return the exit status."""
     if lacking:
         print(f"{path} is not checked: {', '.join(lacking)} left out", file=sys.stderr)
         return 1

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A drive as DiskSim 4 describes it, turned into a geometry file for platter-sim.
+"""Translate a drive's description for DiskSim 4 into a geometry file for platter-sim.
 
-A drive NAME is NAME.trace; NAME.diskspecs, which names the .model; the .model,
-which names the .seek; and NAME.parv, which has the bus.  Each plain or .xz.
-Whatever cannot be followed to the letter is a Problem, in one sentence; what is
-not modelled but does not stop the comparison goes into Drive.notes.
+A drive NAME is NAME.trace; NAME.diskspecs, which names the .model; the .model, which names the
+.seek; and NAME.parv, which has the bus.  Each may be plain or .xz.  A description that cannot be
+followed exactly raises Problem with one sentence.  A feature that is not modelled but does not stop
+the comparison is added to Drive.notes.
 """
 
 import re
@@ -14,7 +14,7 @@ from disksim_seek import seek_file, seek_table
 from disksim_words import (ASKED, MOST, Problem, above_zero, blocks_of, integer, labels, number,
                            word)
 
-# What switches on something that is not modelled here.
+# Labels that turn on something that is not modelled here.
 UNMODELLED = [
     "Allow almost read hits", "Allow sneaky full read hits",
     "Allow sneaky partial read hits", "Allow sneaky intermediate read hits",
@@ -22,11 +22,11 @@ UNMODELLED = [
     "Minimum read-ahead (blks)", "Immediate buffer write", "Disconnect write if seek",
     "Percent error in rpms",
 ]
-# What is modelled as if it were 1.
+# Labels that are modelled as if they were 1.
 ALWAYS = ["Enable caching in buffer", "Allow read hits on write data",
           "Immed transfer partial hit", "Write hit stop prefetch",
           "Read directly to buffer"]
-# What makes no difference where requests come one at a time, and why.
+# Labels that make no difference when requests come one at a time, and why.
 IRRELEVANT = {
     "Print stats": "of DiskSim's own output",
     "Calc sector by sector": "as if 1 in every DiskSim since",
@@ -34,7 +34,7 @@ IRRELEVANT = {
     "Max queue length": "for a queue",
     "Scheduler": "for the order in a queue",
     "Constant access time": "for an access time type that is refused",
-    # each is looked for by the seek type that takes it
+    # the seek type that uses a label reads it
     "Single cylinder seek time": "of another seek type",
     "Average seek time": "of another seek type",
     "Full strobe seek time": "of another seek type",
@@ -42,10 +42,10 @@ IRRELEVANT = {
     "First ten seek times": "of another seek type",
     "HPL seek equation values": "of another seek type",
     "Full seek curve": "of another seek type",
-    # what holds others
+    # labels that contain others
     "Model": "a description", "Mechanical Model": "a description", "Zones": "a list",
 }
-# The same of the buses and controllers above a drive, and what is looked for there.
+# The same for the buses and controllers above a drive, with the labels that are read there.
 ABOVE = {
     "type", "Print stats", "Arbitration type", "Scheduler", "Maximum queue length",
     "Max per-disk pending count", "Arbitration time", "Read block transfer time",
@@ -54,12 +54,12 @@ ABOVE = {
 
 
 def unknown(found):
-    """A sentence about labels that nobody here knows."""
+    """Return a sentence about unknown labels."""
     return [f"not known here and not modelled: {', '.join(sorted(found))}"] if found else []
 
 
 def disks(text):
-    """Of a topology: for each disk what is above it, and itself."""
+    """Return for each disk of a topology the components above it, and the disk itself."""
     above, out = [], []
     for kind, name, end in re.findall(r"disksim_(\w+)\s+([\w.-]+)\s*\[|(\])", text):
         if not end:
@@ -72,7 +72,7 @@ def disks(text):
 
 
 class Parameters:
-    """NAME.parv: which of the .diskspecs, and the bus it is on."""
+    """NAME.parv: the .diskspecs that is used, and the bus of the disk."""
 
     def __init__(self, text):
         self.text, self.notes = text, []
@@ -90,7 +90,7 @@ class Parameters:
         return re.findall(r"source\s+([\w.-]+\.diskspecs)", self.text)
 
     def nearest(self, kind):
-        """The description of the last such thing above the disk, or None."""
+        """Return the description of the last component of @kind above the disk, or None."""
         for what, name in reversed(self.path):
             if what == kind:
                 body = blocks_of(self.text, f"disksim_{kind}").get(self.kinds.get(name))
@@ -100,7 +100,7 @@ class Parameters:
         return None
 
     def bus_ms(self):
-        """A sector read and written: the slower one of bus and controller."""
+        """Return ms for a sector read and written: the slower one of bus and controller."""
         bus, controller = self.nearest("bus"), self.nearest("ctlr")
         if bus is None:
             raise Problem("its .parv has the disk on no bus")
@@ -121,7 +121,7 @@ MAX_SEEK_MS = 4294      # of platter-sim, which has 32 bits of ns
 
 
 class Drive:
-    """Everything of one drive; raises Problem."""
+    """All data of one drive; raises Problem."""
 
     def __init__(self, folder, name, bus_ms=None, bus_by="--bus"):
         self.folder, self.name, self.notes = folder, name, []
@@ -150,7 +150,7 @@ class Drive:
                               set(IRRELEVANT))
 
     def found(self):
-        """What there is of it, in a sentence."""
+        """Return a sentence about what was found."""
         layout = self.layout
         return (f"{', '.join(self.files)}: {self.kind}, {layout.surfaces} surfaces, "
                 f"{len(layout.zones)} zones, {layout.lbns} LBNs, "
@@ -159,7 +159,7 @@ class Drive:
                 f"{len(self.trace)} requests")
 
     def check(self):
-        """Note what the description has and this model has not."""
+        """Note the features of the description that this model does not have."""
         model, specs, layout, note = self.model, self.specs, self.layout, self.notes.append
         switch = number(model, "Head switch time")
         if layout.mapping != 2 and switch > min(ms for _, ms in self.seek):
@@ -189,7 +189,7 @@ class Drive:
                  "the bus has not made room is not modelled")
 
     def pick(self, kind, names):
-        """The one of several files that could be meant."""
+        """Return the only one of several possible files that exists."""
         there = [n for n in names if n in self.folder]
         if not there:
             raise Problem(f"no {kind}: looked for {', '.join(names)}")
@@ -258,7 +258,7 @@ class Drive:
         return [max(own, ms) for ms in bus]
 
     def lines(self):
-        """The lines for platter-sim."""
+        """Yield the lines for platter-sim."""
         specs, model = self.specs, self.model
         scale = number(specs, "Time scale for overheads")
         always = number(specs, "Per-request overhead time")
@@ -330,7 +330,7 @@ class Drive:
         yield f"forget_read {int(keeps == -1)}"
 
     def read_trace(self):
-        """(op, verdict, LBN, sectors, service us, think us after it)"""
+        """Return rows (op, verdict, LBN, sectors, service us, think us after it)."""
         rows, others = [], 0
         for nr, line in enumerate(self.folder.read(self.files[0]).splitlines(), 1):
             part = line.split()

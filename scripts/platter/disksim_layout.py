@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where the LBNs of a drive lie, by DiskSim's dm_layout_g1."""
+"""The places of a drive's LBNs, by DiskSim's dm_layout_g1."""
 
 import re
 
 from disksim_words import Problem, above_zero, integer, number, numbers, word
 
 MAX_SURFACES = 32           # of platter-sim
-MAX_CYLINDERS = 10 ** 6     # all of a zone's are gone through
+MAX_CYLINDERS = 10 ** 6     # of a zone, because the code iterates over all of them
 
 # Sparing schemes of dm_layout_g1.
 (NONE, TRACK, PER_CYL, PER_TRACK, CYL_SLIP, CYL_FRONT, CYL_FRONT_SLIP, AT_END,
  PER_RANGE, PER_ZONE, ZONE_SLIP) = range(11)
-# In these a slipped sector turns all that follows by one sector.
+# With these schemes a slipped sector shifts the angle of all that follow by one sector.
 TURNING = (PER_CYL, PER_TRACK, CYL_SLIP, CYL_FRONT, CYL_FRONT_SLIP)
 SCHEMES = (
     "no spares", "tracks at a zone's end", "sectors at a cylinder's end",
@@ -24,7 +24,7 @@ MAPPINGS = ("always up", "cylinders up and down, each zone anew", "cylinders up 
 
 
 def cut(extents, first, count):
-    """Of consecutive extents, what begins after so many sectors."""
+    """Return @count sectors of consecutive extents, after the first @first sectors."""
     out = []
     for start, length in extents:
         skip = min(first, length)
@@ -37,7 +37,7 @@ def cut(extents, first, count):
 
 
 def without(extents, holes):
-    """Extents with single sectors taken out; both ascending."""
+    """Return extents without single sectors; both are in ascending order."""
     out, at = [], 0
     for start, length in extents:
         end = start + length
@@ -54,7 +54,7 @@ def without(extents, holes):
 
 
 def skew(text, label):
-    """DiskSim drops what is left of a sector."""
+    """DiskSim rounds a skew down to whole sectors."""
     return int(number(text, label))
 
 
@@ -63,7 +63,7 @@ def length_of(extents):
 
 
 class Zone:
-    """One dm_layout_g1_zone: which of its sectors carry LBNs, in their order."""
+    """One dm_layout_g1_zone: the sectors that carry LBNs, in their order."""
 
     def __init__(self, text, surfaces, scheme, range_cyls):
         self.first_cyl = integer(text, "First cylinder number")
@@ -88,7 +88,7 @@ class Zone:
         self.raw = self.cyls * self.cyl
 
     def lbns(self):
-        """How many LBNs, by DiskSim's arithmetic."""
+        """Return the number of LBNs, by DiskSim's arithmetic."""
         spared = {
             NONE: 0,
             TRACK: self.spares * self.track,
@@ -105,7 +105,7 @@ class Zone:
         return self.raw - self.front - spared
 
     def units(self, size, spares, at_front=False):
-        """Units of so many sectors, with spares of their own that slips use up."""
+        """Return the extents of units of @size sectors, each with spares that slips use up."""
         out, slips = [], iter(self.slips + [self.raw])
         slip = next(slips)
         for start in range(0, self.raw, size):
@@ -121,7 +121,8 @@ class Zone:
         return out
 
     def data(self):
-        """The sectors that carry LBNs, from the zone's first, before the front is cut."""
+        """Return the sectors that carry LBNs, from the zone's first, before the front is cut off.
+        """
         scheme = self.scheme
         unit = {PER_TRACK: self.track, PER_CYL: self.cyl, CYL_FRONT: self.cyl,
                 PER_RANGE: self.cyl * self.range_cyls}.get(scheme)
@@ -137,11 +138,11 @@ class Zone:
         return without([(0, self.raw)], [] if scheme == NONE else self.slips)
 
     def moved(self, extents):
-        """What was found bad later lies where its spare is."""
+        """Replace remapped sectors by their spares."""
         size = self.track if self.scheme == TRACK else 1
         for bad, spare in self.remapped if self.scheme != NONE else ():
             bad, spare = bad * size, spare * size
-            if self.scheme == PER_RANGE:      # a spare belongs to the range
+            if self.scheme == PER_RANGE:      # spares are numbered within a range
                 unit = self.cyl * self.range_cyls
                 spare = bad // unit * unit + spare % unit
             out = []
@@ -156,7 +157,7 @@ class Zone:
         return extents
 
     def turned(self, extents):
-        """Where slips turn the tracks after them: sectors by their angle."""
+        """Shift sectors by the angle by which slips turn the tracks after them."""
         if self.scheme not in TURNING or not self.slips:
             return extents
         out = []
@@ -221,7 +222,7 @@ class Layout:
         self.lbns = sum(zone.lbns() for zone in self.zones)
 
     def gap(self, nth):
-        """Cylinders after a zone that belong to none."""
+        """Return the number of cylinders after a zone that belong to no zone."""
         if nth + 1 == len(self.zones):
             return 0
         zone = self.zones[nth]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How long a drive's arm takes, by DiskSim's dm_mech_g1."""
+"""Seek times of a drive, by DiskSim's dm_mech_g1."""
 
 import math
 import re
@@ -10,7 +10,7 @@ MAX_POINTS = 256          # of a table in platter-sim
 
 
 def hpl(values):
-    """Seek times by the equation of the HP laboratories."""
+    """Return seek times by the equation of the HP laboratories."""
     if len(values) != 6:
         raise Problem("'HPL seek equation values' are not six")
     knee, a, b, c, d, one = values
@@ -23,7 +23,7 @@ def hpl(values):
 
 
 def lee(model, cylinders):
-    """Seek times by Lee's equation, which goes through three of them."""
+    """Return seek times by Lee's equation through three given times."""
     one, mean, full = three_times(model)
     root = (15 * mean - 10 * one - 5 * full) / (3 * math.sqrt(cylinders))
     line = (7 * one - 15 * mean + 8 * full) / (3 * cylinders)
@@ -46,7 +46,8 @@ def sampled(first, last, ms):
 
 
 def extracted(folder, name, last):
-    """A measured table, its last two points drawn on to the last distance."""
+    """Return a measured table; the line through its last two points is extended to the last
+    distance."""
     first, *lines = [line for line in folder.read(name).splitlines() if line.strip()] or [""]
     count = re.fullmatch(r"Seek distances measured:\s*(\d+)", first.strip())
     if not count:
@@ -77,12 +78,12 @@ def extracted(folder, name, last):
 
 
 def seek_file(model):
-    """The file that a model's seek times are in, if they are."""
+    """Return the name of the file with a model's seek times, if it uses one."""
     return word(model, "Full seek curve") if word(model, "Seek type") == "extracted" else None
 
 
 def seek_table(folder, model, notes):
-    """(distance, ms), ascending, for all of DiskSim's ways to say it."""
+    """Return (distance, ms) in ascending order, for all seek types of DiskSim."""
     kind = word(model, "Seek type")
     cylinders = above_zero(integer(model, "Number of cylinders"), "Number of cylinders")
     last = max(cylinders - 1, 2)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Files in DiskSim's words: found, unpacked, and read without a guess."""
+"""Find, unpack and parse files in DiskSim's format, without guessing."""
 
 import lzma
 import re
 
 
-MOST = 1e12         # of anything; in ms three decades, which in ns still fit 64 bits
+MOST = 1e12         # limit for all values; in ms three decades, which fit into 64 bits of ns
 
 
 class Problem(Exception):
-    """Why a drive cannot be compared."""
+    """The reason why a drive cannot be compared."""
 
 
 class Folder:
-    """Files, plain or compressed, by their plain name."""
+    """Files of a directory, plain or compressed, by their plain name."""
 
     def __init__(self, path):
         self.path = path
@@ -44,11 +44,11 @@ class Folder:
         return re.sub(r"#.*", "", self.read(name))
 
 
-ASKED = set()       # every label that was looked for, of the drive that is being read
+ASKED = set()       # labels that were read while parsing the current drive
 
 
 def labels(text):
-    """Every label that a description sets, but those of a queue's scheduler."""
+    """Return every label that a description sets, without those of a queue's scheduler."""
     text = re.sub(r"disksim_ioqueue\s*{[^{}]*}", "", text)
     return set(re.findall(r"(?:^|[{,\n])[ \t]*([A-Za-z][^=,{}\[\]\n]*?)\s*=", text))
 
@@ -67,7 +67,7 @@ def word(text, label, default=None):
 
 
 def bounded(value, what):
-    """@value, unless no drive has it: nor is nan within."""
+    """Return @value; raise Problem if it is too large for any drive, or nan."""
     if not abs(value) <= MOST:
         raise Problem(f"{what} {value:g}, which no drive has")
     return value
@@ -108,7 +108,7 @@ def numbers(text, label):
 
 
 def blocks_of(text, kind):
-    """Names and bodies of 'kind NAME {...}'."""
+    """Return names and bodies of 'kind NAME {...}'."""
     out = {}
     for found in re.finditer(rf"\b{kind}\s+([\w.-]+)\s*{{", text):
         depth, at = 1, found.end()

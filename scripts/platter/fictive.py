@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Drives that never were, in DiskSim's words: one for each sparing scheme, and
-between them every setting that disksim_drive.py reads.  Their traces ask much and
-measure nothing; they show what the model makes of it, with no data of anyone's.
-"""
+"""Fictive drives in DiskSim's format: one for each sparing scheme, and together with every setting
+that disksim_drive.py reads.  Their traces have requests but no meaningful times.  They show what
+the model computes without anyone's measured data."""
 
 MODEL = """dm_disk {name}_model {{
    Number of data surfaces = {surfaces},
@@ -145,9 +144,9 @@ topology disksim_iodriver driver0 [
 
 SEEK = "Seek distances measured: 4\n1,\t1.2\n5,\t1.9\n20,\t3.9\n40,\t5.5\n"
 
-# By sparing scheme: spares in each unit, and the LBNs of both zones by DiskSim's
-# arithmetic.  3 surfaces; 40 cylinders of 60 sectors a track, with 30 sectors empty
-# at the front and 3 slips, and 16 of 40 sectors.
+# By sparing scheme: spares in each unit, and the LBNs of both zones by DiskSim's arithmetic.  3
+# surfaces; 40 cylinders of 60 sectors a track, with 30 sectors empty at the front and 3 slips, and
+# 16 of 40 sectors.
 SPARES = {0: 0, 1: 8, 2: 5, 3: 2, 4: 5, 5: 5, 6: 5, 7: 0, 8: 12, 9: 20, 10: 20}
 RAW = 40 * 3 * 60 - 30, 16 * 3 * 40
 LBNS = {
@@ -168,7 +167,7 @@ SEEKS = "extracted", "hplplus10", "hpl", "constant", "linear"
 
 def model(name, scheme, **change):
     slips = "70, 11, 33" if scheme == 1 else "4000, 130, 2500"
-    # a bad track that is on the zone's last, a bad sector that is in its range's spares
+    # a bad track on the last of the zone, or a bad sector among the spares of its range
     defects = {1: "20, 119", 8: "500, 715"}.get(scheme, "")
     spares = SPARES[scheme]
     zones = ",\n".join((
@@ -195,7 +194,7 @@ def specs(name, nth, **change):
 
 
 def random_numbers(seed):
-    """The same everywhere and in every release of Python."""
+    """Yield numbers that are the same on every machine and in every release of Python."""
     while True:
         seed = (seed * 6364136223846793005 + 1442695040888963407) % 2 ** 64
         yield seed >> 33

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In a guest with the virtual clock, for part blocks of scripts/shows/kv: arrivals on one
-block target, which cleans when it likes.
+"""The guest's part of "blocks" in scripts/shows/kv, with the virtual clock: arrivals on one block
+target, which cleans at times of its own.
 
-    blocks.py WORDS OUT     WORDS is a file with a JSON object, see there
+  blocks.py WORDS OUT     WORDS is a file with a JSON object, see there
 
-The same requests three times, each on a new disk whose span was filled: by fio; by threads
-here; and by these through a Diverter, with flash beside the target.
+The same requests are sent three times, each time to a new, filled disk: by fio; by threads of this
+program; and by these threads through a Diverter, with flash beside the target.
 """
 
 import contextlib
@@ -35,12 +35,13 @@ LOOK_S = .02
 
 
 class Diverter:
-    """A block target with flash beside it.  What is written while the target says that it
-    cleans goes to flash, and only that; it comes home when the target does not clean and
-    nobody has asked for anything for @quiet_s.
+    """A block target with flash beside it.
 
-    Which blocks are away is known in memory only: this is to be measured, and not to keep
-    anything.  Both devices have read(block) and write(block, data), for many threads."""
+    A write goes to flash only if it comes while the target's status is "cleaning".  The block
+    returns to the target when the target does not clean and no request has come for @quiet_s.  The
+    table of diverted blocks is in memory only, because this class serves measurements and need not
+    survive a crash.  Both devices have read(block) and write(block, data), for many threads.
+    """
 
     def __init__(self, target, flash, slots, cleaning, quiet_s):
         # pylint: disable=too-many-arguments
@@ -52,7 +53,7 @@ class Diverter:
 
     @contextlib.contextmanager
     def claim(self, block):
-        """No two at a time have to do with one block."""
+        """Exclude other threads from @block."""
         with self.lock:
             self.lock.wait_for(lambda: block not in self.claimed)
             self.claimed.add(block)
@@ -83,7 +84,7 @@ class Diverter:
                 self.diverted += 1
 
     def _slot(self, block):
-        """Where it is or is to be; None if flash is full."""
+        """Return the slot that @block has or gets; None if flash is full."""
         with self.lock:
             if block in self.away:
                 return self.away[block]
@@ -96,7 +97,8 @@ class Diverter:
                 self.free.append(slot)
 
     def bring_one(self):
-        """The next one in the order of the disk; False if none is away."""
+        """Return the next block, in the order of the disk, to the target; False if flash is empty.
+        """
         with self.lock:
             if not self.away:
                 return False
@@ -111,7 +113,7 @@ class Diverter:
         return True
 
     def bring(self, end):
-        """Until @end, whenever it may."""
+        """Return blocks to the target until @end is set, whenever the rule above allows it."""
         while not end.is_set():
             if self.cleaning() or stack.now() - self.last < self.quiet_s or \
                     not self.bring_one():
@@ -119,7 +121,7 @@ class Diverter:
 
 
 class Opened:
-    """A device that is open once for each thread, as each needs a buffer of its own."""
+    """A device opened once for each thread, because each thread needs its own buffer."""
 
     def __init__(self, path):
         self.path, self.own, self.all = path, threading.local(), []
@@ -142,7 +144,8 @@ class Opened:
 
 
 def sent(due_s, blocks, threads, write):
-    """Seconds from when each write was due to its end, whatever became of those before it."""
+    """Return for each write the seconds from its due time to its end, independent of earlier
+    writes."""
     took, lock, at = [0.0] * len(due_s), threading.Lock(), iter(range(len(due_s)))
     data = b"\1" * BLOCK
     begin = stack.now()
@@ -167,14 +170,15 @@ def sent(due_s, blocks, threads, write):
 
 
 def requests(iolog):
-    """(head, [line of a request], microseconds of the last) of a log of kvbench."""
+    """Return (head, [line of a request], microseconds of the last) for a log of kvbench."""
     lines = Path(iolog).read_text(encoding="ascii").splitlines()
     body = [line for line in lines if line.split()[2:3] in (["write"], ["read"])]
     return lines[:3], body, lines[-1]
 
 
 def split(iolog, folder, jobs):
-    """One log for each of so many jobs of fio, which take turns; [path]"""
+    """Split a log into one for each of @jobs jobs of fio, request by request in turn; return the
+    paths."""
     head, body, tail = requests(iolog)
     out = []
     for number in range(min(jobs, len(body))):
@@ -184,8 +188,8 @@ def split(iolog, folder, jobs):
 
 
 def by_fio(path, iolog, jobs):
-    """The same of fio, from its own begin of each.  One job with many under way would not do:
-    it looks for ends only when it has as many as it may."""
+    """Return fio's times, each from its own start of the request.  Several jobs are needed: one job
+    with many requests in flight collects completions only when its queue is full."""
     with tempfile.TemporaryDirectory() as folder:
         keys = {**{k: v for k, v in GLOBAL.items() if k != "log_offset"}, "group_reporting": 1,
                 "ioengine": "psync", "replay_redirect": path,
@@ -213,7 +217,8 @@ def told(took):
 
 
 def fill(layer, blocks):
-    """The span is full, and all of it at home."""
+    """Write every block of the span, then have the layer move all of them to their native places.
+    """
     with blk.opened(layer.path) as dev:
         for at in range(0, blocks, FILL):
             dev.write(at, b"\1" * (min(FILL, blocks - at) * BLOCK))
@@ -222,7 +227,7 @@ def fill(layer, blocks):
 
 
 def run(words, how):
-    """All requests @how: fio, threads or diverted."""
+    """Send all requests; @how is fio, threads or diverted."""
     layer = stack.Stack(words)
     fill(layer, words["span_blocks"])
     layer.clear()
@@ -244,7 +249,7 @@ def run(words, how):
         back.join()
         out.update(diverted=way.diverted, returned=way.returned, left=len(way.away))
     out["seconds"] = stack.now() - begin
-    # What comes home behind it is no part of it.
+    # Statistics exclude what returns from flash afterwards.
     out["layer"], out["medium"] = layer.both()
     if how != "fio":
         begin = stack.now()

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the documents have figures of: which command prints them, where they stand, when they
-were measured.  scripts/shows/all runs it, Documentation/results.rst has it as a table, which
+"""The catalogue of measured results: the command that prints each, the page with its figures, and
+the day of the measurement. scripts/shows/all runs the commands.  Documentation/results.rst has the
+catalogue as a table, which this command prints:
 
     python3 scripts/shows/catalogue.py
 
-prints, and tests/unit/test_shows_all.py holds all of this together.
+tests/unit/test_shows_all.py compares the catalogue with the pages.
 """
 
 import textwrap
 from dataclasses import dataclass
 
-# What figures depend on, beside their command.
+# Sources that figures depend on, besides their command.
 LAYERS = ("core", "dm-stl", "dm-platter")
 THESIS = (*LAYERS, "scripts/loads", "scripts/shows/stacks.py", "scripts/shows/stack.py")
 REGIONS = (*THESIS, "dm-tiler", "scripts/shows/regions.py")
@@ -24,16 +25,16 @@ LEVELS = ("userspace/levels", "userspace/platter-sim", "dm-platter")
 
 @dataclass(frozen=True)
 class Result:
-    """One of them.  A command is as the documents have it; several are joined by &&."""
+    """A result.  The command is as the documents have it; several commands are joined by &&."""
     name: str
     command: str
-    page: str               # where its figures stand, in Documentation/ or README.md
+    page: str               # the page with its figures, in Documentation/ or README.md
     section: str
-    measured: str           # the day of the youngest of them
-    code: tuple             # folders and files; with the command's own
-    minutes: float = None   # on two cores, if that is on record
-    json: str = ""          # "--json": takes a file; or what it writes by itself
-    needs: str = ""         # a variable whose value stands for DIRECTORY
+    measured: str           # the day of the newest figure
+    code: tuple             # files and directories, besides the command itself
+    minutes: float = None   # on two cores, if recorded
+    json: str = ""          # "--json": takes a file name; else the file it writes
+    needs: str = ""         # the variable with the value that replaces DIRECTORY
 
     @property
     def sources(self):
@@ -177,12 +178,12 @@ def literals(command):
 
 
 def place(result):
-    """Where its figures stand, in words."""
+    """Return the page and section of a result, in words."""
     return f"``{result.page}``" + (f', "{result.section}"' if result.section else "")
 
 
 def table():
-    """That of Documentation/results.rst."""
+    """Return the table of Documentation/results.rst."""
     out = [".. list-table::", "   :header-rows: 1", "   :widths: 14 42 26 8 10", ""]
     rows = [("name", "command", "its figures", "minutes", "measured"),
             *((r.name, literals(r.command), place(r),

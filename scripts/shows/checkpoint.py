@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In a guest with the virtual clock, for scripts/shows/checkpoint: checkpoints of devices
-of 4 TB, metadata on a small drive of the same mechanics."""
+"""The guest's part of scripts/shows/checkpoint, with the virtual clock: checkpoints of devices of
+4 TB, with metadata on a small drive of the same mechanics."""
 
 import json
 import mmap
@@ -22,19 +22,19 @@ SECTORS = 7814037168    # of the 4 TB drive
 META_MIB = 1024
 PROFILE = "st4000nc001"
 BLOCK, MIB = 4096, 1 << 20
-PIECE = 32 << 10        # of a write to a cache
-FULL = .95              # of it, so that no part overflows before the others
+PIECE = 32 << 10        # bytes of a write to a cache
+FULL = .95              # share of the cache, so that no set or zone overflows before the others
 PERCENT = (1, 10, 100)
 TARGETS = {
     "stl-set": ("--preset", "emulated-smr-1", "--no-feature", "inplace"),
     "stl-full": ("--preset", "emulated-smr-3"),
 }
-# Nothing may be cleaned or written by itself meanwhile.
+# Suppress cleaning and commits that the target would start by itself.
 QUIET = ("--set", "commit_ms=0", "--set", "idle_ms=0")
 
 
 class Device:
-    """A target over a drive without a store; what it keeps of itself lies on another one."""
+    """A target over a drive without a store; its metadata lie on another drive."""
 
     def __init__(self, target):
         bench.run("dd", "if=/dev/zero", "of=/dev/ram0", "bs=1M", "count=256")
@@ -62,7 +62,7 @@ class Device:
             sys.exit(f"a write at {at} was short")
 
     def checkpoint(self):
-        """(MiB, seconds) of one."""
+        """Make a checkpoint; return (MiB written, seconds)."""
         self.message("commit")
         before = media.numbers(self.message("stats"))
         begin = time.monotonic()
@@ -79,8 +79,8 @@ class Device:
 
 
 def pieces(layout, capacity, anywhere, rng):
-    """Positions and lengths of writes that fill the cache nearly: in turn to each of its
-    parts, sets of stl-set and zones of stl-full, or first to one of them."""
+    """Return positions and lengths of writes that nearly fill the cache.  They go to its parts
+    (sets of stl-set, zones of stl-full) in turn if @anywhere, else to one part after another."""
     band, params = layout["band_blocks"] * BLOCK, layout["params"]
     bands = layout["logical_blocks"] * BLOCK // band
     zone = params["zone-bands"] - params["provision"] if "provision" in params else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# Read by a show before all else: --help prints what stands at its top.
+# An experiment sources this file first: --help prints the comment at the experiment's top.
 case ${1-} in
 -h | --help)
 	sed -n '3,/^[^#]/s/^# \{0,1\}//p' "$0"

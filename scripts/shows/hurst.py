@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Is a series self-similar?  Its autocorrelation, and Hurst's parameter by the five methods
-of Table 4.2 of R. Pitchumani, "Data Management for Shingled Magnetic Recording Disks" (thesis),
-which took them from Selfis: 0.5 is independent, above is persistent.
+"""Estimate whether a series is self-similar: its autocorrelation, and Hurst's parameter by the
+five methods of Table 4.2 of R. Pitchumani, "Data Management for Shingled Magnetic Recording Disks"
+(thesis), which took them from Selfis. 0.5 is independent, a larger value is persistent.
 
-Numpy alone: a library of wavelets and one of statistics, each for one of the five, would be
-more to install than there is to write.
+Only numpy is used.  A wavelet library and a statistics library would each serve one of the five
+methods, and would be more to install than there is code here.
 """
 
 import numpy as np
 
-LEAST = 8               # of blocks, or coefficients, that make a point
+LEAST = 8               # blocks or coefficients needed for a point
 # Daubechies' filter with three vanishing moments.
 DB3 = np.array([0.3326705529500825, 0.8068915093110924, 0.4598775021184914,
                 -0.1350110200102546, -0.0854412738820267, 0.0352262918857095])
 
 
 def autocorrelation(x, lags):
-    """r(0) to r(@lags), each over the pairs that there are."""
+    """Return r(0) to r(@lags), each over all pairs with that lag."""
     x = np.asarray(x, float) - np.mean(x)
     n = len(x)
     padded = np.fft.rfft(x, 2 ** int(np.ceil(np.log2(2 * n))))
@@ -25,7 +25,7 @@ def autocorrelation(x, lags):
 
 
 def _sizes(n):
-    """Lengths of blocks, evenly on a logarithmic scale."""
+    """Return block lengths, spaced evenly on a logarithmic scale."""
     return np.unique(np.logspace(np.log10(LEAST), np.log10(n / LEAST), 25).astype(int))
 
 
@@ -34,7 +34,7 @@ def _blocks(x, size):
 
 
 def aggregate_variance(x):
-    """Means over m vary as m^(2H - 2)."""
+    """Means over m values have a variance proportional to m^(2H - 2)."""
     sizes = _sizes(len(x))
     variance = [np.var(_blocks(x, m).mean(1)) for m in sizes]
     return 1 + np.polyfit(np.log(sizes), np.log(variance), 1)[0] / 2
@@ -55,21 +55,21 @@ def rescaled_range(x):
 
 
 def _periodogram(x):
-    """(angular frequencies, intensities) without the mean."""
+    """Return (angular frequencies, intensities) without the mean."""
     n = len(x)
     power = np.abs(np.fft.rfft(x - np.mean(x))[1:(n - 1) // 2 + 1]) ** 2 / (2 * np.pi * n)
     return 2 * np.pi * np.arange(1, len(power) + 1) / n, power
 
 
 def periodogram(x):
-    """Near 0 the spectrum is f^(1 - 2H): the lowest tenth."""
+    """Near 0 the spectrum is f^(1 - 2H); fit the lowest tenth of the frequencies."""
     f, power = _periodogram(x)
     low = slice(0, max(LEAST, len(f) // 10))
     return (1 - np.polyfit(np.log(f[low]), np.log(power[low] + 1e-300), 1)[0]) / 2
 
 
 def _energies(x):
-    """(mean square of the wavelet coefficients, how many), octave by octave."""
+    """Return (mean square of the wavelet coefficients, their number) for each octave."""
     high = DB3[::-1] * (-1) ** np.arange(len(DB3))
     out, x = [], np.asarray(x, float) - np.mean(x)
     while len(x) >= LEAST + len(DB3):
@@ -82,8 +82,8 @@ def _energies(x):
 
 
 def abry_veitch(x, first=3):
-    """Energies of the wavelet's octaves grow as 2^(j (2H - 1)); weighted, without the bias of
-    the logarithm of a mean.  From octave @first on."""
+    """Energies of the wavelet's octaves grow as 2^(j (2H - 1)).  The fit is weighted and corrects
+    the bias of the logarithm of a mean.  It begins at octave @first."""
     energy, n = _energies(x)[first - 1:].T
     j = first + np.arange(len(n))
     half = n / 2
@@ -95,7 +95,8 @@ def abry_veitch(x, first=3):
 
 
 def _noise_spectrum(f, h):
-    """Of fractional Gaussian noise but for a factor; Paxson's approximation of the sum."""
+    """Return the spectrum of fractional Gaussian noise up to a factor, by Paxson's approximation
+    of the sum."""
     d, dd = -2 * h - 1, -2 * h
     k = 2 * np.pi * np.arange(1, 5)[:, None]
     a, b = k + f, k - f
@@ -104,7 +105,8 @@ def _noise_spectrum(f, h):
 
 
 def whittle(x, most=1 << 16):
-    """The fractional Gaussian noise whose spectrum fits best; of at most @most values."""
+    """Return H of the fractional Gaussian noise with the best fitting spectrum, from the first
+    @most values."""
     f, power = _periodogram(x[:most])
 
     def misfit(h):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In a guest with the virtual clock, for scripts/shows/idle: cleaning in pauses.
+"""The guest's part of scripts/shows/idle, with the virtual clock: cleaning in pauses.
 
-    idle.py ROUNDS SEED
+  idle.py ROUNDS SEED
 
-What is measured and how it is judged is in tests/guest/idle.py."""
+tests/guest/idle.py has the measurements and the rules for judging them.
+"""
 
 import random
 import sys
@@ -21,11 +22,11 @@ import idle
 import media
 from blk import BLOCK
 
-SECTORS = 9767541168        # the 5 TB drive; no store: its time is kept
+SECTORS = 9767541168        # the 5 TB drive; no store, only its time is emulated
 MIB = 256                   # blocks
-REGION = 2048 * MIB         # what is written and read
+REGION = 2048 * MIB         # the part that is written and read
 READS = 40                  # in a round
-# Staged, a band takes two steps; so the set-associative drive begins earlier.
+# A staged band takes two steps, so the set-associative drive begins earlier.
 KINDS = (("stl-set", 40, 500, ("--cache-size", "37G")),
          ("stl-full", 20, 1000, ()))
 
@@ -39,7 +40,7 @@ def cached():
 
 
 def create(target, band, idle_ms, options):
-    """A layer over a fresh drive; the region written and home."""
+    """Create a layer over a new drive; write the region and clean it."""
     platter = dm.Device("platter", [
         (0, SECTORS, "platter",
          "none 0 st5000as0011 0 4 surfaces 4 swath_tracks 0")])
@@ -59,7 +60,7 @@ def create(target, band, idle_ms, options):
 
 
 def pause(dev, band, rng):
-    """One dirty band and three seconds; returns good."""
+    """Dirty one band, then pause for three seconds; return whether it was cleaned in that time."""
     with idle.Steps() as steps:
         idle.scatter(dev, rng, 64, 3 * band * MIB, 4 * band * MIB)
         quiet, dirty = time.monotonic(), cached()
@@ -80,7 +81,7 @@ def line(what, seconds):
 
 
 def gives_way(dev, idle_ms, rng, rounds):
-    """Reads while cleaning goes on; returns good."""
+    """Read while cleaning goes on; return whether cleaning gave way in time."""
     message("idle_ms 0")
     rest = idle.read_now_and_then(dev, rng, 500, 0.05)
     message(f"idle_ms {idle_ms}")

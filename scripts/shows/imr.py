@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In a guest with the virtual clock, for scripts/shows/imr: one load on one
-disk, without a store but for verification.
+"""The guest's part of scripts/shows/imr, with the virtual clock: one load on one disk, without a
+store except for verification.
 
-    imr.py WORDS OUT    WORDS is a JSON object, see there
+  imr.py WORDS OUT    WORDS is a JSON object, see there
 
-The ledgers of the store, of the layer and of the medium go to OUT."""
+The statistics of the store, of the layer and of the medium go to OUT.
+"""
 
 import json
 import subprocess
@@ -29,18 +30,19 @@ def platter(words, store, sectors, **keys):
 
 
 def medium(words):
-    """A disk with the mechanics of the paper's, interlaced or plain, and what of it is used."""
+    """Return a disk with the mechanics of the paper's, interlaced or plain, and the part that is
+    used."""
     tracks = words["tracks"] + words["spare"]
     sectors = words["track_bytes"] // 512
     store = "none"
-    # RAM for a store, and for metadata; it is taken as it is written.
+    # RAM for a store, and for metadata; brd allocates it as it is written.
     kib = max(1 << 18, tracks * sectors // 2 if words["store"] else 0)
     bench.modprobe("brd", "rd_nr=2", f"rd_size={kib}")
     if words["store"]:
         store = "/dev/ram0"
     if words["drive_sectors"]:
-        # A shorter drive is another one: its seeks are stretched.  Its own tracks are not
-        # what is interlaced, as they were not in the paper.
+        # A shorter drive would have other seeks, because they scale with its length.  The drive's
+        # own tracks are not interlaced, as in the paper.
         disk = platter(words, store, words["drive_sectors"])
         return disk, dm.Device("outside", [(0, tracks * sectors, "linear", f"{disk.path} 0")])
     disk = platter(words, store, tracks * sectors, track_sectors=sectors,
@@ -49,10 +51,10 @@ def medium(words):
 
 
 def target(path, words):
-    """The imr target over a disk, its metadata on a device of their own, as the
-    paper's map was; the backup region is on the disk."""
+    """Create the imr target over a disk.  Its metadata are on another device, as the paper's map
+    was; the backup region is on the disk."""
     keys = {"policy": words["policy"], "rmw": words["rmw"],
-            # It is the flush that persists what is gathered.
+            # A flush makes the gathered tracks durable.
             "buffer_tracks": words["buffer_tracks"], **words["keys"]}
     bench.run("shingle", "create", "imr", "--no-udev", "--force", "--meta",
               "/dev/ram1", "--backup-tracks", 2 * words["file_tracks"],
@@ -78,7 +80,7 @@ def main():
     of = json.loads(done.stdout)
     of["words"] = words
     of["medium"] = media.numbers(disk.message("stats"))
-    # As a whole: --resume uses every result that it finds.
+    # Write atomically, because --resume uses every result that it finds.
     store(out, json.dumps(of))
     if upper:
         subprocess.run(["dmsetup", "remove", "--retry", "--noudevsync", "upper"], check=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What --resume takes up: results of the same words and the same sources."""
+"""Reuse of results by --resume: results with the same parameters and the same sources."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ TOP = Path(__file__).resolve().parent.parent.parent
 
 
 def folder(show, where):
-    """For its results; a sentence where there can be none."""
+    """Create the directory for results, or exit with a sentence."""
     try:
         where.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -18,7 +18,7 @@ def folder(show, where):
 
 
 def sources(names, top=TOP):
-    """A digest that changes whenever one of these files and folders does."""
+    """Return a digest that changes whenever one of these files and directories does."""
     facts = []
     for name in names:
         where = top / name
@@ -30,7 +30,7 @@ def sources(names, top=TOP):
 
 
 def earlier(out, words):
-    """What an earlier show has measured of the same words and the same sources."""
+    """Return an earlier result with the same parameters and sources, or None."""
     try:
         of = json.loads(out.read_text())
         return of if of["words"] == words else None

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In a guest with the virtual clock, for scripts/shows/kv: a key-value store on one emulated
+"""The guest's part of scripts/shows/kv, with the virtual clock: a key-value store on one emulated
 drive.
 
-    kv.py WORDS OUT         WORDS is a file with a JSON object, see there
+  kv.py WORDS OUT         WORDS is a file with a JSON object, see there
 
-Each sitting begins with an empty store on a new drive, and has one kvbench behind the other;
-between them caches of the kernel are emptied.  A store may be confined to so much memory,
-page cache and all.
+Each sitting begins with an empty store on a new drive and runs kvbench several times, one run after
+another, with the kernel's caches dropped in between.  The memory of a store may be limited, page
+cache included.
 """
 
 import json
@@ -28,10 +28,10 @@ from loaded import sat_out
 
 KV, KVBENCH = TOP / "build/userspace/kv", TOP / "build/userspace/kvbench"
 MOUNT, GROUP = Path("/tmp/store"), Path("/tmp/cgroup")
-META = rebuild.MEMBERS + 1      # where rebuild.Drive has the metadata of its first drive
+META = rebuild.MEMBERS + 1      # the index of rebuild.Drive's metadata disk for its first drive
 OFFLOAD = f"/dev/ram{META + 1}"
 SECTOR = 512
-# What layers count; of a layer that has no such thing it is 0.
+# Counters of layers; 0 for a layer that does not have them.
 CLEANING = ("bands_cleaned", "clean_read_blocks", "clean_write_blocks")
 INTERLACED = ("imr_rewrites", "imr_epochs", "imr_epoch_tracks", "imr_bottoms_allocated",
               "imr_bottoms_rmw", "imr_tier_misses", "imr_sync_adjacent", "imr_sync_map",
@@ -40,7 +40,7 @@ INTERLACED = ("imr_rewrites", "imr_epochs", "imr_epoch_tracks", "imr_bottoms_all
 
 
 def confined(memory_mib):
-    """A group of processes that have so much memory together."""
+    """Create a control group with @memory_mib MiB of memory, or without a limit."""
     GROUP.mkdir()
     bench.run("mount", "-t", "cgroup2", "none", GROUP)
     (GROUP / "cgroup.subtree_control").write_text("+memory")
@@ -60,13 +60,13 @@ def in_group(*words):
 
 
 def emptied():
-    """Nothing of what was written waits, and nothing of what was read is kept."""
+    """Write back all dirty data and drop all caches."""
     os.sync()
     Path("/proc/sys/vm/drop_caches").write_text("3")
 
 
 class Store:
-    """An empty one, on a drive."""
+    """An empty store on a drive."""
 
     def __init__(self, words, drive):
         self.words, self.drive = words, drive
@@ -88,7 +88,8 @@ class Store:
         self.drive.remove()
 
     def sums(self):
-        """What the store has asked of its device, in bytes, and what became of that."""
+        """Return the bytes that the store read from and wrote to its device, and the counters
+        below it."""
         fields = Path(f"/sys/block/{Path(self.drive.top.path).name}/stat").read_text().split()
         out = {"read_bytes": int(fields[2]) * SECTOR, "written_bytes": int(fields[6]) * SECTOR}
         medium = media.stats(self.drive.medium)
@@ -100,7 +101,7 @@ class Store:
         return out
 
     def phase(self, words):
-        """One kvbench."""
+        """Run kvbench once."""
         emptied()
         before = self.sums()
         of = json.loads(in_group(

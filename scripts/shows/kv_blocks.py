@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Part blocks of scripts/shows/kv: the arrivals of part offload as writes of blocks, on targets
-that clean when they like, with flash beside them and without."""
+"""Part "blocks" of scripts/shows/kv: the arrivals of part "offload" as block writes, on targets
+that clean at times of their own, with flash beside them and without."""
 
 import subprocess
 from pathlib import Path
@@ -14,27 +14,27 @@ SCALE = 64              # of the surface of stacks.py, and of its cache of 1 %
 TARGETS = {"stl-set": "stl-set", "stl-full": "stl-full", "tiler": "tiler, S = 8",
            "dualbuffer": "dualbuffer"}
 IDLE_MS, THREADS = 200, 64
-# Of the disk, which is written over and over; and of flash.
+# Sizes of the disk, which is overwritten again and again, and of flash.
 SPAN_MIB, FLASH_MIB = 1024, 128
 WAYS = ("fio", "threads", "diverted")
 
 
 def layer(name):
-    """As scripts/shows/layers has it, but cleaning also when the host is quiet."""
+    """Return the layer of scripts/shows/layers, but with cleaning also when the host is idle."""
     of = stacks.layers(SCALE)[TARGETS[name]]
     policy = {"cleaning": "aggressive"} if name.startswith("stl-") else {}
     return {"set": {}, **of, "set": {**of.get("set", {}), **policy, "idle_ms": IDLE_MS}}
 
 
 def asked(options, words):
-    """Words for kvbench: writes of a block each as they arrive."""
+    """Return the words for kvbench: writes of a block each as they arrive."""
     return ["arrivals", *words, "--seconds", str(60 * options.block_minutes), "--size",
             f"{SPAN_MIB}M", "--block", "4K", "--requests", "zipfian", "--seed",
             str(options.seed), "--format", "iolog3"]
 
 
 def load(options, name, words):
-    """The file that kvbench makes of them."""
+    """Have kvbench write the load to a file; return its path."""
     out = stacks.outputs("kv") / (f"arrivals-{name}-{options.iops}-{options.block_minutes}-"
                                   f"{options.seed}.iolog")
     subprocess.run([KVBENCH, *words, "--out", out], check=True)
@@ -58,11 +58,11 @@ def cases(options, arrivals):
     return out
 
 
-# --- what results say -----------------------------------------------------------------
+# --- evaluation -----------------------------------------------------------------------
 
 
 def wrong_of(name, of):
-    """Sentences about what must never be."""
+    """Yield sentences about what must never occur."""
     for how, one in of["ways"].items():
         yield from stacks.lost_of(f"{name}, {how}", one)
         if one["medium"]["late_max_us"] > stacks.ROTATION_US:
@@ -71,7 +71,7 @@ def wrong_of(name, of):
 
 
 def figures(of):
-    """By way."""
+    """Return the figures of each way to send the requests."""
     return {how: {
         **{name: one[name] for name in ("mean_ms", "p99_ms", "p99_9_ms", "max_ms")},
         "steps": one["layer"]["steps"], "diverted": over(100 * one.get("diverted", 0),
@@ -108,7 +108,8 @@ def relations(results):
 
 
 def picture(results, path):
-    """A panel for each kind of arrivals: 99.9 % of each target, with flash and without."""
+    """Draw a panel for each arrival process: the 99.9th percentile of each target with and without
+    flash."""
     from probes import plots            # pylint: disable=C0415
     by = {}
     for (name, target), of in results:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Part imr of scripts/shows/kv: the load of the KVIMR paper (Liang, Yang, Yang, ATC 2021) by
-the store itself, beside shingle-levels with the same shape and the paper's figures.
+"""Part "imr" of scripts/shows/kv: the load of the KVIMR paper (Liang, Yang, Yang, ATC 2021) by the
+store itself, beside shingle-levels with the same shape and the paper's figures.
 
-Sizes: a track is 1/32 of the paper's, a file 33 tracks as its, and there are a --fraction of
-its tracks.  A track is still one turn of the platter, so ratios stay (see scripts/shows/imr);
-but of 64 KiB a record of 1 KiB is what one of 32 KiB is of 2 MiB, and that is what
-shingle-levels is given.  It writes the same levels then: of ten files, a hundred, ..., merged
-in turn, moves told.
+A track is 1/32 of the paper's, a file has 33 tracks as in the paper, and the disk has a --fraction
+of its tracks.  A track is still one rotation, so ratios stay (see scripts/shows/imr).  A record of
+1 KiB in a track of 64 KiB corresponds to one of 32 KiB in 2 MiB, so shingle-levels gets records of
+32 KiB.  It then writes the same levels: of ten files, a hundred, ..., compacted in turn, and it
+reports moves.
 """
 
 import json
@@ -19,32 +19,32 @@ from stacks import cell, over
 
 TOP = Path(__file__).resolve().parent.parent.parent
 LEVELS = TOP / "build/userspace/shingle-levels"
-# The paper's: tracks, MiB of records, KiB of a track, tracks of a file.
+# Sizes of the paper: tracks, MiB of records, KiB of a track, tracks of a file.
 TRACKS, LOAD_MIB, TRACK_KIB = SET_UP["tracks"], SET_UP["load"], 2048
 FILE_TRACKS = -(-with_index(64) * 1024 // TRACK_KIB)
 SCALE, LEVEL1_FILES = 32, 10
-# A key of kvbench, and what an entry of kv has in front of it.
+# Bytes of a value, of a kvbench key, and of kv's header of an entry.
 VALUE, KEY, ENTRY = 1024, 20, 14
 SCHEMES = {
     "plain": None,
     "seq": ("seq", "naive"), "3phase": ("3phase", "naive"),
     "compaction": ("compaction", "naive"), "compaction-merged": ("compaction", "merged"),
-    # What who tells of moves is better off with, by dm-imr.rst.
+    # Better for stores that report moves, see dm-imr.rst.
     "most": ("compaction", "naive", "largest=most"),
     "most-merged": ("compaction", "merged", "largest=most"),
 }
 SYNCS = ("imr_sync_adjacent", *(f"imr_sync_{i}" for i in range(1, 6)))
 STEPS = ("step_backup_us", "step_write_us", "step_restore_us", "step_sync_us")
-LAST = 10               # a share of the load by itself, for Figure 6
+LAST = 10               # 1/LAST of the load is a phase of its own, for Figure 6
 
 
 def tracks(options):
-    """An even number, as each bottom has a top."""
+    """Return an even number of tracks, because each bottom has a top."""
     return TRACKS // options.fraction // 2 * 2
 
 
 def spare():
-    """Backup slots, two to a track of a file, beside bottoms that stay empty; and a guard."""
+    """Backup slots, two for each track of a file, beside bottoms that stay empty; and a guard."""
     return 4 * FILE_TRACKS + 2
 
 
@@ -54,7 +54,7 @@ def records(options):
 
 
 def layer(scheme):
-    """The disk, its cache off, as the paper's had none; metadata on a device of their own."""
+    """The disk without write cache, as in the paper; metadata are on another device."""
     keys = {"track_sectors": 2 * TRACK_KIB // SCALE, "wcache": "off", "lookahead": "off"}
     if not SCHEMES[scheme]:
         return {"media": "cmr", "profile": "kvimr", "keys": keys, "create": []}
@@ -81,7 +81,7 @@ def cases(options):
     return [(f"imr-{scheme}-{options.fraction}-{options.seed}", {
         "layer": layer(scheme), "band": size, "store": "kv", "organisation": "loc",
         "drive_mib": -(-(tracks(options) + spare()) * TRACK_KIB // SCALE // 1024),
-        # Nothing is logged, as the paper's log is elsewhere; one thread; hardly any cache.
+        # No log, because the paper's log is elsewhere; one thread; hardly any cache.
         "options": ["--no-log", "--no-thread", "--memtable", size, "--cache",
                     f"{options.imr_cache}M", "--around", "4K"],
         "memory_mib": None, "sittings": [sitting], "large": True}, scheme)
@@ -89,7 +89,7 @@ def cases(options):
 
 
 def middleware(options, scheme, mix, run=subprocess.run):
-    """What shingle-levels makes of the same files, on the same disk at its full size."""
+    """Run shingle-levels with the same files on the same disk at its full size."""
     policy, rmw, *more = SCHEMES[scheme] or ("seq", None)
     place = ",".join([policy, *([rmw] if rmw else []), "next", *more])
     file_kib = FILE_TRACKS * TRACK_KIB
@@ -102,11 +102,11 @@ def middleware(options, scheme, mix, run=subprocess.run):
     return json.loads(done.stdout)
 
 
-# --- what results say -----------------------------------------------------------------
+# --- evaluation -----------------------------------------------------------------------
 
 
 def figures(of):
-    """Of the store, by the names that told() has."""
+    """Return the figures of the store, by the names that told() uses."""
     phases = of["phases"]
     load = [phases[name] for name in ("load", "last")]
     stats, disk = ({name: sum(phase[part][name] for phase in load)
@@ -130,7 +130,7 @@ def figures(of):
 
 
 def figures_of_levels(by_mix):
-    """Of shingle-levels, by the same names."""
+    """Return the figures of shingle-levels, by the same names."""
     of = next(iter(by_mix.values()))
     device, n = of["device"], of["load"]["files"]
     done = of.get("done", {"rewrites": 0, "syncs": 0})
@@ -145,8 +145,8 @@ def figures_of_levels(by_mix):
 
 
 def least_gain(got, mix, ours=("compaction", "compaction-merged")):
-    """Per cent by which the lesser of the paper's two, or of @ours, is above the better of the
-    others."""
+    """Return by how many per cent the slower of the paper's two schemes, or of @ours, exceeds the
+    faster of the others."""
     return 100 * (over(min(got[s][mix] for s in ours if s in got),
                        max(got[s][mix] for s in ("seq", "3phase"))) - 1)
 
@@ -155,7 +155,7 @@ def least_gain(got, mix, ours=("compaction", "compaction-merged")):
 
 
 def told(store, levels, options):
-    """@store and @levels: {scheme: figures}"""
+    """Print @store and @levels, {scheme: figures}."""
     plain = store["plain"]
     print(f"\nkv on imr: {tracks(options):,} tracks of {TRACK_KIB // SCALE} KiB, "
           f"{records(options):,} records of 1 KiB, {plain['files']:,.0f} tables; the plain disk "
@@ -200,7 +200,7 @@ def told(store, levels, options):
 
 
 def shown(results, options):
-    """@results: [(scheme, what the guest said)]"""
+    """Print @results, [(scheme, the guest's result)]."""
     store = {scheme: figures(of) for scheme, of in results}
     if set(store) != set(SCHEMES):
         print("\nkv on imr: one scheme did not end, so there is nothing to hold the others "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Part worst of scripts/shows/kv: how long the slowest of a million random puts take."""
+"""Part "worst" of scripts/shows/kv: how long the slowest of a million random puts take."""
 
 import json
 import shutil
@@ -16,19 +16,19 @@ BUILT = TOP / "build/userspace"
 # {name of the picture: (store, organisation)}
 STORES = {"kv, soc": ("kv", "soc"), "kv, loc": ("kv", "loc"), "LevelDB": ("leveldb", None),
           "RocksDB": ("rocksdb", None)}
-# Memtables, and bands of kv: LevelDB's default.  Windows of the picture.
+# MiB of a memtable, and of kv's bands: LevelDB's default.  Windows of the picture.
 MEMTABLE_MIB, WINDOWS = 4, 250
 POINTS = (50, 99, 99.9, 99.99, 99.999)
 
 
 def windows(times, count=WINDOWS):
-    """The longest of each of so many stretches of the same length, in ms."""
+    """Return the longest time, in ms, in each of @count windows of the same length."""
     share = max(1, -(-len(times) // count))
     return [max(times[at:at + share]) / 1e6 for at in range(0, len(times), share)]
 
 
 def figures(times):
-    """Of nanoseconds that puts took, in their order."""
+    """Return the figures for put times in nanoseconds, given in the order of the puts."""
     ordered = sorted(times)
     return {"windows_ms": windows(times), "max_ms": ordered[-1] / 1e6,
             **{f"p{point}_us": ordered[min(len(ordered) - 1, int(len(ordered) * point / 100))]
@@ -36,7 +36,7 @@ def figures(times):
 
 
 def took(log):
-    """Nanoseconds of each operation in a log of kvbench, by their begin."""
+    """Return the nanoseconds of each operation in a log of kvbench, in order of their begin."""
     with open(log, encoding="ascii") as f:
         rows = sorted((int(begin), int(end)) for _, _, _, begin, end in
                       (line.split() for line in f if line[0].isdigit()))
@@ -44,12 +44,12 @@ def took(log):
 
 
 def measure(options, name, where):
-    """One fill of an empty store."""
+    """Fill an empty store once."""
     store, organisation = STORES[name]
     path, log = where / store, where / "log"
     if organisation:
         with open(path, "wb") as f:
-            # Each record some times over, since merges need room.
+            # Room for each record several times, because compactions need it.
             f.truncate(max(256 * MIB, options.puts * 2048))
         subprocess.run([BUILT / "kv", "format", "--band", f"{MEMTABLE_MIB}M", "--organisation",
                         organisation, path], check=True, stdout=subprocess.DEVNULL)
@@ -67,12 +67,13 @@ def measure(options, name, where):
 
 
 def middle(runs):
-    """Of several runs the one with the median longest put."""
+    """Return the run with the median longest put."""
     return sorted(runs, key=lambda of: of["max_ms"])[len(runs) // 2]
 
 
 def measured(options):
-    """{store: figures}; stores take turns, so that what else runs disturbs all of them."""
+    """Return {store: figures}. Stores take turns, so that other work disturbs all of them equally.
+    """
     runs = {name: [] for name in STORES}
     with tempfile.TemporaryDirectory(dir=options.where, prefix="shingle-kv.") as where:
         for _ in range(options.rounds):
@@ -105,7 +106,7 @@ def relations(of):
 
 
 def picture(of, options, path):
-    """The longest put of each stretch."""
+    """Draw the longest put of each window."""
     sys.path[:0] = [str(TOP / "scripts")]
     from probes import plots            # pylint: disable=C0415
 
@@ -120,7 +121,7 @@ def picture(of, options, path):
         axes.set_title(f"longest of each {options.puts // WINDOWS:,} random puts, ms")
         axes.set_xlabel("thousand puts")
         axes.legend(loc="upper left", ncols=2)
-    # Alone it has no page whose paper it would be on.
+    # A picture alone has no page that defines the colour --paper.
     path.write_text(plots.svg(draw, "worst").replace(
         "<svg ", '<svg xmlns="http://www.w3.org/2000/svg" style="--paper:#fff;background:#fff" ',
         1) + "\n", encoding="utf-8")

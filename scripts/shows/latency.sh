@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# In a guest, for scripts/shows/latency: random 4 KiB writes at queue depth 1
-# within 1 GiB of a 5 TB drive, on a plain medium and through stl-set.
-#	latency.sh OUT WRITES
+# The guest's part of scripts/shows/latency: random 4 KiB writes at queue depth 1 within 1 GiB of a
+# 5 TB drive, on a plain medium and through stl-set.
+# 	latency.sh OUT WRITES
 set -eu
 out=$1
 writes=$2

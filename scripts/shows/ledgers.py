@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In a guest with the virtual clock, for scripts/shows/ledgers: two ledgers.
+"""The guest's part of scripts/shows/ledgers, with the virtual clock: compare the statistics of the
+layer with those of the platter.
 
-    ledgers.py MIB
+  ledgers.py MIB
 """
 
 import random
@@ -20,7 +21,7 @@ import media
 from blk import BLOCK
 
 CHUNK = 256             # blocks of a sequential write
-OVERHEAD_US = 100       # of a command, by the profile
+OVERHEAD_US = 100       # of a command, by the drive's profile
 BAND, CACHE_BANDS = "8M", 10
 OPTIONS = {"stl-set": ("--cache-size", f"{CACHE_BANDS}b"),
            "stl-full": ("--provision", "16", "--log-bands", CACHE_BANDS)}
@@ -29,7 +30,7 @@ META = ("journal_blocks", "checkpoint_blocks", "superblock_blocks")
 
 
 class Disk:
-    """A layer over a platter, and what both have written down."""
+    """A layer over a platter, and the statistics of both."""
 
     def __init__(self, target, apart, mib):
         self.apart = apart
@@ -54,7 +55,7 @@ class Disk:
         return bench.run("dmsetup", "message", "shingled", 0, text)[1]
 
     def account(self, work):
-        """Both accounts of what @work did."""
+        """Run @work; return its seconds and both statistics."""
         self.platter.message("stats_clear")
         self.message("stats_clear")
         begin = time.monotonic()
@@ -98,7 +99,7 @@ def ratio(a, b):
     return f"{a / b:.4f}" if b else "-"
 
 
-# What is said of a phase: label and cell; None: an empty line.
+# Rows of a phase: label and cell; None is an empty line.
 ROWS = (
     ("host wrote, blocks", lambda s, a, b: f"{a['host_write_blocks']:,}"),
     ("cleaning wrote", lambda s, a, b: f"{a['clean_write_blocks']:,}"),
@@ -120,7 +121,7 @@ ROWS = (
 
 
 def judge(phase, kind, account):
-    """Sentences about what is not as it must be."""
+    """Return a sentence for each condition that does not hold."""
     seconds, said, seen = account
     target = kind[0]
     wrong = []
@@ -140,7 +141,7 @@ def judge(phase, kind, account):
              said["data_blocks"] == said["host_write_blocks"],
              "a sequential fill was cleaned")
     if phase == "clean" and kind[1]:
-        # Nobody else moves the head; commands take a moment where it rests.
+        # Only cleaning moves the head here; each command takes time while the head rests.
         extra = said["clean_us"] - seen["busy_us"]
         commands = seen["reads"] + seen["writes"] + seen["flushes"]
         must(0 <= extra <= OVERHEAD_US * commands,

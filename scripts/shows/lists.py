@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Lists with commas in the words of the shows.  What is said twice counts once: it would be one
-measurement taken for two.  ValueError is one sentence."""
+"""Parse option values that are lists with commas.  A duplicate counts once, because it would count
+one measurement twice.  Errors are a ValueError with one sentence."""
 
 import re
 
 
 def names(text, known, what):
-    """Of those that are @known, in the order of @text."""
+    """Return the names in the order of @text; each must be in @known."""
     out = list(dict.fromkeys(text.split(",")))
     for word in out:
         if word not in known:
@@ -18,7 +18,7 @@ U64_MAX = 2 ** 64 - 1
 
 
 def numbers(text, least, what):
-    """From @least on, as far as our programs count."""
+    """Return the numbers, which must be from @least to what 64 bits hold."""
     out = text.split(",")
     for word in out:
         if not re.fullmatch(r"[0-9]+", word) or int(word) < least:

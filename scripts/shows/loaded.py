@@ -1,42 +1,43 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What shows make of what was measured, in a guest or wherever it was."""
+"""Evaluation of measurements that experiments share; needs no guest."""
 
 import statistics
 
 
 def percentile(values, share, none=0.0):
-    """The one behind @share of them, in order; @none of none."""
+    """Return the value at @share of the sorted values; @none if there are no values."""
     values = sorted(values)
     return values[min(len(values) - 1, int(len(values) * share))] if values else none
 
 
 def cell(value, form):
-    """- for None."""
+    """Return the formatted value, "-" for None."""
     return "-" if value is None else format(value, form)
 
 
 def spread(values, form):
-    """The mean, and from where to where the seeds go."""
+    """Return the mean and the range over the seeds."""
     if len(values) == 1:
         return format(values[0], form)
     return f"{statistics.mean(values):{form}} ({min(values):{form}}-{max(values):{form}})"
 
 
 def sat_out(phases, send):
-    """{name: result} of [(name, words)], each of which @send() gives to kvbench: one run behind
-    the other on one store, each of which knows what those before have inserted."""
+    """Return {name: result} for phases [(name, words)].  @send() passes the words of each to
+    kvbench, one run after another on one store; each run gets the number of records that earlier
+    ones inserted."""
     out, there = {}, 0
     for name, words in phases:
         of = out[name] = send(["-p", f"insertstart={there}", *words])
-        # A load makes the records that others work on, and works on none.
+        # A load creates the records that later phases use, and uses none itself.
         if of["records"] and "insert" in of["ops"]:
             there += of["ops"]["insert"]["service"]["count"]
     return out
 
 
 def last_speed(of, share):
-    """Bytes/s of the last @share of the load that shingle-levels has told of.  Its points lie
-    where a memtable was full: between two of them time is taken to pass evenly."""
+    """Return bytes/s over the last @share of a load of shingle-levels.  Its points lie where a
+    memtable was full; between two points time is interpolated."""
     points = [{"inserted": 0, "seconds": 0.0}, *of["points"]]
     end = points[-1]
     records = share * end["inserted"]

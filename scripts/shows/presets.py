@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In a guest with the virtual clock, for scripts/shows/presets: one preset over
-a medium without a store.
+"""The guest's part of scripts/shows/presets, with the virtual clock: one preset over a medium
+without a store.
 
-    presets.py OUT DRIVE WRITES SCALE FILL UNTIL    DRIVE is 1, 2 or 3
+  presets.py OUT DRIVE WRITES SCALE FILL UNTIL    DRIVE is 1, 2 or 3
 
 Lines that begin with "mark" are for the host's clock; results go to OUT.
 """
@@ -22,8 +22,8 @@ sys.path.insert(0, str(TOP / "tests/guest"))
 
 import dm                               # pylint: disable=C0413
 
-SECTORS = 7814037168        # of the 4 TB drive that the emulated ones stood on
-FLASH_SECTORS = 410 * 25 * 2048 + 16    # 409 cache bands, one for staging, two headers
+SECTORS = 7814037168        # of the 4 TB drive below the emulated drives
+FLASH_SECTORS = 410 * 25 * 2048 + 16    # 409 cache bands, one staging band, two headers
 PROFILE = "st4000nc001"
 BLOCK = 4096
 MIB = 1 << 20
@@ -44,7 +44,7 @@ def sh(*argv):
 
 
 class Disk:
-    """A block device, opened past the page cache."""
+    """A block device opened with O_DIRECT."""
 
     def __init__(self, path):
         self.fd = os.open(path, os.O_RDWR | os.O_DIRECT)
@@ -69,8 +69,8 @@ def counters(text):
 
 
 class Stack:
-    """A preset over a medium, a flash device that takes no time if it wants one,
-    and metadata in RAM: a medium without a store could not give them back."""
+    """A preset over a medium, with a flash device that takes no time if the preset needs flash.
+    Metadata are in RAM, because a medium without a store could not return them."""
 
     def __init__(self, drive, scale):
         self.media = {"data": self.platter("platter", SECTORS // scale // 8 * 8, PROFILE)}
@@ -89,7 +89,7 @@ class Stack:
         sh("shingle", "create", *self.words)
         mark("created")
         sh("dmsetup", "mknodes", "shingled")
-        # The tool has looked whether there is a file system.
+        # Clear the reads with which the tool looked for a file system.
         for medium in self.media.values():
             medium.message("stats_clear")
         self.bytes = self.layout["logical_blocks"] * BLOCK
@@ -107,7 +107,8 @@ class Stack:
         return counters(sh("dmsetup", "message", "shingled", "0", "stats"))
 
     def ledgers(self):
-        """What the layer says that it wrote and read, and what the media count."""
+        """Return the blocks written and read as reported by the layer and as counted by the media.
+        """
         said, media = self.stats(), [counters(m.message("stats"))
                                      for m in self.media.values()]
         return {"written_said": said["host_write_blocks"] + said["clean_write_blocks"],
@@ -124,8 +125,8 @@ class Stack:
 
 
 def profile(medium):
-    """Zones as (first byte, rate in bytes/s): a whole group of swaths, with the
-    angles by which its tracks are turned against each other."""
+    """Return zones as (first byte, bytes/s over a whole group of swaths, bytes/s of a track).  The
+    first rate includes the skew between tracks."""
     text = medium.message("geometry")
     surfaces = int(re.search(r"^surfaces (\d+)", text, re.M)[1])
     rotation = int(re.search(r"^rotation_ns (\d+)", text, re.M)[1]) / 1e9
@@ -144,7 +145,7 @@ def rate_at(zones, at, media=False):
 
 
 def place_of(layout, at):
-    """Where on the medium byte @at lies that was never written."""
+    """Return the medium's byte address for logical byte @at, which was never written."""
     band, rest = divmod(at, layout["band_blocks"] * BLOCK)
     params = layout["params"]
     if "zone-bands" in params:
@@ -155,7 +156,7 @@ def place_of(layout, at):
 
 
 def stream(disk, at, write):
-    """MB/s of STREAM bytes in requests of 1 MiB, flush included."""
+    """Return the MB/s of STREAM bytes in requests of 1 MiB, flush included."""
     once = disk.write if write else disk.read
     begin = time.clock_gettime(time.CLOCK_MONOTONIC)
     for step in range(0, STREAM, MIB):
@@ -166,7 +167,7 @@ def stream(disk, at, write):
 
 
 def sequential(stack, places=5):
-    """Reads and writes from OD to ID; caches of the drive on, as in Test 14."""
+    """Read and write from OD to ID, with the drive's caches on, as in Test 14."""
     data = stack.media["data"]
     zones, raw, out = profile(data), Disk(data.path), []
     disk = stack.disk()
@@ -179,7 +180,7 @@ def sequential(stack, places=5):
         row = {"offset": at, "place": place, "track_rate": rate_at(zones, place, True),
                "profile": rate_at(zones, place), "medium": stream(raw, place, False),
                "read": stream(disk, at, False), "write": stream(disk, at, True)}
-        # Where do writes go?
+        # Writes go to the cache if there is one.
         if cache:
             row["write_profile"] = (rate_at(zones, cache["start"] * BLOCK)
                                     if cache["device"] == "DATA" else None)
@@ -194,7 +195,7 @@ def sequential(stack, places=5):
 
 
 def timed(disk, places):
-    """Each write's latency in ns."""
+    """Return each write's latency in ns."""
     now, out = time.clock_gettime_ns, []
     for at in places:
         begin = now(time.CLOCK_MONOTONIC)
@@ -204,7 +205,8 @@ def timed(disk, places):
 
 
 def until_cleaning(stack, disk, rng):
-    """Random writes until one finds no room, which takes seconds, as in Test 6."""
+    """Write at random until a write finds no room and takes seconds, as in Test 6; return their
+    number."""
     now, blocks, n = time.clock_gettime_ns, stack.layout["logical_blocks"], 0
     took = 0
     while took < 10 ** 9:
@@ -223,7 +225,7 @@ def summary(ns):
 
 
 def fill_places(stack, rng, slack):
-    """Random blocks of one set, or of one zone, one more than its cache takes."""
+    """Yield random blocks of one set, or of one zone, @slack more than its cache takes."""
     layout, params = stack.layout, stack.layout["params"]
     if "zone-bands" in params:
         bands = range(params["zone-bands"] - params["provision"])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In a guest with the virtual clock, for scripts/shows/readahead: readers through the
-page cache of an stl-set with bands of 30 MiB on the 5 TB drive."""
+"""The guest's part of scripts/shows/readahead, with the virtual clock: readers through the page
+cache of an stl-set with bands of 30 MiB on the 5 TB drive."""
 
 import mmap
 import os
@@ -18,17 +18,17 @@ import bench
 import blk
 
 MIB = 1 << 20
-SECTORS = 9767541168    # of the 5 TB drive; no store: only its time is kept
+SECTORS = 9767541168    # of the 5 TB drive; no store, only its time is emulated
 BAND_MIB = 30
 LENGTHS_KIB = (0, 128, 512, 1024, 2048, 4096, 16384, 2 * BAND_MIB * 1024)
-READ = 64 << 10         # what a reader asks for at once
-STREAM_MIB = 192        # and in all
-APART = 1 << 40         # one stream from the other
+READ = 64 << 10         # bytes of one read call
+STREAM_MIB = 192        # MiB of a stream, or of all streams together
+APART = 1 << 40         # bytes between the begins of two streams
 FILES = 100
 
 
 def drive():
-    """An stl-set over the platter; its path."""
+    """Create an stl-set over the platter; return its path."""
     for module in ("dm-shingle", "dm-stl", "dm-platter"):
         bench.modprobe(module)
     bench.run("modprobe", "brd", "rd_nr=1", f"rd_size={1 << 20}")
@@ -44,7 +44,7 @@ def drive():
 
 
 class Reader:
-    """Reads one device through the page cache, from many threads."""
+    """Read one device through the page cache, from many threads."""
 
     def __init__(self, path):
         self.path = path
@@ -63,7 +63,7 @@ class Reader:
         os.close(fd)
 
     def together(self, count):
-        """MB/s of @count streams in all."""
+        """Return the total MB/s of @count concurrent streams."""
         rates = []
         threads = [threading.Thread(target=self.stream, args=(
             i * APART, STREAM_MIB // count, rates)) for i in range(count)]
@@ -74,7 +74,7 @@ class Reader:
         return sum(rates)
 
     def files(self, rng):
-        """Milliseconds of a file of 1 MiB somewhere."""
+        """Return the mean milliseconds to read a file of 1 MiB at a random place."""
         fd = os.open(self.path, os.O_RDONLY)
         begin = time.monotonic()
         for _ in range(FILES):
@@ -86,7 +86,8 @@ class Reader:
         return took * 1000 / FILES
 
     def beside(self, rng):
-        """A stream's MB/s, and milliseconds of a random read (4 KiB, direct) beside it."""
+        """Return a stream's MB/s, and the milliseconds of random reads (4 KiB, direct) beside it.
+        """
         rate, took = [], []
         fd = os.open(self.path, os.O_RDONLY | os.O_DIRECT)
         buffer = mmap.mmap(-1, 4096)

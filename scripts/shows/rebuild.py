@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In a guest with the virtual clock, for scripts/shows/rebuild: a RAID-5 of emulated
-drives, one of which is replaced.
+"""The guest's part of scripts/shows/rebuild, with the virtual clock: a RAID-5 of emulated drives,
+one of which is replaced.
 
-    rebuild.py WORDS OUT    WORDS is a file with a JSON object, see there
+  rebuild.py WORDS OUT    WORDS is a file with a JSON object, see there
 
-All that can be told apart is told apart: how long the rebuild took, how long the commands
-took that each drive was given meanwhile, and how long the host's own writes.
+Three times are measured separately: the rebuild, each drive's commands meanwhile, and the host's
+own writes.
 """
 
 import contextlib
@@ -30,11 +30,11 @@ import stack
 from blk import BLOCK, SECTORS
 
 MIB = 256                           # blocks
-MEMBERS, SPARE = 4, 4               # drives 0 to 3 are the array, 4 replaces the first
+MEMBERS, SPARE = 4, 4               # drives 0 to 3 are the array, drive 4 replaces the first
 META_MIB = 64
 WCACHE_KIB = 16 << 10
-PIECES, PIECE = 96, 16              # what the array holds, blocks each
-WRITERS = 16                        # as many writes of the load can be on their way
+PIECES, PIECE = 96, 16              # blocks of a piece read from the array, and of a write
+WRITERS = 16                        # the load's writes in flight at most
 LOOK_S = .05
 MD = "/dev/md0"
 SYS = Path("/sys/block/md0/md")
@@ -43,7 +43,7 @@ BOUNDS_NS = [round(100_000 * 1.05 ** i) for i in range(335)]
 
 
 class Drive:
-    """An emulated drive: a layer over a medium, or the medium alone."""
+    """An emulated drive: a layer on a medium, or the medium alone."""
 
     def __init__(self, number, words):
         of, blocks = words["layer"], words["drive_mib"] * MIB
@@ -63,14 +63,14 @@ class Drive:
         self.top = self.layer or self.medium
 
     def fill(self):
-        """As a drive that has been in use: no block of it is new, none is cached."""
+        """Fill the drive, so that it is like one in use: every block written, no block cached."""
         with blk.opened(self.path) as dev:
             size = blk.size(self.path)
             for at in range(0, size, MIB):
                 dev.write(at, bytes(min(MIB, size - at) * BLOCK))
             dev.flush()
         if self.layer:
-            # Not every layer has one.
+            # Not every layer has this message.
             with contextlib.suppress(OSError):
                 self.layer.message("clean")
 
@@ -80,24 +80,25 @@ class Drive:
         self.medium.remove()
 
     def watch(self):
-        """Counts commands by how long they take, from here on."""
+        """Begin to count commands by how long they take."""
         self.top.message("@stats_create - /1 2 precise_timestamps histogram:"
                          + ",".join(map(str, BOUNDS_NS)))
 
     def watched(self):
-        """[number of commands in each step]"""
+        """Return [number of commands in each step]."""
         line = self.top.message("@stats_print 0").split()
         return [int(n) for n in line[-1].split(":")]
 
 
 class Load:
-    """Writes of 4 KiB at random, so many a second, whether or not those before are done."""
+    """Random writes of 4 KiB, @per_s a second, sent whether or not earlier ones are done."""
 
     def __init__(self, per_s, blocks, seed):
         self.per_s, self.blocks, self.random = per_s, blocks, random.Random(seed)
         self.lock, self.end = threading.Lock(), threading.Event()
         self.sent, self.took, self.wrote, self.failed = 0, [], {}, []
-        # On their way; those that were refused stay there, and nobody knows what they hold.
+        # Blocks with a write in flight.  A block with a failed write stays: its contents are
+        # unknown.
         self.busy = set()
         self.threads = [threading.Thread(target=self._writer) for _ in range(WRITERS)]
 
@@ -113,7 +114,8 @@ class Load:
             thread.join()
 
     def _next(self):
-        """When the next one is due, and where; no two at a time to the same block."""
+        """Return the next write's number, block and due time; a block has one write in flight at
+        most."""
         with self.lock:
             number = self.sent
             self.sent += 1
@@ -144,7 +146,7 @@ class Load:
 
 
 def text(block, number):
-    """What the @number-th write puts there."""
+    """Return the contents that the @number-th write puts into @block."""
     return (block.to_bytes(8, "little") + number.to_bytes(8, "little")) * (BLOCK // 16)
 
 
@@ -156,8 +158,8 @@ def attribute(name, value=None):
 
 
 def wait_idle(limit_s):
-    """Until md has nothing to do, or so long; [[seconds, sectors of a member done]] now and
-    then, and whether it has come to its end."""
+    """Wait until md is idle, at most @limit_s.  Return [[seconds, sectors of a member done]]
+    sampled meanwhile, and whether md became idle."""
     begin, seen = stack.now(), []
     while attribute("sync_action") != "idle":
         done, _, of = attribute("sync_completed").partition(" / ")
@@ -171,7 +173,7 @@ def wait_idle(limit_s):
 
 
 def member_blocks():
-    """What the array uses of each."""
+    """Return the blocks that the array uses on each member."""
     return int(attribute("component_size")) * 1024 // BLOCK
 
 
@@ -180,7 +182,7 @@ def mdadm(*words):
 
 
 def sums(drives):
-    """{name: value} of all media, and of all layers."""
+    """Return {name: value} summed over all layers, and summed over all media."""
     def of(devices):
         out = {}
         for device in devices:
@@ -192,7 +194,7 @@ def sums(drives):
 
 
 def rebuild(words):
-    """One array, one rebuild."""
+    """Build an array and rebuild it once."""
     bench.modprobe("brd", f"rd_nr={2 * (MEMBERS + 1)}",
                    f"rd_size={max(words['drive_mib'], META_MIB) << 10}")
     bench.modprobe("raid456")
@@ -201,7 +203,7 @@ def rebuild(words):
         if i != SPARE or words["used"]:
             drive.fill()
     array = drives[:MEMBERS]
-    # Zeroes are their own parity, so nothing has to be resynchronised.
+    # Zeroes are their own parity, so no resynchronisation is needed.
     mdadm("--create", MD, "--level=5", f"--raid-devices={MEMBERS}", "--assume-clean",
           "--bitmap=none", "--metadata=1.2", "--run", *(d.path for d in array))
     attribute("sync_speed_max", 10_000_000)
@@ -227,7 +229,7 @@ def rebuild(words):
         drive.medium.message("stats_clear")
     with Load(words["per_s"], blocks, words["seed"]) as load:
         mdadm(MD, "--add", drives[SPARE].path)
-        # It is begun by a thread of the kernel.
+        # A kernel thread starts the rebuild some time later.
         while attribute("sync_action") == "idle" and attribute("degraded") != "0":
             time.sleep(LOOK_S)
         seen, ended = wait_idle(words["limit_s"])

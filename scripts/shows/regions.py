@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In a guest with the virtual clock, for scripts/shows/regions: one experiment, see
-stack.py."""
+"""The guest's part of scripts/shows/regions, with the virtual clock: one experiment, see stack.py.
+"""
 
 import random
 import sys
@@ -15,13 +15,13 @@ from stack import BLOCK, bench, blk, load, media, now
 
 from loads import generate      # pylint: disable=import-error
 
-STREAM = 256            # blocks of a request of a stream
-UNDER_WAY = 4           # ... and how many of them, where a region has that many
+STREAM = 256            # blocks of one request
+UNDER_WAY = 4           # requests in flight at most
 
 
 def in_stretches(dev, first, n, write, region):
-    """Seconds for @n blocks in order; with @region the next one is not begun before the
-    last one is done."""
+    """Return the seconds for @n blocks in order; with @region a region begins only when the one
+    before is done."""
     queue, text = blk.Aio(dev, UNDER_WAY), b"\1" * STREAM * BLOCK
     begin, at, end = now(), first, first + n
     while at < end:
@@ -44,8 +44,8 @@ def in_stretches(dev, first, n, write, region):
 
 
 def stream(stack, words):
-    """Sequential speeds, bytes/s: written into fresh regions, and read when these have been
-    cleaned; each region by itself, and several under way where they lie side by side."""
+    """Return sequential speeds in bytes/s: of writes into new regions, and of reads after cleaning
+    them; with one region at a time, and with requests in flight to several adjacent regions."""
     out, region = {}, stack.region
     n = max(1, words["mib"] * 256 // region) * region
     rng = random.Random(1)
@@ -54,7 +54,7 @@ def stream(stack, words):
             first = 0 if alone else -(-n // region) * region
             stack.clear()
             out[name] = {"write": n * BLOCK / in_stretches(dev, first, n, True, alone)}
-            # Some of each is overwritten until it was cleaned.
+            # Overwrite a part of each region until it was cleaned.
             for at in range(first, first + n, region):
                 for _ in range(1 + stack.words["rows"] * stack.words["columns"] - region):
                     dev.write(at + rng.randrange(region), b"\2" * BLOCK)
@@ -67,7 +67,7 @@ def stream(stack, words):
 
 
 def beside(words, seed):
-    """Blocks of a region, the hot ones its first: what a clean puts side by side."""
+    """Yield blocks of a region; the first ones are hot, so cleaning puts them side by side."""
     rng, live = random.Random(seed), words["live"]
     hot = max(1, live * words["hot"] // 100)
     for _ in range(words["writes"]):
@@ -75,11 +75,9 @@ def beside(words, seed):
 
 
 def valid(stack, words):
-    """Keeps so many blocks of some regions valid and writes them at random, from empty
-    ones on.
-
-    @each: one region after the other, each write durable at once, and none sent while a
-    region is being moved: what is written then need not be copied."""
+    """Keep words["live"] blocks of some regions valid and write them at random, beginning with
+    empty regions.  @each: one region after another, each write durable at once, and no write during
+    a cleaning, because blocks written then need not be copied."""
     regions, region = words["regions"], stack.region
     text, writes, steps = b"\1" * BLOCK, 0, 0
     stack.clear()
@@ -102,14 +100,14 @@ def valid(stack, words):
                     now_steps = media.stats(stack.layer)["steps"]
                 steps = now_steps
             if words["each"]:
-                # Nothing is copied of it any more.
+                # Make all of the region invalid, so that nothing of it is copied any more.
                 dev.discard(i * region, region)
         dev.flush()
     return {"writes": writes}
 
 
 def full(stack, words):
-    """All of the device is written, then blocks at random; what is there at the end?"""
+    """Write the whole device, then random blocks; check the contents at the end."""
     rng, blocks = random.Random(words["seed"]), stack.blocks
     version = [1] * blocks
 

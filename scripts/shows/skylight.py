@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In a guest with the virtual clock, for scripts/shows/skylight: has scripts/skylight
-look at a drive, and marks the answers.
+"""The guest's part of scripts/shows/skylight, with the virtual clock: run scripts/skylight on a
+drive and mark the answers.
 
-    skylight.py OUT DRIVE       DRIVE is JSON, see tests/guest/skylight.py and controls.py"""
+  skylight.py OUT DRIVE       DRIVE is JSON, see tests/guest/skylight.py and controls.py
+"""
 
 import json
 import os

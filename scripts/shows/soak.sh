@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck disable=SC2046
-# In a guest with the virtual clock, for scripts/shows/soak: fio writes and
-# verifies over stl-set on a shingled medium that destroys what its head covers,
-# until the guest's clock has advanced.
-#	soak.sh SECONDS [SEED]
+# The guest's part of scripts/shows/soak, with the virtual clock: fio writes and verifies over
+# stl-set on a shingled medium that destroys what its head covers, until the guest's clock has
+# advanced by SECONDS.
+# 	soak.sh SECONDS [SEED]
 set -eu
 limit=$1
 seed=${2:-0}
@@ -36,7 +36,7 @@ pass() {	# name, fio's options
 	}
 }
 
-# In batches: each call of the kernel costs more than the requests in it.
+# In batches: a system call costs more than the requests in it.
 depth() {
 	echo "--iodepth=$1 --iodepth_batch=$1 --iodepth_batch_complete_min=$1"
 }
@@ -46,7 +46,7 @@ n=0
 told=0
 while [ $(($(clock) - begin)) -lt "$limit" ]; do
 	n=$((n + 1))
-	# One size a pass: fio's random map does not end on mixed sizes here.
+	# One size for each pass: fio's random map does not end with mixed sizes here.
 	case $((n % 6)) in
 	1 | 4) pass small --rw=randwrite --bs=4k $(depth 16) --size=10% \
 		--offset=$((n % 10 * 10))% ;;

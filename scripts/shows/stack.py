@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In a guest with the virtual clock, for the shows of stacks.py: a load on one layer.
+"""The guest's part of the experiments that use stacks.py, with the virtual clock: a load on one
+layer.
 
-    stack.py WORDS OUT      WORDS is a file with a JSON object, see there
+  stack.py WORDS OUT      WORDS is a file with a JSON object, see there
 
-What was counted and how long it took goes to OUT.  Requests follow one another, and after
-each both ledgers are looked at: so it is known which met a cleaning step.
+Counters and times go to OUT.  Requests follow one another, and after each request the statistics of
+layer and medium are read, which shows the requests that met a cleaning step.
 """
 
 import json
@@ -27,18 +28,18 @@ from loads import join, trace
 from output import store
 
 MIB = 1 << 20
-LOOK_MS = 50            # of a load with very many requests only those are looked at
+LOOK_MS = 50            # with MANY requests, read statistics only after longer ones
 MANY = 30_000
 HEADER_MIB = 1          # at each end of flash
-# Who counts cleanings, and how.
+# The counter of cleanings of targets that have one.
 FLIPS = {"tiler": "tiler_cleans", "rmwf": "collections"}
-# What no layer has counted.
+# Counters that are 0 without a layer.
 NONE = ("clean_us", "steps", "clean_write_blocks", "merged_blocks", "journal_blocks",
         "checkpoint_blocks", "superblock_blocks", "r0_violations", "map_bytes")
 
 
 class Stack:
-    """A layer over a medium, its metadata in RAM."""
+    """A layer over a medium, with its metadata in RAM."""
 
     def __init__(self, words):
         m, self.words, self.flash = words["medium"], words["layer"], None
@@ -49,14 +50,14 @@ class Stack:
         if keys["media"] == "smr":
             keys["head_tracks"] = m["head"]
         flash = self.words.get("flash_mib", 0)
-        # RAM is taken as it is written.
+        # brd allocates RAM as it is written.
         bench.modprobe("brd", "rd_nr=3",
                        f"rd_size={max(m['meta_mib'], 2 * HEADER_MIB, blocks // 256) << 10}")
         self.medium = dm.Device("medium", [(
             0, blocks * SECTORS, "platter", f"{'/dev/ram1' if m['store'] else 'none'} 0 "
             f"st5000as0011 0 {2 * len(keys)} " + " ".join(f"{k} {v}" for k, v in keys.items()))])
         if self.words["target"] == "plain":
-            # Nothing is translated: there is but one ledger.
+            # Without translation the medium is the only device with statistics.
             self.layer, self.path = self.medium, self.medium.path
             self.blocks = blk.size(self.path)
             return
@@ -71,7 +72,7 @@ class Stack:
         self.blocks = blk.size(self.path)
 
     def _flash(self, mib):
-        """What takes no time and, like the medium, keeps nothing but headers."""
+        """Return a device that takes no time and, like the medium, stores only headers."""
         end = HEADER_MIB * 2048
         between = (mib - 2 * HEADER_MIB) * 2048
         self.flash = dm.Device("flash", [
@@ -93,7 +94,7 @@ class Stack:
 
     @property
     def region(self):
-        """Blocks that the host sees of each."""
+        """Blocks of a region that the host can use."""
         of = self.words
         whole = of["rows"] * of["columns"]
         return whole - whole * of["over"] // 1000
@@ -123,10 +124,8 @@ def now():
 
 
 class Cleanings:
-    """Which cleanings there were, from the ledgers between requests.
-
-    A region's and a flash block's go on while the host writes; a log's is what one request
-    waits for."""
+    """Derive the cleanings from the statistics between requests.  Cleaning of a region or a flash
+    block goes on while the host writes; cleaning of a log is work that one request waits for."""
 
     def __init__(self, stack):
         self.stack, self.flips = stack, FLIPS.get(stack.words["target"])
@@ -149,7 +148,7 @@ class Cleanings:
 
 
 def load(stack, words):
-    """Sends a load, a request at a time."""
+    """Send a load, one request at a time."""
     of = join(trace.Reader(Path(words["load"]), limit=words["requests"]))
     at = words["offset"]
     out, lat, text = {}, {True: [], False: []}, b"\1" * MIB
@@ -185,16 +184,16 @@ def load(stack, words):
 
 
 def answered(measure):
-    """@measure of the words in one file, as a result with them in the other."""
+    """Call @measure with the words of one file; write the result, with the words, to the other."""
     words, out = json.loads(Path(sys.argv[1]).read_text(encoding="ascii")), Path(sys.argv[2])
     result = {**measure(words), "words": words}
-    # As a whole: --resume uses every result that it finds.
+    # Write atomically, because --resume uses every result that it finds.
     store(out, json.dumps(result))
     return 0
 
 
 def main(experiments):
-    """One of @experiments, by name, as the words want it."""
+    """Run the one of @experiments that the words name."""
     def measure(words):
         stack = Stack(words)
         result = experiments[words["what"]](stack, words)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the shows share that try translation layers on the surface of
+"""Shared code of the experiments that run translation layers on the surface of C. Ma,
+"Read-Modify-Write Optimization for Shingled Magnetic Recording Storage Systems" (thesis, 2019): 512
+GB, 5,900 rpm, tracks of 2 MiB, a head of three tracks, a cache of 5 GB.
 
-C. Ma, "Read-Modify-Write Optimization for Shingled Magnetic Recording Storage Systems"
-(thesis, 2019): 512 GB, 5,900 rpm, tracks of 2 MiB, a head of three, a cache of 5 GB.
-Capacity and cache are divided by --scale.  The medium has no store, time and destruction
-are kept; metadata are in RAM.  Each case is a guest with the virtual clock, in which
+Capacity and cache are divided by --scale.  The medium has no store; its time and the destruction of
+tracks are emulated.  Metadata are in RAM.  Each case is a guest with the virtual clock, in which
 stack.py sends one request at a time.
 """
 
@@ -24,12 +24,12 @@ from probes.cli import Screen
 TOP = Path(__file__).resolve().parent.parent.parent
 BLOCK, MIB, GB = 4096, 1 << 20, 10 ** 9
 TRACK = 512                             # blocks
-ROTATION_US = 10_169                    # of 5,900 rpm
-SURFACE, CACHE, ROWS = 512 * GB, 5 * GB, 4096       # the thesis's
-REGION_ROWS = 64        # tracks of a region of tiler
+ROTATION_US = 10_169                    # at 5,900 rpm
+SURFACE, CACHE, ROWS = 512 * GB, 5 * GB, 4096       # of the thesis
+REGION_ROWS = 64        # tracks in a region of tiler
 RMWF_BAND = 30          # MiB
 TIMED_OUT = 124
-# What a result depends on, beside its words.
+# The sources that a result depends on, besides the case's own parameters.
 SOURCES = ("core", "dm-tiler", "dm-stl", "dm-imr", "dm-dualbuffer", "dm-platter",
            "userspace/shingle", "scripts/shows/stack.py", "scripts/shows/regions.py",
            "scripts/shows/rebuild.py", "scripts/shows/loaded.py", "scripts/loads",
@@ -39,12 +39,12 @@ SOURCES = ("core", "dm-tiler", "dm-stl", "dm-imr", "dm-dualbuffer", "dm-platter"
 
 
 def outputs(show):
-    """The folder of what a show has made."""
+    """Return the directory for the output of an experiment."""
     return TOP / "build/out" / show
 
 
 def medium(tracks, head=3, track=TRACK, store=False, meta_mib=256, **keys):
-    """Of so many tracks, on all surfaces together."""
+    """A medium with @tracks tracks in all, over all surfaces."""
     return {"tracks": tracks, "track": track, "head": head, "store": store,
             "meta_mib": meta_mib, "keys": keys}
 
@@ -54,18 +54,18 @@ def tiler(columns, rows, over=0, **keys):
 
 
 def plain():
-    """What all are measured by: no translation, and no head that harms anything."""
+    """The reference of all comparisons: no translation, and a head that destroys nothing."""
     return {"target": "plain", "media": "cmr"}
 
 
 def rmwf(cache, **keys):
-    """With flash of @cache MiB."""
+    """rmwf with a flash cache of @cache MiB."""
     return {"target": "rmwf", "set": keys, "flash_mib": cache + 2 * RMWF_BAND, "create": [
         "rmwf", "--band", f"{RMWF_BAND}M", "--cache-size", f"{cache}M"]}
 
 
 def layers(scale):
-    """{name: what stack.py makes of it}, each with a cache of 1 %."""
+    """Return {name: layer for stack.py}, each with a cache of 1 % of the capacity."""
     cache = int(CACHE / scale / MIB)
     log, band = max(3, cache // 20), 20
     bands = int(SURFACE / scale / MIB / band)
@@ -81,7 +81,7 @@ def layers(scale):
             "--no-feature", "inplace"]},
         "dualbuffer": {"target": "dualbuffer", "create": [
             "--preset", "ma-dualbuffer", *(("--scale", scale) if scale > 1 else ())]},
-        # Flash of that size, beside what is staged there, and headers.
+        # The flash cache has that size; staging and headers come on top.
         "rmwf": rmwf(cache),
         "rmwf, pool": rmwf(cache, alloc="pool"),
         "imr": {"target": "imr", "media": "imr", "create": ["imr", "--set", "wcache=off"]},
@@ -95,15 +95,15 @@ def opponents(scale):
     return {"baseline": {"target": "ma-baseline", "scale": scale, "set": {"rmw": "band"}},
             "baseline, block": {"target": "ma-baseline", "scale": scale,
                                 "set": {"rmw": "block"}},
-            # Three cache bands, one per cent.
+            # Three cache bands, one per cent of the capacity.
             "stl-set": {"target": "stl-set", "set": {},
                         "band": f"{int(cache // 3)}M" if scale > 50 else "25M",
                         "cache": "3b" if scale > 50 else f"{int(cache)}M"}}
 
 
 def surface(scale, surfaces=1, more=1.15, **keys):
-    """The thesis's surface, or several; @more, so that what the baseline presents, whose bands
-    have two tracks of guard for fifteen of data, are the 512 GB."""
+    """The thesis's surface, or several of them.  @more makes room for the guards of the baseline:
+    its bands have two guard tracks for fifteen data tracks, and it must present 512 GB, too."""
     tracks = -(-int(SURFACE / scale * more) // (TRACK * BLOCK))
     if surfaces > 1:
         keys["surfaces"] = surfaces
@@ -114,7 +114,7 @@ def surface(scale, surfaces=1, more=1.15, **keys):
 
 
 class Runner:
-    """Guests, one after another, with progress."""
+    """Run guests one after another and show progress."""
 
     def __init__(self, show, options, total, guest):
         self.show, self.out, self.guest = show, outputs(show), guest
@@ -155,17 +155,17 @@ class Runner:
 
 
 class Loads:
-    """Loads as files, each on a volume of which it writes so much."""
+    """Generate loads as files, each for a volume of which the load writes the share @dense."""
 
     def __init__(self, show, options):
         self.show, self.out, self.options = show, outputs(show), options
 
     def __call__(self, name, cache_bytes, dense):
-        """The file."""
+        """Generate one load and return its path."""
         o = self.options
         words = [sys.executable, TOP / "scripts/loads/run", "generate", name, "--json",
                  "--cache-size", cache_bytes, "--seed", o.seed]
-        # Of the whole load, though only its first requests may be sent.
+        # Measure the whole load, even if only its first requests will be sent.
         blocks = None
         if dense:
             of = json.loads(self._run(words))["measured"]
@@ -176,8 +176,8 @@ class Loads:
         return out
 
     def regions(self, options):
-        """Single blocks at random, to so many of each of the smallest regions, so that of
-        all larger ones as large a share is valid."""
+        """Generate single blocks at random, the same number in each of the smallest regions, so
+        that larger regions have the same share of valid blocks."""
         rows, turns = max(1, ROWS // options.scale), 2
         out = self.out / f"uniform-{rows}-{turns}-{options.seed}-{options.dense}.csv"
         self._run([sys.executable, TOP / "scripts/loads/run", "generate", "regions", "--region",
@@ -201,7 +201,7 @@ def loaded(options, loads, load, dense, layer, name, **more):
         path = loads.regions(options)
     else:
         path = loads(load, CACHE // scale, dense)
-    # In the middle of the disk; what is spread over all of it begins where that does.
+    # Begin in the middle of the disk; a load that is spread over the whole disk begins at 0.
     whole = more.get("surfaces", 1) * SURFACE // scale
     offset = whole // 2 // (128 * MIB) * (128 * MIB) // BLOCK if dense else 0
     keys = {k: v for k, v in more.items() if k != "label"}
@@ -213,7 +213,7 @@ def loaded(options, loads, load, dense, layer, name, **more):
 
 
 def prepare(show):
-    """All that guests need."""
+    """Prepare what the guests need: packages, the output directory, the tools."""
     try:
         packages.setup()
     except LabError as error:
@@ -224,15 +224,15 @@ def prepare(show):
 
 
 def kept(options, done):
-    """To --json, with what this show has measured before."""
+    """Write to --json what this experiment has measured so far."""
     options.measured = {**getattr(options, "measured", {}), **done}
     if options.json:
         store(options.json, json.dumps(options.measured, indent=1) + "\n")
 
 
 def measured(show, options, groups, guest, judge=None):
-    """Runs the cases, [(name, words, what)] by group, each once; ([(what, result)] by
-    group, sentences about what must never be, which are @judge's or wrong_of())."""
+    """Run each case of groups, {group: [(name, words, what)]}, once.  Return {group: [(what,
+    result)]} and the sentences of @judge, or of wrong_of(), about results that must never occur."""
     run = Runner(show, options, len({c[0] for of in groups.values() for c in of}), guest)
     done, wrong = {}, []
     for name, words, _ in (c for of in groups.values() for c in of):
@@ -245,11 +245,11 @@ def measured(show, options, groups, guest, judge=None):
             for key, of in groups.items()}, wrong
 
 
-# --- what is asked for -----------------------------------------------------------------
+# --- options ---------------------------------------------------------------------------
 
 
 def add_options(p, loads):
-    """Those of every such show, of which @loads are the usual ones."""
+    """Add the options that these experiments share; @loads are the default loads."""
     p.add_argument("--loads", type=lambda t: tuple(t.split(",")), metavar="NAME,...",
                    help=f"which loads ({','.join(loads)})")
     p.add_argument("--scale", type=int, default=64,
@@ -265,7 +265,7 @@ def add_options(p, loads):
 
 
 def sensible(show, options):
-    """Says what guests would stumble over, before there is one."""
+    """Refuse option values with which a guest would fail, before one is started."""
     if options.scale < 1 or ROWS % options.scale:
         raise SystemExit(f"{show}: --scale {options.scale} does not divide {ROWS} rows")
     if not 1 <= options.dense <= 100:
@@ -282,11 +282,11 @@ def sensible(show, options):
             raise SystemExit(f"{show}: load '{load}' is none of {', '.join(thesis.ROWS)}")
 
 
-# --- what results say -----------------------------------------------------------------
+# --- evaluation -----------------------------------------------------------------------
 
 
 def figures(of):
-    """The same names for all layers, of a load."""
+    """The figures of one load, under the same names for all layers."""
     layer, disk, n = of["layer"], of["medium"], of["all"]["requests"]
     cleans, host = of["cleanings"], layer["host_write_blocks"]
     is_tiler = of["words"]["layer"]["target"] == "tiler"
@@ -295,7 +295,7 @@ def figures(of):
     return {
         "response_ms": of["all"]["mean_ms"], "worst_s": of["all"]["worst_ms"] / 1000,
         "read_ms": of["reads"]["mean_ms"], "write_ms": of["writes"]["mean_ms"],
-        # One request at a time: what is not waiting for the angle is the rest.
+        # With one request at a time, time not spent on rotation is the rest.
         "unturned_ms": max(0.0, of["all"]["mean_ms"] - disk["rotation_us"] / n / 1000),
         "amplification": 1 + layer["clean_write_blocks"] / host if host else 1.0,
         "medium_amplification": disk["media_blocks_written"] / host if host else 1.0,
@@ -316,12 +316,12 @@ def figures(of):
 
 
 def over(a, b):
-    """a / b, None if there is none."""
+    """a / b, or None if b is 0 or None."""
     return a / b if b else None
 
 
 def ratios(rows, name):
-    """Over the first of them."""
+    """The figure in each row divided by that in the first row."""
     return [over(r[name], rows[0][name]) for r in rows]
 
 
@@ -330,7 +330,7 @@ def cell(value, form, width=9):
 
 
 def lost_of(name, of):
-    """Sentences about data that must never be in danger."""
+    """Yield a sentence for each kind of danger to data, which must never occur."""
     if of["medium"]["destroyed_reads"]:
         yield f"{name}: {of['medium']['destroyed_reads']} destroyed blocks were read"
     if of["layer"]["r0_violations"]:
@@ -338,7 +338,7 @@ def lost_of(name, of):
 
 
 def wrong_of(name, of):
-    """Sentences about what must never be."""
+    """Yield sentences about what must never occur."""
     yield from lost_of(name, of)
     if of["medium"]["late"]:
         yield f"{name}: late {of['medium']['late']} times: no exact clock"

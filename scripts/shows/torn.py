@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In a guest, for scripts/shows/torn: the table of power cuts.
+"""The guest's part of scripts/shows/torn: the table of power cuts.
 
-    torn.py CUTS SEED
+  torn.py CUTS SEED
 
-The cuts and the judgement are those of tests/guest/torn.py."""
+The cuts and the judgement are those of tests/guest/torn.py.
+"""
 
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ import dm
 import torn
 from targets import TARGETS
 
-# Beside each other: bands are cleaned, and streams go past the cache.
+# Columns side by side: cleaned bands, then streams that bypass the cache.
 KINDS = (
     (("stl-set", (), "torn", "stl-set, staged"),
      ("stl-set", ("inplace",), "torn", "stl-set, inplace"),
@@ -40,7 +41,7 @@ def figure(pool):
 
 
 def column(pool, name, features, what, count, seed):
-    """[(text of the row, hard errors, wrong)]"""
+    """Return [(text of the row, hard errors, wrong)]."""
     ctx, out = bench.Context(pool, TARGETS[name], {}), []
     geo, = (g for g in ctx.target.geometry("torn") if g.name == what)
     for at, place, _, hard, wrong in torn.cuts(ctx, geo, features, False,

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# In a guest with the virtual clock, for scripts/shows/traces.
+# The guest's part of scripts/shows/traces, with the virtual clock.
 set -eu
 PATH=$PWD/scripts/trace:$PATH
 modprobe brd rd_nr=1 rd_size=524288 2>/dev/null || true

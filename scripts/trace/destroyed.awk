@@ -4,7 +4,7 @@
 
 event == "platter_destroy" {
 	write = name " " f["block"] "+" f["n"]
-	# What one write destroys follows each other; what is destroyed again was sound again.
+	# Blocks that one write destroys come in a row; a repeated block was rewritten in between.
 	if (write != last || f["first"] in listed) {
 		split("", listed)
 		if (!writes++)

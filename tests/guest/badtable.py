@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Table lines and messages by a generator (hypothesis).
+"""Random table lines and messages (hypothesis).
 
-Every one either works, and then its table loads again as it is; or is refused
-with exactly one sentence in the kernel's log, and then not one byte on the
-devices has changed.  What a lab guest reports as oops fails the case."""
+Each either works, and then its table loads again unchanged; or is refused with exactly one sentence
+in the kernel's log, and then not one byte on the devices has changed.  An oops in the guest fails
+the case.
+"""
 
 import errno
 import hashlib
@@ -48,7 +49,7 @@ def settings(hypothesis, count):
 
 
 def uuid_text(name):
-    """Of a set that targets.format() made."""
+    """Return the UUID of a set that targets.format() made."""
     raw = name.encode().ljust(16, b"\0").hex()
     return "-".join((raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:]))
 
@@ -62,7 +63,7 @@ def content(made):
 
 
 def refusals(lines):
-    """Sentences of refused tables, without what dm itself adds."""
+    """Return the sentences of refused tables, without the lines that dm itself adds."""
     out = []
     for line in lines:
         if "cannot activate" in line or "is in use by" in line:
@@ -75,7 +76,7 @@ def refusals(lines):
 
 
 def lines(ctx, geo, count):
-    """Table lines."""
+    """Random table lines."""
     hypothesis = _hypothesis()
     given, st = hypothesis.given, hypothesis.strategies
     made = stack(ctx.pool, ctx.target, geo)
@@ -145,8 +146,8 @@ def lines(ctx, geo, count):
 
 
 def messages(ctx, geo, count, jobs=0):
-    """Messages; @jobs processes write and read meanwhile, and only what a reset may
-    have forgotten is not what they have written."""
+    """Random messages; @jobs processes write and read meanwhile, and each read must return what
+    was written, or zeroes after a reset."""
     hypothesis = _hypothesis()
     given, st = hypothesis.given, hypothesis.strategies
     made = stack(ctx.pool, ctx.target, geo)
@@ -194,7 +195,7 @@ def messages(ctx, geo, count, jobs=0):
 
 
 def scribbler(path, mine):
-    """Writes and reads these blocks until it is killed."""
+    """Write and read these blocks until killed."""
     rng, newest = random.Random(mine[0]), {}
     with blk.opened(path) as dev:
         for version in itertools.count(1):
@@ -211,7 +212,7 @@ def scribbler(path, mine):
 
 
 def sentence(device, table, what, ctx):
-    """What a table that must be refused is refused with."""
+    """Expect that a table is refused; return the sentence."""
     ctx.kernel()
     try:
         device.load(table)
@@ -226,9 +227,9 @@ def sentence(device, table, what, ctx):
 
 
 def resized(ctx, made):
-    """A table cannot grow or shrink, nor a device below shrink, not under an open target
-    either; the sentence names the right length and a way out.  A device below that has grown
-    is used as far as it went."""
+    """A table cannot grow or shrink, nor may a device below shrink, even under an open target; the
+    sentence names the right length and a solution.  A device below that has grown is used up to its
+    old size."""
     good = made.target.table(made.paths, made.geo)
     device = made.open()
     with made.blk() as dev:
@@ -247,7 +248,7 @@ def resized(ctx, made):
     tables = [under.table() for under in made.under]
     for which, under, table in zip(made.paths, made.under, tables):
         start, length, kind, words = table[0]
-        # The copy of the superblock at the end is cut off.
+        # This cuts off the superblock's copy at the end.
         under.reload([(start, length - SECTORS, kind, words)])
         device = dm.Device("resized")
         with device:
@@ -269,7 +270,7 @@ def resized(ctx, made):
                 dev.write(1 + at, bytes([at + 1]) * blk.BLOCK)
                 dev.flush()
             made.close()
-            # And back: the second copies of the headers were where they belong.
+            # And back: the second copies of the headers must be in the old places.
             under.reload([table[0]])
             made.open().message("verify")
             made.close()
@@ -281,7 +282,7 @@ def resized(ctx, made):
     made.close()
 
 
-# The lines that people will type, and the sentence that each deserves.
+# Lines that users will type, and the sentence for each.
 
 def matrix(ctx, geo):
     made = stack(ctx.pool, ctx.target, geo)
@@ -328,7 +329,7 @@ def matrix(ctx, geo):
             expect(False, f"{what}: '{words}' was accepted")
         expect(content(made) == before, f"{what}: the disk was changed")
     resized(ctx, made)
-    # In use already.
+    # The devices are already in use.
     made.open()
     ctx.kernel()
     try:
@@ -344,7 +345,7 @@ def matrix(ctx, geo):
 
 
 def strangers(ctx, geo):
-    """Every device says whose it is: one of another set is refused, when the table
+    """Every device names the set it belongs to: a device of another set is refused, when the table
     is loaded and when it is activated."""
     made = stack(ctx.pool, ctx.target, geo)
     other = stack(ctx.pool, ctx.target, geo.but(name="another"), name="other")
@@ -384,7 +385,7 @@ def strangers(ctx, geo):
         expect(content(made) + content(other) == before,
                "what was refused changed the disk")
 
-        device.load(good)       # and only then somebody else takes the device
+        device.load(good)       # the device is replaced after loading
         with blk.opened(made.paths["data"]) as data, \
                 blk.opened(other.paths["data"]) as another:
             sound = data.read(0)
@@ -408,7 +409,7 @@ def strangers(ctx, geo):
         dev.flush()
     made.device.message("reset")
     made.close()
-    made.open()                 # a reset leaves the headers alone
+    made.open()                 # a reset keeps the headers
     with made.blk() as dev:
         expect(not any(dev.read(0)), "the content is still there")
     made.close()
@@ -417,7 +418,7 @@ def strangers(ctx, geo):
 
 
 def forgetful(ctx):
-    """A medium that keeps nothing serves, and what bears another's header does not."""
+    """A medium that stores nothing can be used, but not a device with another set's header."""
     tool = ctx.target.name
     words = ["--track", "80K"] if tool == "imr" else ["--band", "40K"]
     meta = ctx.pool.slice(4000, "meta")
@@ -439,8 +440,8 @@ def forgetful(ctx):
 
 
 def interrupting(ctx):
-    """A removal interrupts a verify that is under way, as a suspend does.  The map is
-    large enough to come in the middle of it."""
+    """A removal interrupts a running verify, as a suspend does.  The map is large enough for the
+    removal to come in the middle of it."""
     size = (256 << 30) // blk.BLOCK
     meta = ctx.pool.slice(20000, "meta")
     with dm.Device("forgets", [(0, size * SECTORS, "zero", "")]) as data:
@@ -455,7 +456,7 @@ def interrupting(ctx):
             over.message("verify")
             took = time.monotonic() - begin
         ctx.note(f"a whole one takes {took * 1000:.0f} ms")
-        # How long the child takes to begin depends on who else is on the machine.
+        # The child's start-up time depends on other load on the machine.
         for tries in range(1, 301):
             over = dm.Device("over", table)
             ctx.kernel()
@@ -470,19 +471,19 @@ def interrupting(ctx):
 
 
 def refused_by_tool(what, *args):
-    """The sentence with which the tool does nothing."""
+    """Expect that the tool refuses with one sentence; return it."""
     status, said = run(SHINGLE, *args, ok=None)
     expect(status == 8 and said.count("\n") == 1, f"{what}: {status}: {said}")
     return said
 
 
 def rotten(ctx):
-    """A device of which a part cannot be read is not an empty one."""
+    """A device with an unreadable part does not count as empty."""
     under = ctx.pool.slice(4096, "under")
     run("mkfs.ext4", "-q", "-F", under.path)
     end = under.blocks * SECTORS
     whole = (0, end, "linear", f"{under.path} 0")
-    # A map in pages is no neighbour for a head, nor angles that nobody knows.
+    # Some targets take no tracks: a map in pages does not go with a head, nor do unknown angles.
     tracks = [] if ctx.target.paged or ctx.target.angles else ["--track", "64K"]
     command = ["format", ctx.target.name, *tracks,
                *([] if ctx.target.medium == "imr" else ["--band", "160K"])]
@@ -514,7 +515,7 @@ def rotten(ctx):
 
 
 def removing(ctx, geo):
-    """The tool takes down what is ours, and no other's device."""
+    """The tool removes this project's devices and no others."""
     made = stack(ctx.pool, ctx.target, geo)
     other = ctx.pool.slice(256, "other")
     with dm.Device("mixed", [
@@ -545,8 +546,8 @@ def removing(ctx, geo):
 
 
 def medium_messages(ctx, geo):
-    """A medium's keys by message: those that can be changed are, all others hear why
-    not, in one sentence, and nothing has changed."""
+    """A medium's keys by message: changeable ones are changed; all others are refused with one
+    sentence, and nothing changes."""
     other = ctx.pool.slice(256, "other")
     with platter("disk", other, geo.but(band=4, track=4), ctx.target.medium) as disk:
         before = disk.table()

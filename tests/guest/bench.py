@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What every suite in the guest needs: RAM to cut devices from, the kernel's
-log, and results that survive the guest."""
+"""Shared code of all suites in the guest: RAM to cut devices from, the kernel's log, and results
+that survive the guest."""
 
 import contextlib
 import gc
@@ -26,11 +26,11 @@ BAD_LOG = re.compile(r"BUG|WARNING:|Oops|general protection|KASAN|UBSAN|"
 
 
 class Failure(Exception):
-    """The thing tested is wrong, in a sentence."""
+    """The tested code is wrong; the message is one sentence."""
 
 
 class Skip(Exception):
-    """Cannot be tried here, in a sentence."""
+    """The test cannot run here; the message is one sentence."""
 
 
 def expect(condition, text):
@@ -38,12 +38,12 @@ def expect(condition, text):
         raise Failure(text)
 
 
-# How long a thing may take that comes to its end by itself, however busy the host.
+# Limit for anything that ends by itself, however busy the host.
 HANG_S = 120
 
 
 def until(condition, what):
-    """Waits for an event; returns what the condition was in the end."""
+    """Wait until @condition() is true; return its value."""
     limit = time.monotonic() + HANG_S
     while not (now := condition()):
         expect(time.monotonic() < limit, f"waited in vain: {what}")
@@ -52,7 +52,7 @@ def until(condition, what):
 
 
 def run(*argv, ok=(0,), **kw):
-    """A program; returns (status, output).  ok=None accepts any status."""
+    """Run a program; return (status, output). ok=None accepts any status."""
     done = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace", check=False, **kw)
@@ -64,7 +64,7 @@ def run(*argv, ok=(0,), **kw):
 
 @contextlib.contextmanager
 def beside(function):
-    """Runs it in a thread meanwhile; its failure is ours."""
+    """Run it in a thread meanwhile; raise its failure here."""
     failed = []
 
     def body():
@@ -88,8 +88,8 @@ def modprobe(name, *args):
 
 
 class Held:
-    """Devices stand still, and so does all that is sent to them, until go() or the
-    end of the block; then what was begun by also() is waited for."""
+    """Suspend devices, and so hold all I/O to them, until go() or the end of the block; then wait
+    for what was begun by also()."""
 
     def __init__(self, devices):
         self.devices = devices
@@ -101,7 +101,7 @@ class Held:
         return self
 
     def also(self, function):
-        """Begins it in a thread."""
+        """Begin it in a thread."""
         return self._begun.enter_context(beside(function))
 
     def go(self):
@@ -121,14 +121,14 @@ class Log:
         os.lseek(self._fd, 0, os.SEEK_END)
 
     def take(self):
-        """Lines since the last call."""
+        """Return the lines since the last call."""
         out = []
         while True:
             try:
                 raw = os.read(self._fd, 16384).decode(errors="replace")
             except BlockingIOError:
                 return out
-            except BrokenPipeError:     # some were overwritten
+            except BrokenPipeError:     # some lines were overwritten
                 continue
             out.append(raw.partition(";")[2].split("\n")[0])
 
@@ -137,7 +137,7 @@ class Log:
 
 
 def say(text):
-    """A line into the kernel's log, so that both tell one story."""
+    """Write a line into the kernel's log, so that it shows both in order."""
     with open("/dev/kmsg", "w", encoding="ascii", errors="replace") as log:
         log.write(f"test: {text}\n")
 
@@ -145,9 +145,9 @@ def say(text):
 class Pool:
     """One big device in RAM, cut into devices of exact sizes.
 
-    ram: brd.  loop: a loop device over tmpfs, which knows write-zeroes.
-    cached: null_blk with a volatile write cache, which is sent flushes.
-    polled: null_blk whose requests end when they are polled for.
+     ram: brd.  loop: a loop device over tmpfs, which supports write-zeroes.
+     cached: null_blk with a volatile write cache, which gets flushes.
+     polled: null_blk with requests that end when they are polled for.
     """
 
     def __init__(self, mib=4096, medium="ram"):
@@ -177,11 +177,11 @@ class Pool:
     def _null(mib, name, **more):
         if not os.path.exists("/sys/kernel/config/nullb"):
             expect(modprobe("null_blk", "nr_devices=0"), "no null_blk")
-            # Where configfs is a module nobody has mounted it yet.
+            # With configfs as a module it is not mounted yet.
             run("mount", "-t", "configfs", "configfs", "/sys/kernel/config",
                 ok=None)
         root = f"/sys/kernel/config/nullb/{name}"
-        if os.path.exists(root):        # of a suite before, in the same guest
+        if os.path.exists(root):        # from an earlier suite in the same guest
             with open(f"{root}/power", "w", encoding="ascii") as handle:
                 handle.write("0\n")
             os.rmdir(root)
@@ -202,7 +202,7 @@ class Pool:
         return self._null(mib, "polled", poll_queues=1)
 
     def on(self, medium):
-        """The pool of another medium."""
+        """Return the pool of another medium."""
         if medium == self.medium:
             return self
         if medium not in self._others:
@@ -210,7 +210,7 @@ class Pool:
         return self._others[medium]
 
     def slice(self, blocks, name=None, wipe=True):
-        """A fresh device of that many blocks, zeroed."""
+        """Return a new device of @blocks blocks, zeroed."""
         expect(self._at + blocks <= self.blocks, "the RAM disk is too small")
         self._n += 1
         dev = dm.linear(name or f"slice{self._n}",
@@ -222,7 +222,7 @@ class Pool:
         return dev
 
     def reset(self):
-        """Everything above is gone: begin anew, and give the RAM back."""
+        """Begin again, with all devices above removed, and give the RAM back."""
         if self._at:
             wipe_device(self.path, self._at)
         self._at = 0
@@ -236,26 +236,26 @@ def wipe_device(path, blocks):
             dev.discard(0, blocks)
         except OSError:
             dev.zero(0, blocks)
-        # Discarding need not zero: look at a few, and zero if it did not.
+        # Discarding need not zero: sample some blocks, and zero if needed.
         probe = range(0, blocks, max(1, blocks // 16))
         if any(dev.read(b).strip(b"\0") for b in probe):
             dev.zero(0, blocks)
 
 
 class Context:
-    """Handed to every case."""
+    """The argument of every case."""
 
     def __init__(self, pool, target, options):
         self.pool, self.target, self.options = pool, target, options
         self.log = Log()
-        self.lines = []     # of the kernel, this case
+        self.lines = []     # of the kernel, in this case
         self.notes = []     # for the reader of the result
 
     def note(self, text):
         self.notes.append(text)
 
     def kernel(self):
-        """Kernel lines since the last call; they are kept for the result."""
+        """Return kernel lines since the last call; they are kept for the result."""
         fresh = self.log.take()
         self.lines += fresh
         return fresh
@@ -299,8 +299,8 @@ def _one(case, run_it, ctx):
 
 @contextlib.contextmanager
 def busy(processes):
-    """So many processes keep the machine busy meanwhile with I/O of their own, to a
-    second RAM disk."""
+    """Keep the machine busy meanwhile with @processes processes that do I/O to a second RAM disk.
+    """
     pids = []
     for _ in range(processes):
         pid = os.fork()
@@ -318,7 +318,7 @@ def busy(processes):
 
 
 def run_cases(cases, target, options, out):
-    """Runs [(name, function)], writes a JSON line each, returns failures."""
+    """Run [(name, function)], write a JSON line for each, return the number of failures."""
     dm.remove_all()
     ctx = Context(Pool(int(options.get("pool", 4096))), target, options)
     with busy(int(options.get("load", 0))):
@@ -329,7 +329,7 @@ def _run_cases(cases, ctx, out):
     failed = 0
     with open(out, "a", encoding="utf-8") as handle:
         for name, run_it in cases:
-            # Should the guest die, this tells in which case.
+            # If the guest dies, this tells in which case.
             handle.write(json.dumps({"begin": name}) + "\n")
             handle.flush()
             with contextlib.suppress(OSError):

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Rotten metadata: one bit of any metadata block, and nonsense under a good
+"""Damaged metadata: one flipped bit in any metadata block, and random fields under a valid
 checksum.
 
-After a clean close one bit is flipped.  If it was in a block that counts,
-`shingle check` must say so; activation may then refuse, or find everything
-right all the same (there are two superblocks), or, when the newest journal
-transaction was hit, come back with an older state: a damaged end of the
-journal looks like one that a power cut tore.  What a page of a map said cannot be
-read any more, or is known from the journal.  It may never show anything that
-was not once written to that block.  `shingle repair` must then lead to a
-device that check finds clean, or say that it cannot.
+One bit is flipped after a clean close.  If its block is in use, `shingle check` must report it.
+Activation may then refuse; or find all data right (there are two superblocks); or, when the newest
+journal transaction was hit, return to an older state, because a damaged end of the journal looks
+like one torn by a power cut.  The blocks of a damaged map page are unreadable, unless the journal
+has their places.  No block may ever read as anything that was not once written to it.  `shingle
+repair` must then make the device clean for check, or report that it cannot.
 
-Crafted blocks are only asked not to crash anything, nor to be believed.
+Crafted blocks must not crash anything, nor be believed.
 """
 
 import os
@@ -26,7 +24,7 @@ from targets import stack
 
 
 class Patient:
-    """A device that was used, closed, and can be put back as it was."""
+    """A device that was used and closed, and can be restored."""
 
     def __init__(self, ctx, geo, seed):
         self.ctx, self.geo = ctx, geo
@@ -38,7 +36,7 @@ class Patient:
         self.images = {p: self._read(p) for p in self.stack.paths.values()}
 
     def _use(self):
-        """Something in every structure: home, cache, checkpoint, journal."""
+        """Put data into every structure: native places, cache, checkpoint, journal."""
         self.stack.open()
         with self.stack.blk() as dev:
             for i in range(80):
@@ -48,7 +46,7 @@ class Patient:
                 if i == 70:
                     self.stack.device.message("checkpoint")
             if self.ctx.target.paged or self.ctx.target.angles:
-                # A few changed pages more, and there is another one some time.
+                # A second checkpoint after a few more pages have changed.
                 self.stack.device.message("checkpoint")
                 self._write(dev, 1)
             dev.flush()
@@ -82,13 +80,13 @@ class Patient:
             dev.write(at, bytes(data))
 
     def headers(self):
-        """Of the other devices: {(device, block): kind}"""
+        """Return the header blocks of the other devices: {(device, block): kind}."""
         return {(which, at): f"{kind} of {which}"
                 for which, places in self.ctx.target.headers(self.geo).items()
                 for kind, at in zip(("header", "second header"), places)}
 
     def live(self):
-        """Blocks of metadata that count: {block: kind}, by our own reading."""
+        """Return the metadata blocks in use, {block: kind}, by this test's own parser."""
         areas = self.ctx.target.areas(self.geo)
         size = len(self.image()) // BLOCK
         sb = ondisk.read_super(self.block(0))
@@ -121,21 +119,19 @@ class Patient:
         return out
 
     def pages(self, newest):
-        """Where the last of these checkpoints says that pages are."""
+        """Return the places of pages by the last of these checkpoints."""
         _, start, blocks = self.ctx.target.areas(self.geo)["pages"]
         places = ondisk.places(newest, self.block, blocks // 2)
         return [start + 2 * page + place - 1 for page, place in places.items()]
 
     def name(self, at):
-        """Of a page of the map."""
+        """Return the name of a page of the map."""
         _, start, _ = self.ctx.target.areas(self.geo)["pages"]
         return f"page {(at - start) // 2} of the map"
 
     def look(self, exact, strangers=False):
-        """Activates if it will; 'refused', 'right', 'unreadable' if that is so of
-        something and all else is right, or 'older'.
-
-        strangers: a block may hold what was written to another one."""
+        """Activate and return 'refused', 'right', 'unreadable' (some blocks are, the others are
+        right), or 'older'.  @strangers: a block may hold what was written to another one."""
         try:
             self.stack.open()
         except OSError:
@@ -169,7 +165,7 @@ class Patient:
         return "older" if not right else "right" if readable else "unreadable"
 
     def check(self, names=""):
-        """What check ends with; of what it finds it says all @names."""
+        """Run check; return its status; its findings must contain @names."""
         status, text = self.ctx.target.check(self.stack.paths, self.geo)
         expect(status in (0, 4, 8), f"check ended with {status}: {text}")
         expect(not status or names in text, f"not a word of {names}: {text}")
@@ -180,7 +176,7 @@ class Patient:
         expect(status in (0, 1, 4, 8), f"repair ended with {status}: {text}")
         if status in (0, 1):
             expect(self.check() == 0, "repaired, and yet not clean")
-            # It goes back in time; what was overwritten since, it says.
+            # Repair may return to an older state, and reports blocks overwritten since.
             saw = self.look(False, "data of other blocks" in text)
             expect(saw != "refused", "repaired, and refused")
         return status
@@ -228,7 +224,7 @@ def flips(ctx, geo, seed, kinds, per_block):
 
 
 def dead(ctx, geo, seed, count):
-    """Blocks that do not count may hold anything."""
+    """Blocks that are not in use may hold anything."""
     patient = Patient(ctx, geo, seed)
     live = patient.live()
     rng = random.Random(seed)
@@ -236,7 +232,7 @@ def dead(ctx, geo, seed, count):
     room = [b for area in ("journal", "checkpoint", "pages") if area in areas
             for b in range(areas[area][1], areas[area][1] + areas[area][2])
             if b not in live]
-    # The footer of the older checkpoint is not needed, but its loss is noted.
+    # The footer of the older checkpoint is not needed, but its loss is reported.
     room = [b for b in room if not ondisk.sound(patient.block(b),
                                                 ondisk.FOOTER)]
     right = 0
@@ -258,7 +254,7 @@ def dead(ctx, geo, seed, count):
 
 
 def crafted(ctx, geo, seed, count):
-    """Random fields under a good checksum."""
+    """Random fields under a valid checksum."""
     patient = Patient(ctx, geo, seed)
     live = {(patient.meta, at): kind for at, kind in patient.live().items()}
     live.update(patient.headers())
@@ -283,7 +279,7 @@ def crafted(ctx, geo, seed, count):
         patient.reset()
         patient.put(at, ondisk.seal(data, seq=seq), which)
         if kind == "superblock" and rng.random() < .8:
-            # Both copies agree in their nonsense.
+            # Both copies have the same random fields.
             twin = len(patient.image()) // BLOCK - 1
             patient.put(twin, ondisk.seal(data, at=twin, seq=seq))
         patient.check()

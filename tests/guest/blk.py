@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Block devices seen from a program: direct I/O in 4 KiB blocks."""
+"""Access to block devices: direct I/O in 4 KiB blocks."""
 
 import contextlib
 import ctypes
@@ -18,13 +18,13 @@ BLKDISCARD, BLKZEROOUT, BLKGETSIZE64, BLKFLSBUF = (
 
 
 def attribute(path, name):
-    """Where the kernel tells, and is told, an attribute of a device's queue."""
+    """Return the sysfs file of an attribute of a device's queue."""
     number = os.stat(path).st_rdev
     return f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/queue/{name}"
 
 
 def size(path):
-    """Blocks of a device."""
+    """Return the number of blocks of a device."""
     fd = os.open(path, os.O_RDONLY)
     try:
         buf = bytearray(8)
@@ -35,7 +35,7 @@ def size(path):
 
 
 class Blk:
-    """An open device.  Each call is one system call, past the page cache."""
+    """An open device.  Each call is one system call that bypasses the page cache."""
 
     fd = -1
 
@@ -68,7 +68,7 @@ class Blk:
         os.fsync(self.fd)
 
     def life(self, word):
-        """How long what is written from here on will live."""
+        """Set the lifetime hint of later writes."""
         fcntl.fcntl(self.fd, F_SET_RW_HINT,
                     struct.pack("<Q", LIVES.index(word)))
 
@@ -100,8 +100,8 @@ def opened(path):
         yield dev
 
 
-# Linux AIO: several requests in flight, and FUA without a flush after it (the
-# synchronous O_DSYNC path of block devices adds one).
+# Linux AIO: several requests in flight, and FUA without a flush after it (the synchronous O_DSYNC
+# path of block devices adds one).
 
 class _Iocb(ctypes.Structure):
     _fields_ = [("data", ctypes.c_uint64), ("key", ctypes.c_uint32),
@@ -124,7 +124,7 @@ RWF_DSYNC = 2
 
 
 def _sys(*args):
-    # io_getevents(2) is not begun again by itself behind a signal.
+    # io_getevents(2) is not restarted after a signal.
     while (ret := _libc.syscall(*args)) < 0 and ctypes.get_errno() == errno.EINTR:
         pass
     if ret < 0:
@@ -165,7 +165,7 @@ class Aio:
         return len(self._flying)
 
     def reap(self, at_least=1):
-        """[(token, result, data)] of requests that have ended."""
+        """Return [(token, result, data)] of requests that have ended."""
         at_least = min(at_least, self.flying)
         if not self.flying:
             return []

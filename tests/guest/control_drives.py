@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Drives that are not shingled, and what scripts/skylight may call them; for controls.py in
-a guest, and scripts/shows/skylight.
+"""Drives that are not shingled, and the names that scripts/skylight may give them; for controls.py
+in a guest, and scripts/shows/skylight.
 
-What they are, by @kind of the dictionary, beside those of skylight.py:
-
-    linear, crypt       dm-linear, dm-crypt
-    raid1, raid5        md of two and three platters
-    snapshot            dm-snapshot, exceptions on another platter, chunks of 64 KiB
-    cache, writecache, bcache
-                        dm-cache (chunks of 256 KiB), dm-writecache and bcache, written back; the
-                        cache in RAM that takes no time
-    zoned               dm-zoned over zones in RAM (null_blk), as no disk of ours has zones; by
-                        Test 1 alone, as its reclaim, which a pause begins, stood still under the
-                        virtual clock
-
-log-flash is stl-full over a platter that takes no time, a log-structured layer in flash."""
+By @kind of the dictionary, besides the kinds of skylight.py:
+ linear, crypt       dm-linear, dm-crypt
+ raid1, raid5        md of two and three platters
+ snapshot            dm-snapshot, exceptions on another platter, chunks of 64 KiB
+ cache, writecache, bcache
+                     dm-cache (chunks of 256 KiB), dm-writecache and bcache, in write-back
+                     mode; the cache is in RAM and takes no time
+ zoned               dm-zoned over zones in RAM (null_blk), because no platter has zones; with
+                     Test 1 alone, because its reclaim, which begins in a pause, hung under the
+                     virtual clock
+log-flash is stl-full over a platter that takes no time, a log-structured layer in flash.
+"""
 
 GIB = 1 << 21               # sectors
 PLACES = ("conventional",)
 MOVES = ("translated", None)
-# Of each what it is made of, and what it may be called.
+# The properties of each, and the allowed names.
 CONTROLS = {
     "plain": ({}, PLACES), "linear": ({}, PLACES), "crypt": ({}, PLACES),
     "raid1": ({}, PLACES), "raid5": ({}, PLACES), "thin": ({}, PLACES),
@@ -33,8 +32,8 @@ CONTROLS = {
 
 
 def not_asked(tests):
-    """Why this drive could not have been called shingled, whatever it is, of its {test: result}; an
-    empty text if it could: Test 11 has looked whether what is written moves."""
+    """Return why a drive could not have been called shingled with these tests, {test: result}; an
+    empty text if it could have: Test 11 has looked whether written data move."""
     bands = tests.get("11")
     if not bands:
         return "Test 11 was not made"
@@ -46,5 +45,5 @@ def not_asked(tests):
 
 
 def drive_of(name, **more):
-    """The dictionary of a control."""
+    """Return the dictionary of a control."""
     return {"kind": name, "name": name, "sectors": 4 * GIB, **more, **CONTROLS[name][0]}

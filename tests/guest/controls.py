@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What scripts/skylight might take for shingled drives and is none: layers of Linux over
-platter.  Is none of them called shingled, and is each named as far as can be seen?  For
-the virtual clock.
+"""Layers of Linux over platter that scripts/skylight might take for shingled drives.  None may be
+called shingled, and each must be named as far as it can be recognised.  For the virtual clock.
 
-Which there are says control_drives.py.  A platter keeps nothing.  Where a layer has its
-metadata on the drive, that part is in RAM."""
+control_drives.py lists them.  A platter stores nothing.  Where a layer has its metadata on the
+drive, that part is in RAM.
+"""
 
 import json
 import os
@@ -21,23 +21,23 @@ from control_drives import CONTROLS, GIB, drive_of, not_asked
 
 FRONT, CACHE = 16 << 11, 128 << 11      # sectors for metadata on a drive, and of a cache
 META, RAM = "/dev/ram0", "/dev/ram1"
-ZONE, RANDOM, SPARE = 64 << 11, 8, 4     # sectors, zones written at random, to clean with
+ZONE, RANDOM, SPARE = 64 << 11, 8, 4     # sectors of a zone, random zones, spare zones for cleaning
 MASK = (1 << 32) - 1
 
 
 def module(name):
-    """It is there, or the test says so."""
+    """Load a module, or fail with a sentence."""
     expect(bench.modprobe(name), f"no {name} in this kernel")
 
 
 def put(path, text):
-    """Writes to a file of sysfs."""
+    """Write to a file of sysfs."""
     with open(path, "w", encoding="ascii") as handle:
         handle.write(f"{text}\n")
 
 
 class Control(skylight.Drive):
-    """A drive of any kind; self.undo: what to do before its devices go."""
+    """A drive of any kind; self.undo: functions to call before its devices are removed."""
 
     def __init__(self, spec):
         self.undo, self.used = [], 0
@@ -47,8 +47,8 @@ class Control(skylight.Drive):
         return self.mapped(self.name, self.spec["sectors"], target, words)[0]
 
     def _ram(self, name, sectors, *more):
-        """A device of so much RAM, and what else follows; its head is zeroed, so that no
-        layer finds anything."""
+        """Return a device with @sectors sectors of RAM, followed by @more; its begin is zeroed, so
+        that no layer finds old metadata."""
         self.made.append(dm.Device(name, [(0, sectors, "linear", f"{RAM} {self.used}"), *more]))
         self.used += sectors
         bench.run("dd", "if=/dev/zero", f"of={skylight.node(name)}", "bs=64k", "count=32",
@@ -56,7 +56,7 @@ class Control(skylight.Drive):
         return skylight.node(name)
 
     def _kept(self, name):
-        """A platter whose first blocks are kept."""
+        """Return a platter that stores its first blocks."""
         path, _ = self.platter(f"{name}-platter", self.spec["sectors"])
         return self._ram(name, FRONT, (FRONT, self.spec["sectors"] // 8 * 8 - FRONT, "linear",
                                        f"{path} {FRONT}"))
@@ -116,7 +116,7 @@ class Control(skylight.Drive):
             for group in Path("/sys/fs/bcache").glob("*-*"):
                 put(group / "unregister", 1)
             put(own / "bcache/stop", 1)
-            # It lets go of them some time after it has gone from /sys.
+            # bcache releases them some time after it has gone from /sys.
             bench.until(lambda: bench.run("dmsetup", "info", "-c", "--noheadings", "-o", "open",
                                           "fast", "backing")[1].split() == ["0", "0"],
                         "bcache has let go of its devices")
@@ -125,8 +125,8 @@ class Control(skylight.Drive):
         return f"/dev/{own.name}"
 
     def zoned(self):
-        """What dmzadm does: a superblock, a map of chunks that have no zone, and for each
-        zone a bitmap of blocks that are there, in the first zone and in the second."""
+        """Format as dmzadm does: a superblock, a map in which no chunk has a zone, and for each
+        zone a bitmap of valid blocks, in the first zone and in the second."""
         module("dm-zoned")
         zones = self.spec["sectors"] // ZONE
         path = bench.Pool._null(zones * ZONE >> 11, "zones",   # pylint: disable=protected-access
@@ -150,7 +150,7 @@ class Control(skylight.Drive):
 
 
 def control(ctx, name):
-    """It is called what it may be called."""
+    """Skylight's answer for it must be one of the allowed ones."""
     drive, allowed = Control(drive_of(name, sectors=GIB, tests="1,11")), CONTROLS[name][1]
     try:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Of writes there are always more than the layer has room for, and beside them somebody
-asks for a clean: it is over when little has been cleaned for them meanwhile.
+"""More writes than the layer has room for, and a clean beside them: the clean ends while only a
+bounded amount is cleaned for the writes.
 
-How much is little is no time but a count: of what was there when the clean was asked for,
-as much again for the writes, who take turns with it, and what comes until it is noticed
-that it is over."""
+The bound is a count, not a time: the amount present when the clean was sent, the same amount for
+the writes, which alternate with it, and what is cleaned until the end of the clean is noticed.
+"""
 
 import errno
 import os
@@ -21,21 +21,21 @@ from wcache import Slow
 
 GEO = Geometry("crowded", band=60, data=40, cache=1, cache_band=400, meta="separate",
                journal=64, ckpt=64, options=(("commit_ms", 0),))
-OTHERS = {  # Of a single set all there was is gone with the one that writes have cleaned.
+OTHERS = {  # With a single set, the clean would end with any cleaning that a write causes.
           "stl-set": GEO.but(cache=4, cache_band=100),
-          # Of the usual size the buffer would hold all of it.
+          # A buffer of the default size would hold all of it.
           "imr": GEO.but(options=(*GEO.options, ("buffer_tracks", 4))),
-          # Written lazily, where no head harms anything, regions would never be cleaned.
+          # With lazy writes, which destroy nothing, regions would never be cleaned.
           "tiler": GEO.but(options=(*GEO.options, ("lazy", "off")))}
-# More room than is written to.
+# More room than the load writes to.
 HOT = {"stl-full": GEO.but(band=400, data=10, cache=10)}
 HOT_WRITES, HOT_CLEANS = 5000, 20
-# {target: (what it counts of cleaning or, where writes are gathered, of writing them; most)}
+# {target: (its counters of cleaning, or of writing gathered data; the largest count allowed)}
 COUNTED = {"stl-set": (("sets_cleaned",), 400), "stl-full": (("bands_cleaned",), 2000),
            "imr": (("wcache_destages",), 200), "tiler": (("tiler_cleans",), 1000),
            "dualbuffer": (("rounds",), 200),
            "rmwf": (("collections", "collections_forced"), 1000)}
-CLEANS = 20     # one may find a moment in which no write waits, and is over whatever the turns
+CLEANS = 20     # one of them may find a moment without waiting writes and end at once
 
 
 def clean(ctx):
@@ -49,7 +49,7 @@ def clean(ctx):
         stats = media.stats(made.device)
         return sum(stats[name] for name in names)
 
-    # Ended by us: the time is there to end what hangs, and what does not let us look.
+    # Ended by this test; --runtime bounds a hang.
     with subprocess.Popen(["fio", "--name=crowd", f"--filename={made.device.path}",
                            "--rw=randwrite", "--bs=160k", "--direct=1", "--ioengine=libaio",
                            "--iodepth=256", "--numjobs=2", "--thread", "--time_based",
@@ -59,13 +59,13 @@ def clean(ctx):
         fio.terminate()
     made.verify()
     made.close()
-    # With the load it is over, too, and that is no turn of its own.
+    # A clean also ends when the load does, but that shows no alternation.
     expect(max(took) <= most, f"beside a clean {took} {' or '.join(names)} were")
     return {"beside": max(took)}
 
 
 def ask(made, done, most, fio):
-    """How much is cleaned until a clean is over, or more than the most."""
+    """Return the amount cleaned until a clean ends, or a number above @most."""
     began = done()
     with beside(lambda: made.device.message("clean")) as asked:
         until(lambda: not asked.is_alive() or done() - began > most,
@@ -77,8 +77,8 @@ def ask(made, done, most, fio):
 
 
 def hot(ctx):
-    """Some blocks are written all the time, and there is room for that: who waits until none
-    of these writes is under way comes before those that wait for him."""
+    """Some blocks are written all the time, and there is room for them: a clean that waits until
+    none of these writes is in flight goes before newer writes that wait for it."""
     if not os.path.exists("/usr/bin/fio"):
         raise Skip("no fio")
     slow = Slow(ctx, HOT.get(ctx.target.name, GEO), 2)
@@ -111,11 +111,11 @@ def hot(ctx):
 
 
 class Asker(Child):
-    """Asks for a clean, and waits for its end when this is made."""
+    """A process that sends a clean; the constructor returns when the message waits."""
 
     def __init__(self, device):
         def ask_for_one():
-            # Else Python would wait for the end of it to say that it was interrupted.
+            # Otherwise Python would wait for its end to report the interrupt.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             device.message("clean")
 
@@ -125,7 +125,8 @@ class Asker(Child):
         expect(not self.over(), f"a clean ended with {self.code} while nothing goes on")
 
     def sleeps(self):
-        """As who can only be killed does."""
+        """Return whether it is in state D, a sleep that only a kill ends, as a waiting message is.
+        """
         with open(f"/proc/{self.pid}/stat", encoding="utf-8") as handle:
             return handle.read().rpartition(")")[2].split()[0] == "D"
 
@@ -138,14 +139,14 @@ class Asker(Child):
         return self.ended() is not None
 
     def waits(self):
-        """Not on its way: awake it looks, and sleeps again or ends."""
+        """Return whether it still waits: a process that is awake either ends or sleeps again."""
         until(lambda: self.over() or self.sleeps(), "somebody who is awake ends or sleeps")
         return not self.over()
 
 
 class Together:
-    """Writes stand still until they are let go, all that have come by then; in each band there
-    is something to clean, and nobody cleans it but who asks for it."""
+    """Writes are held until a test lets all held ones go; in each band there is something to
+    clean, and only the messages clean it."""
 
     def __init__(self, ctx):
         geo = OTHERS.get(ctx.target.name, GEO)
@@ -176,24 +177,24 @@ class Together:
         return int(self.device.status(noflush=True).split("/")[0])
 
     def let_go(self):
-        """What stands, and then all waits for what stands next, or the first clean is over."""
+        """Let held writes go, and wait until others are held or the first clean has ended."""
         self.slow.stand_still()
         until(lambda: self.slow.stand() or self.first.over(), "something stands")
 
     def done(self):
-        """All went on, and a clean has come to its end after the last write."""
+        """Let all writes go on; expect that a clean ended after the last write."""
         expect(not self.cached(), f"{self.cached()} blocks are cached after a clean")
         self.slow.close()
 
 
 def together(ctx, sig):
-    """Of three who ask for a clean one is killed, and each of the others waits for what there
-    was when he asked, not for what came later."""
+    """One of three senders of a clean is ended by a signal; each of the others waits for the
+    blocks cached when it began, not for later ones."""
     with Together(ctx) as at:
         killed = at.asker()
         while at.first.waits() and at.cached() > len(at.blocks) // 4:
             at.let_go()
-        # What he waits for is nearly over; as much again comes.
+        # The first clean is nearly done when the same amount is written again.
         queue = blk.Aio(at.slow.dev, len(at.blocks))
         for block in at.blocks:
             queue.write(block + 1, stamp(block + 1, 1), None)
@@ -218,7 +219,7 @@ def together(ctx, sig):
 
 
 def suspended(ctx):
-    """Three wait for a clean, and a suspend interrupts them all."""
+    """Three cleans wait, and a suspend interrupts all of them."""
     with Together(ctx) as at:
         at.asker()
         at.asker()
@@ -244,10 +245,10 @@ def suspended(ctx):
 
 def cases(target, _options):
     out = [("a clean beside writes", clean)]
-    # What is gathered is in memory, and nothing waits until it is written.
+    # Gathered data are in memory, and no request waits until they are written.
     if target.name != "imr":
         out.append(("a clean of what is written to", hot))
-    # Elsewhere a block in each band is where it belongs, or one step cleans many.
+    # With other targets a block in each band is in its place, or one step cleans many bands.
     if target.name in ("stl-set", "dualbuffer"):
         out += [("one of three who ask for a clean is killed",
                  lambda c: together(c, signal.SIGKILL)),

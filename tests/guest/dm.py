@@ -14,7 +14,7 @@ CREATE, REMOVE, SUSPEND, LOAD, CLEAR, TABLE_STATUS, MESSAGE, LIST, INFO = (
     3, 4, 6, 9, 10, 12, 14, 2, 7)
 F_READONLY, F_SUSPEND, F_STATUS_TABLE, F_BUFFER_FULL = 1, 1 << 1, 1 << 4, 1 << 8
 F_SKIP_LOCKFS, F_NOFLUSH, F_DATA_OUT, F_IMA = 1 << 10, 1 << 11, 1 << 16, 1 << 19
-# The kernel takes a copy of all of it, whatever is in there.
+# Kept small, because the kernel copies the whole buffer.
 BUFFER, ANSWER = 1 << 14, 1 << 18
 
 _control = None
@@ -32,7 +32,7 @@ def _call(nr, name, payload=b"", flags=0, targets=0):
         buf[HEADER.size:HEADER.size + len(payload)] = payload
         fcntl.ioctl(_control, 3 << 30 | HEADER.size << 16 | 0xfd << 8 | nr, buf)
         head = HEADER.unpack_from(buf)
-        # What only looks can look again.
+        # Only read-only calls can be repeated with a larger buffer.
         if not head[7] & F_BUFFER_FULL or nr not in (LIST, TABLE_STATUS) or size >= ANSWER:
             return head, buf
         size = ANSWER
@@ -57,7 +57,7 @@ class Device:
 
     @classmethod
     def found(cls, name):
-        """One that somebody else has made."""
+        """Return an existing device."""
         device = cls.__new__(cls)
         device._is(name, _call(INFO, name)[0])
         return device
@@ -70,7 +70,7 @@ class Device:
         self.path = f"/dev/dm-{self.minor}"
 
     def load(self, table, read_only=False):
-        """table: [(start, length, type, params)], in sectors."""
+        """Load a table, [(start, length, type, params)] in sectors."""
         blob = b""
         for start, length, kind, params in table:
             raw = params.encode() + b"\0"
@@ -91,7 +91,7 @@ class Device:
               (0 if lockfs else F_SKIP_LOCKFS))
 
     def reload(self, table, noflush=False, lockfs=True):
-        """Swaps the table under the users of the device."""
+        """Replace the table under the users of the device."""
         self.load(table)
         self.suspend(noflush, lockfs)
         self.resume()
@@ -107,24 +107,25 @@ class Device:
         return out
 
     def status(self, noflush=False):
-        """The status words of the first target."""
+        """Return the status line of the first target."""
         return self._status(F_NOFLUSH if noflush else 0)[0][3]
 
     def table(self):
         return self._status(F_STATUS_TABLE)
 
     def ima(self):
-        """What would be measured of the first target."""
+        """Return what IMA would measure of the first target."""
         return self._status(F_IMA)[0][3]
 
     def message(self, text, sector=0):
-        """Sends a message; returns what the target answers."""
+        """Send a message; return the target's answer."""
         head, buf = _call(MESSAGE, self.name, struct.pack("<Q", sector) +
                           text.encode() + b"\0")
         return _text(buf, head[4]) if head[7] & F_DATA_OUT else ""
 
     def remove(self):
-        """Tries again while the device is held, as libdevmapper does: udev may look at it."""
+        """Remove the device; retry while it is held, as libdevmapper does, because udev may open
+        it."""
         for left in range(25, -1, -1):
             try:
                 _call(REMOVE, self.name)
@@ -138,7 +139,7 @@ class Device:
         return self
 
     def __exit__(self, *exc):
-        # A dead device may be removed by the test itself.
+        # The test itself may have removed a dead device.
         with contextlib.suppress(OSError):
             self.remove()
 
@@ -157,7 +158,7 @@ def names():
 
 
 def remove_all():
-    """Takes down whatever a failed case left, users before what they use."""
+    """Remove all devices that a failed case left, users before the devices they use."""
     for _ in range(8):
         left = names()
         if not left:
@@ -169,7 +170,7 @@ def remove_all():
 
 
 def linear(name, parts):
-    """A device put together from (path, first sector, sectors)."""
+    """Create a device from parts (path, first sector, sectors)."""
     table, at = [], 0
     for path, start, length in parts:
         table.append((at, length, "linear", f"{path} {start}"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What tracepoints tell, from a ring of its own."""
+"""Read tracepoints from a ring buffer of its own."""
 
 import os
 import re
@@ -14,13 +14,13 @@ WRITTEN = re.compile(r"entries-in-buffer/entries-written: (\d+)/(\d+)")
 
 @dataclass(frozen=True)
 class Event:
-    at: float       # seconds, of the monotonic clock
+    at: float       # seconds of the monotonic clock
     name: str
     dev: str        # MAJOR:MINOR
     fields: dict    # as printed
 
     def __getitem__(self, key):
-        """A number, if it is one."""
+        """Return a field, as a number if it is one."""
         text = self.fields[key]
         return int(text) if re.fullmatch(r"-?\d+", text) else text
 
@@ -38,7 +38,7 @@ def mounted():
 
 
 class Ring:
-    """Those events inside a with block; stop() has them, oldest first."""
+    """Record these events inside a with block; stop() returns them, oldest first."""
 
     def __init__(self, *names, kib=8192):
         self.names, self.kib = names, kib

@@ -1,39 +1,38 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Exact events: what an operation on the target does to the devices below.
+"""Exact events: the requests to the devices below that an operation on the target causes.
 
 tests/exact/TARGET.test holds the cases:
 
-    geometry NAME key=value...      see targets.Geometry, meta=separate as a rule
-    case NAME                       of that geometry
-      op ; op ...   | event event   on the devices below, in order
+ geometry NAME key=value...      see targets.Geometry, meta=separate as a rule
+ case NAME                       of that geometry
+   op ; op ...   | event event   on the devices below, in order
 
 Operations, in blocks (`_` is a block of zeroes, a letter a block full of it):
-    w 0 abc     write blocks 0-2, one request   W 0 abc   the same with FUA
-    r 0 ab_     read blocks 0-2, one request; they must hold this
-    r! 0 3      read 3 blocks at 0; it must fail
-    d 0 3       discard                         z 0 3     write zeroes
-    f           flush                           remount   close and open again
-    life long   lifetime of what is written from here on
-    cut         power cut: what the devices hold now is what comes back
-    count N 3   the target's counter N says 3
-    until N 3   and if not yet, it will
-    clean, checkpoint, commit ...               any message of the target
-Events: R|W|D|Z block+length, W! with FUA, F flush; or `*`, whatever there are: where
-two are at it, and either may be first.  The data device is meant
-unless the event begins with `cache:` or `meta:`; `meta:` events are only
-looked at in cases that mention one.  Blocks are counted from behind the header
-of a device that has one; that it is read when the device is opened is no event.
+ w 0 abc     write blocks 0-2, one request   W 0 abc   the same with FUA
+ r 0 ab_     read blocks 0-2, one request, and expect these contents
+ r! 0 3      read 3 blocks at 0; it must fail
+ d 0 3       discard                         z 0 3     write zeroes
+ f           flush                           remount   close and open again
+ life long   lifetime of later writes
+ cut         power cut: go on with the present contents of the devices
+ count N 3   expect the target's counter N to be 3
+ until N 3   wait until the counter is 3
+ clean, checkpoint, commit ...               any message of the target
 
-Events come from the tracepoint block_bio_queue of the devices below, which
-fires once for every bio that the target sends, before anything can split,
-merge or drop it; blktrace shows the same instant as action Q, but must be
-started, drained and stopped around every operation.  At the end of each case
-all blocks are read and compared with what was written, before and after a
-remount, and the engine verifies its invariants.
+Events: R|W|D|Z block+length, W! with FUA, F flush; or `*`, any events, where two threads work and
+either may be first.  The data device is meant unless the event begins with `cache:` or `meta:`;
+`meta:` events are compared only in cases that mention one.  Blocks are counted from behind the
+header of a device that has one; reads of it when the device is opened are no events.
+
+Events come from the tracepoint block_bio_queue of the devices below, which fires once for every bio
+that the target sends, before anything can split, merge or drop it; blktrace shows the same instant
+as action Q, but must be started, drained and stopped around every operation.  At the end of each
+case all blocks are read and compared with what was written, before and after a remount, and the
+engine verifies its invariants.
 
 By hand: blkparse output on standard input, events on standard output:
-    blktrace -d /dev/DEV -o - | blkparse -i - | tests/guest/exact.py --events
+ blktrace -d /dev/DEV -o - | blkparse -i - | tests/guest/exact.py --events
 """
 
 import atexit
@@ -61,7 +60,7 @@ BLKPARSE_LINE = re.compile(
 
 
 def event(rwbs, sector, sectors, first=0):
-    """An event in the words of the test files, which count from block @first."""
+    """Return an event in the notation of the test files, with blocks counted from @first."""
     where = ""
     if sectors:
         expect(sector % SECTORS == 0 and sectors % SECTORS == 0,
@@ -82,7 +81,7 @@ def event(rwbs, sector, sectors, first=0):
 
 
 def events_of(text, pattern, names, headers, begins):
-    """Events of trace output: [(device name, event)]."""
+    """Parse trace output; return [(device name, event)]."""
     out = []
     for line in text.splitlines():
         found = pattern.search(line)
@@ -100,15 +99,16 @@ def events_of(text, pattern, names, headers, begins):
 class Tracer:
     """Bios that arrive at some devices.
 
-    They are taken from the pipe, which needs no waiting: to empty `trace`, or to switch
-    the event, takes a grace period of RCU, and so the event stays on until the end of
-    the program, for the devices that were named last."""
+    They are read from the pipe, which needs no waiting.  Emptying `trace` or switching the event
+    would take a grace period of RCU, so the event stays on until the end of the program, for the
+    devices that were named last.
+    """
 
     _pipe = None
     _filter = ""
 
     def __init__(self, devices, headers, begins):
-        """devices: {name: dm.Device}; see targets.Linear for the others"""
+        """@devices: {name: dm.Device}; for the others see targets.Linear."""
         self.headers, self.begins = headers, begins
         self.names = {(d.major, d.minor): n for n, d in devices.items()}
         test = " || ".join(f"dev == {major << 20 | minor}"
@@ -152,7 +152,7 @@ class Tracer:
 
 
 def parse(path):
-    """{case: (geometry, [(line number, ops, events)])}"""
+    """Parse a test file; return {case: (geometry, [(line number, ops, events)])}."""
     cases, geometries, geo, steps = {}, {}, None, None
     with open(path, encoding="utf-8") as handle:
         for number, line in enumerate(handle, 1):
@@ -204,7 +204,7 @@ def show(events):
 
 
 class Play:
-    """One case, played."""
+    """One run of a case."""
 
     def __init__(self, ctx, geo):
         self.stack = stack(ctx.pool, ctx.target, geo)
@@ -224,7 +224,7 @@ class Play:
         self.dev = self.stack.blk()
 
     def cut(self):
-        """What the devices hold at this instant is what comes back."""
+        """Close the target, then restore the contents that the devices have now."""
         saved = {}
         self.tracer.on(False)
         for path, under in zip(self.stack.paths.values(), self.stack.under):
@@ -308,7 +308,7 @@ class Play:
 
 
 def refused(ctx, geo, words):
-    """What this kernel cannot do is refused, and it is said why."""
+    """Expect that this kernel refuses the geometry, with a message that contains these words."""
     made = stack(ctx.pool, ctx.target, geo)
     ctx.kernel()
     try:
@@ -360,7 +360,7 @@ def play(ctx, geo, steps):
 
 
 def cases(target, options):
-    """Cases of this target's files."""
+    """Return the cases in this target's files."""
     out = []
     pattern = options.get("files") or f"{TOP}/tests/exact/{target.name}.test"
     for path in sorted(glob.glob(pattern)):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a table, a message and a suspend may do to a device: a read-only table
-writes nothing, no message touches what is not loaded, none keeps a suspend
-waiting, and the table says what is.  Cases of badtable."""
+"""Effects of tables, messages and suspends on a device: a read-only table writes nothing; no
+message changes a table that is not active; none delays a suspend; and the table reports the actual
+settings.  Cases of badtable."""
 
 import contextlib
 import errno
@@ -30,7 +30,7 @@ WRITING = ("clean", "commit", "checkpoint", "reset")
 
 
 def refused(ctx, device, text, number, why):
-    """One sentence, the right errno."""
+    """Expect that a message is refused with the right errno and one sentence in the log."""
     ctx.kernel()
     try:
         device.message(text)
@@ -59,7 +59,7 @@ def set_ro(path, on):
 
 
 def blocks_of(path, logical):
-    """What each block reads as: its stamp, or None if it cannot be read."""
+    """Return each block's stamp, or None if it cannot be read."""
     out = []
     with blk.Blk(path, os.O_RDONLY) as dev:
         for b in range(logical):
@@ -71,15 +71,15 @@ def blocks_of(path, logical):
 
 
 def left_over(game):
-    """A device that has much to do when it is opened: a journal to replay, steps
-    to finish, blocks to clean."""
+    """Prepare a device with much to do when it is opened: a journal to replay, steps to finish,
+    blocks to clean."""
     game.fill()
     game.message("checkpoint", must=True)
     for b in range(0, game.geo.logical, game.geo.band):
         game.write(b, must=True)
     game.flush(must=True)
     saved = None
-    # Cleaning ends in the middle of a step, and then the power fails.
+    # Cleaning ends in the middle of a step, and then the power is cut.
     game.break_("data", "error_writes")
     game.message("clean")
     game.write(1)
@@ -93,7 +93,7 @@ def left_over(game):
 
 
 def read_only(ctx, geo, table_too):
-    """Of a read-only table, or read-only devices, not a byte is written."""
+    """With a read-only table, or on read-only devices, not a byte is written."""
     with faulty(ctx, geo) as game:
         left_over(game)
         before = contents(game)
@@ -107,7 +107,7 @@ def read_only(ctx, geo, table_too):
             try:
                 device.load(lines, read_only=table_too)
             except OSError:
-                # Then dm itself opens nothing that is read-only for writing.
+                # dm itself refuses to open a read-only device for writing.
                 expect(not table_too, "refused")
                 return
             device.resume()
@@ -136,8 +136,8 @@ def read_only(ctx, geo, table_too):
                     raise Failure("a write succeeded")
             above.remove()
             fd = os.open(device.path, os.O_RDONLY)
-            # An engine that had gathered a write when cleaning failed has lost it: the
-            # first FLUSH reports that.
+            # An engine that had gathered a write when cleaning failed has lost it: the first FLUSH
+            # reports that.
             with contextlib.suppress(OSError):
                 os.fsync(fd)
             os.fsync(fd)
@@ -145,7 +145,7 @@ def read_only(ctx, geo, table_too):
             expect(game.state() == "ro", f"it is {device.status(noflush=True)}")
             device.suspend()
             device.resume()
-            time.sleep(.05)         # what idle_ms and commit_ms would do
+            time.sleep(.05)         # time for idle_ms and commit_ms to act
             expect(blocks_of(device.path, geo.logical) == found,
                    "its content has changed")
             game.stack.close()
@@ -164,7 +164,7 @@ def read_only(ctx, geo, table_too):
 
 
 def held(game, which, name, start, n):
-    """Some blocks of a device below lie on one that can be suspended."""
+    """Place some blocks of a device below on a device that can be suspended."""
     _, length, _, params = game.plain[which][0]
     path, offset = params.split()
     first, count, offset = start * SECTORS, n * SECTORS, int(offset)
@@ -178,7 +178,7 @@ def held(game, which, name, start, n):
 
 
 def below_waits(path):
-    """Is anything under way to a device, for longer than RAM would take?"""
+    """Return whether a device has requests in flight for longer than RAM would take."""
     name = os.path.basename(os.path.realpath(path))
     for _ in range(20):
         with open(f"/sys/block/{name}/inflight", encoding="ascii") as handle:
@@ -189,8 +189,8 @@ def below_waits(path):
 
 
 def activating(ctx, geo):
-    """Messages while the state is being read: none is let at it, the status is
-    there, and the device comes up as healthy as it is."""
+    """Messages during activation: none sees the unfinished state, the status is available, and the
+    device comes up in order."""
     with faulty(ctx, geo) as game:
         game.fill()
         for b in range(0, geo.logical, geo.band):
@@ -235,7 +235,7 @@ def activating(ctx, geo):
 
 @contextlib.contextmanager
 def standstill(game):
-    """No I/O for data ends meanwhile; metadata go on."""
+    """Hold all I/O for data meanwhile; metadata go on."""
     gates = [held(game, which, f"gate-{which}", 0, device.blocks)
              for which, device in game.under.items() if which != "meta"]
     shut = []
@@ -256,14 +256,14 @@ def standstill(game):
 
 
 def waits(game):
-    """Is something under way that stands still?"""
+    """Return whether a request is held."""
     return any([below_waits(path) for which, path in game.stack.paths.items()
                 if which != "meta"])
 
 
 def interrupted(ctx, game, text):
-    """A suspend comes while a message waits: it ends at once, though nothing
-    below goes on, says so, and can be asked again."""
+    """A suspend comes while a message waits: the message ends at once with EAGAIN, although no I/O
+    below goes on, and can be sent again."""
     device = game.stack.device
     ctx.kernel()
     with standstill(game) as go:
@@ -279,7 +279,7 @@ def interrupted(ctx, game, text):
                 codes.extend([] if code is None else [code])
             return codes
 
-        # All that it waits for stands still: only the suspend can end it.
+        # All I/O that the message waits for is held: only the suspend can end it.
         until(ended, f"{text} gives way to a suspend")
         expect(codes[0] == errno.EAGAIN,
                f"{text} ended with {os.strerror(codes[0])}")
@@ -293,9 +293,9 @@ def interrupted(ctx, game, text):
 
 
 def suspended_clean(ctx, geo):
-    """A clean of all bands is interrupted; most are as they were; it is asked
-    again and does the rest.  A suspend that comes to nothing changes nothing."""
-    # What is cleaned is cleaned because somebody asked for it.
+    """A clean of all bands is interrupted with most bands left; sent again, it cleans the rest.  A
+    suspend that is given up changes nothing."""
+    # No idle cleaning, so that only the message cleans.
     geo = geo.but(options=(*geo.options, ("idle_ms", 0)))
     with faulty(ctx, geo) as game:
         game.fill()
@@ -303,7 +303,7 @@ def suspended_clean(ctx, geo):
         for b in range(0, geo.logical, geo.band):
             game.write(b, must=True)
         game.flush(must=True)
-        if ctx.target.gathers:      # which has no cache: gathered anew
+        if ctx.target.gathers:      # it has no cache, so gather blocks
             for b in range(1, geo.logical, geo.band):
                 game.write(b, must=True)
         device.message("stats_clear")
@@ -317,13 +317,13 @@ def suspended_clean(ctx, geo):
             expect((cached or ctx.target.paged) and part < all_, f"{part} of {all_} steps were made "
                                            f"before the suspend")
         ctx.note(f"{part} of {all_} steps before the suspend")
-        # A suspend that cannot be finished, and is given up.
+        # A suspend that cannot complete is given up.
         game.write(0, must=True)
         with standstill(game) as go:
             with beside(lambda: game.dev.read(2)):
                 until(lambda: waits(game), "the read")
                 leaving = Child(device.suspend)
-                # Refused or interrupted, according to who comes first.
+                # Refused or interrupted, depending on the order of arrival.
                 asked = Child(lambda: device.message("clean"))
                 until(lambda: asked.ended() is not None, "the clean gives way")
                 os.kill(leaving.pid, 9)
@@ -334,13 +334,12 @@ def suspended_clean(ctx, geo):
 
 
 def suspended_clean_again(ctx, geo):
-    """A clean that was interrupted is asked again, and what came between is
-    cleaned, too."""
+    """An interrupted clean is sent again, and also cleans what was written in between."""
     geo = geo.but(options=(*geo.options, ("idle_ms", 0)))
     with faulty(ctx, geo) as game:
         game.fill()
         device = game.stack.device
-        # Of what is used to cache it the engine has only begun some.
+        # The engine has begun to use only a part of its cache.
         game.write(0, must=True)
         game.flush(must=True)
         interrupted(ctx, game, "clean")
@@ -353,8 +352,8 @@ def suspended_clean_again(ctx, geo):
 
 
 def suspended_drain(ctx, geo, text):
-    """Messages that write what the write cache holds."""
-    # Nothing else is under way when it has begun.
+    """Messages that write the contents of the write cache."""
+    # Nothing else is in flight when the message begins.
     geo = geo.but(options=(*geo.options, ("idle_ms", 0)))
     with faulty(ctx, geo) as game:
         game.fill()
@@ -377,7 +376,7 @@ def suspended_drain(ctx, geo, text):
 
 
 def options_agree(ctx, geo):
-    """While messages change it, the table counts as many options as it lists."""
+    """While messages change it, the table's option count matches its options."""
     made = stack(ctx.pool, ctx.target, geo)
     device = made.open()
 
@@ -402,7 +401,7 @@ def options_agree(ctx, geo):
 
 
 def measured(ctx, geo):
-    """What IMA is told has every option in it."""
+    """IMA's measurement contains every option."""
     seen = 0
     made = stack(ctx.pool, ctx.target, geo)
     for options, features in ((ctx.target.keys, ()), ((), ctx.target.features)):
@@ -418,12 +417,12 @@ def measured(ctx, geo):
 
 
 def regions(device):
-    """Of device mapper's statistics, those that are there."""
+    """Return the ids of device mapper's statistics regions."""
     return device.message("@stats_list").split()
 
 
 def told(ctx, geo):
-    """What the tool tells of open devices: all of them, and how long requests took."""
+    """The tool reports the statistics of all open devices, and the latencies of requests."""
     made = stack(ctx.pool, ctx.target, geo)
     name, logical = (device := made.open()).name, geo.logical
     watching = subprocess.Popen([SHINGLE, "stats", name, "--latency", "3600", "--json"],
@@ -438,7 +437,7 @@ def told(ctx, geo):
     seen = json.loads(watching.communicate()[0])
     expect(watching.returncode == 0, f"it ended with {watching.returncode}")
     expect(not regions(device), "the region is still there")
-    # Others may read what appears, none writes.
+    # Other programs may read a new device, but none writes.
     expect(seen["writes"] == 4 and seen["reads"] >= 2, seen)
     count = sum(row["requests"] for row in seen["histogram"])
     expect(count == seen["writes"] + seen["reads"], seen)
@@ -450,7 +449,7 @@ def told(ctx, geo):
     want = f'shingle_host_write_bytes_total{{device="{name}",target="{ctx.target.name}"}} 16384'
     expect(lines[0].startswith("# HELP ") and lines[1].startswith("# TYPE ") and want in lines,
            lines)
-    # A counter is what can be set to zero, a gauge what stays.
+    # --clear sets counters to zero and keeps gauges.
     run(SHINGLE, "stats", name, "--clear")
     left = json.loads(run(SHINGLE, "stats", name, "--json")[1])["stats"]
     expect(left["host_write_blocks"] == 0, left)
@@ -459,13 +458,14 @@ def told(ctx, geo):
 
 
 def sleeps(pid):
-    """In nanosleep or clock_nanosleep: of x86-64, as all guests are."""
+    """Return whether a process is in nanosleep or clock_nanosleep; x86-64 only, as all guests are.
+    """
     with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
         return file.read().split()[0] in ("35", "230")
 
 
 def spoil_checkpoints(made):
-    """Neither can be used; returns what puts them back."""
+    """Make both checkpoints unusable; return a function that restores them."""
     where, _, _ = made.target.areas(made.geo)["checkpoint"]
     path = made.paths[where]
     with blk.opened(path) as dev:
@@ -484,8 +484,8 @@ def spoil_checkpoints(made):
 
 
 def explained(ctx, geo):
-    """The tool gives the kernel's sentence for what the kernel refuses, and the cause of a
-    read-only disk; a device that is held for a moment is removed."""
+    """The tool repeats the kernel's message when the kernel refuses something, and the cause of a
+    read-only disk; it removes a device that is held for a moment."""
     made = stack(ctx.pool, ctx.target, geo)
     device, opens = made.open(), made.target.tool_opens
     device.suspend()
@@ -495,13 +495,13 @@ def explained(ctx, geo):
     finally:
         device.resume()
     made.close()
-    # By a table of its own, so that the tool meets nobody; it has the UUID.
+    # With the tool's own table and UUID, so that it does not meet the stack's device.
     opens(made.paths, geo, "first")
     with contextlib.ExitStack() as stop:
         fd = os.open(dm.Device.found("first").path, os.O_RDONLY)
         stop.callback(os.close, fd)
         with subprocess.Popen([SHINGLE, "remove", "--no-udev", "first"]) as remove:
-            # It has met the reader, and waits: no other call of its sleeps.
+            # It has found the device in use and waits: no other call of it sleeps.
             until(lambda: sleeps(remove.pid), "the removal waits")
             stop.close()
             expect(remove.wait() == 0, f"remove ended with {remove.returncode}")
@@ -552,8 +552,8 @@ def beside_udev(ctx, geo):
 
 
 def nodes(ctx, geo):
-    """What a name is not made of to udev is written in another way; no node stays behind, to be
-    taken for the next device of that number."""
+    """Characters that udev does not allow in a name are escaped; no node stays behind, where it
+    could be taken for a later device with the same number."""
     made = stack(ctx.pool, ctx.target, geo)
     made.open()
     made.close()

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Errors from below, in every phase of a target's work.
+"""Errors of the devices below, in every phase of a target's work.
 
-The rule: an error on data fails the request it met and nothing
-else; an error on metadata makes the device read-only; never is wrong data
-returned; when the fault is gone and the device is activated again, everything
-that was promised is there.
+The rules: an error on data fails only the request that met it; an error on metadata makes the
+device read-only; wrong data are never returned; and when the fault is gone and the device is
+activated again, everything that was acknowledged and flushed ("promised") is there.
 
-Phases are aimed at by place: cache and metadata lie on devices of their own,
-staging and home at known blocks.  Faults are tables swapped in under the
-running target: dm-error, dm-flakey, dm-dust, dm-platter; on a debug kernel also failing
-allocations (only those made from our modules) and fail_make_request.
+A test aims at a phase by the place of the fault: cache and metadata lie on devices of their own,
+staging and native places at known blocks.  Faults are tables loaded under the running target:
+dm-error, dm-flakey, dm-dust, dm-platter; on a debug kernel also failing allocations (only those of
+our modules) and fail_make_request.
 """
 
 import contextlib
@@ -31,11 +30,11 @@ from model import Model, read_stamp
 from targets import GEOMETRIES, stack
 
 FOREVER = "0 3600"      # dm-flakey: never up
-CROWDS = 40             # times that more pages are wanted than there are frames
+CROWDS = 40             # factor by which requests for pages exceed the page frames
 
 
 class Faulty:
-    """A stack whose devices can be broken and healed while it runs."""
+    """A stack with devices that can be broken and healed while it runs."""
 
     def __init__(self, ctx, geo):
         expect(modprobe("dm-flakey"), "no dm-flakey in this kernel")
@@ -49,8 +48,8 @@ class Faulty:
         self.dev = self.stack.blk()
 
     def break_(self, area, how="error"):
-        """Breaks an area: error, error_writes, error_reads, drop_writes; medium: what
-        is there is lost, block by block until it is written."""
+        """Break an area.  @how: error, error_writes, error_reads, drop_writes; or medium, which
+        loses the contents of each block until it is written."""
         which, start, n = self.areas[area]
         _, length, _, params = self.plain[which][0]
         path, offset = params.split()
@@ -68,13 +67,14 @@ class Faulty:
             self.under[which].message(f"poison 0 {n}", first)
 
     def break_part(self, area, offset, n=1):
-        """Some blocks of an area cannot be written."""
+        """Make some blocks of an area unwritable."""
         which, start, _ = self.areas[area]
         self.areas["part"] = (which, start + offset, n)
         self.break_("part", "error_writes")
 
     def failed_once(self):
-        """One step had to be done again, and that was all; the counters."""
+        """Expect that one step failed and was repeated, without other effects; return the
+        counters."""
         count = stats(self.stack.device)
         expect(count["step_failures"] == 1, f"{count['step_failures']} steps failed")
         expect(not count["wcache_lost_blocks"], "blocks were lost")
@@ -82,7 +82,7 @@ class Faulty:
         return count
 
     def poisoned(self, which, bad):
-        """The medium has lost these blocks of a device, until they are written."""
+        """Make the medium lose these blocks of a device until they are written."""
         _, length, _, params = self.plain[which][0]
         path, offset = params.split()
         under = self.under[which]
@@ -92,8 +92,8 @@ class Faulty:
             under.message(f"poison {b} 1")
 
     def dusty(self, which, bad):
-        """These blocks of a device cannot be read until they are written, and it does
-        not say why."""
+        """Make these blocks of a device unreadable until they are written, with an error that does
+        not name the medium as the cause."""
         if not modprobe("dm-dust"):
             raise Skip("no dm-dust in this kernel")
         _, length, _, params = self.plain[which][0]
@@ -110,7 +110,7 @@ class Faulty:
             device.reload(self.plain[which], noflush=True, lockfs=False)
 
     def write(self, block, n=1, must=None):
-        """A stamped write; returns whether it succeeded."""
+        """Make a stamped write; return whether it succeeded."""
         op = self.model.submit(block, n)
         return self._end(op, must, self.dev.write, block, self.model.data(op))
 
@@ -147,9 +147,8 @@ class Faulty:
         return True
 
     def compare(self, when, errors=()):
-        """All blocks, one by one: right, or an error where one is allowed.
-
-        errors: blocks that may fail, True for all."""
+        """Read all blocks one by one and expect the right data, or an error where one is allowed.
+        @errors: blocks that may fail, True for all."""
         failed, wrong = set(), []
         for b in range(self.geo.logical):
             try:
@@ -169,12 +168,12 @@ class Faulty:
         return failed
 
     def say(self, text):
-        """A message that takes its time, while other threads go on."""
+        """Send a message that takes long, while other threads go on."""
         return run("dmsetup", "message", self.stack.device.name, "0", text,
                    ok=None)[0]
 
     def fill(self):
-        """Every block written, all of it cleaned home, flushed."""
+        """Write every block, clean all of them to their native places, and flush."""
         step = self.geo.band
         for b in range(0, self.geo.logical, step):
             self.write(b, step, must=True)
@@ -190,7 +189,7 @@ class Faulty:
         self.stack.close()
 
     def again(self, repair=False):
-        """Activated anew, the fault lifted."""
+        """Remove the fault and activate the device again."""
         self.close()
         if repair:
             status, text = self.ctx.target.check(self.stack.paths, self.geo)
@@ -203,12 +202,11 @@ class Faulty:
         self.stack.open()
         self.dev = self.stack.blk()
         expect(self.state() == "rw", f"after healing it is {self.state()}")
-        # The first FLUSH reports blocks that the table before could not save; ladder.py
-        # asks for that.
+        # The first FLUSH reports blocks that the table before could not save; ladder.py tests that.
         self.flush()
 
     def alive(self):
-        """After all: everything can be written, cleaned, and is kept."""
+        """Expect that everything can be written and cleaned, and survives an activation."""
         self.fill()
         self.compare("in the end")
         self.stack.verify()
@@ -218,16 +216,16 @@ class Faulty:
 
 
 def _platter(path, at, blocks):
-    """Of tracks of a block, whose head writes none but its own; a table's type and
-    the rest of its line."""
+    """Return type and parameters of a platter with tracks of one block and a head that writes only
+    its own track."""
     return "platter", (f"{path} {at} generic 0 14 media smr damage poison timing none "
                        f"head_tracks 1 surfaces 1 zones {blocks}x{SECTORS} track_sectors "
                        f"{SECTORS}")
 
 
 class Sluice:
-    """Writes to an area stand still, however long the host takes; let_fail() lets those
-    that have come be tried, in vain, and no other; in the end all go on, and succeed."""
+    """Hold writes to an area, however long the host takes. let_fail() lets those held so far fail,
+    and no others; at the end all writes go on and succeed."""
 
     def __init__(self, game, area):
         expect(modprobe("dm-delay"), "no dm-delay in this kernel")
@@ -254,13 +252,13 @@ class Sluice:
         self.gate.reload(standing(self.broken.path, self.sectors), noflush=True, lockfs=False)
 
     def let_all_fail(self):
-        """From here on."""
+        """Let all writes fail from now on."""
         self.gate.reload([(0, self.sectors, "linear", f"{self.broken.path} 0")],
                          noflush=True, lockfs=False)
 
     def let_all_pass(self):
         self.broken.reload(self.good, noflush=True, lockfs=False)
-        self.let_all_fail()             # which it does not any more
+        self.let_all_fail()             # writes now succeed there
 
     def __enter__(self):
         return self
@@ -284,7 +282,7 @@ def faulty(ctx, geo):
 
 
 def read_home(ctx, geo):
-    """Reading a band at home: an error, for what it met, while it lasts."""
+    """Reads of a band at its native place return an error while the fault lasts."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.break_("data", "error_reads" if error_reads() else "error")
@@ -297,13 +295,13 @@ def read_home(ctx, geo):
 
 
 def error_reads():
-    """dm-flakey learnt error_reads in 6.5."""
+    """Return whether dm-flakey has error_reads, as from 6.5 on."""
     release = os.uname().release.split("-")[0].split(".")
     return tuple(map(int, release[:2])) >= (6, 5)
 
 
 def write_error(ctx, geo):
-    """The data of a write cannot be written: that write fails alone."""
+    """Data of a write cannot be written: only that write fails."""
     area = "cache" if "cache" in ctx.target.areas(geo) else "data"
     with faulty(ctx, geo) as game:
         game.fill()
@@ -323,7 +321,7 @@ def write_error(ctx, geo):
 def read_cached(ctx, geo):
     with faulty(ctx, geo) as game:
         game.fill()
-        # A quarter of a cache is room for them: where M is foretold it may be no more.
+        # A quarter of a cache has room for them; with a predicted M it may have no more.
         cached = set(range(0, 4 * geo.band, geo.band))
         for b in sorted(cached):
             game.write(b, must=True)
@@ -350,7 +348,7 @@ def cleaning_write(ctx, geo, area):
         game.flush()
         game.heal()
         game.compare("healed")
-        # Cleaning that fails again and again ends in read-only.
+        # Cleaning that fails repeatedly ends in read-only.
         state = game.state()
         expect(state in ("rw", "ro"), f"the state is {state}")
         sent = game.model.sent_by(game.model.marks)
@@ -366,7 +364,7 @@ def cleaning_write(ctx, geo, area):
 
 
 def cleaning_read(ctx, geo, area):
-    """Cleaning meets what the medium has lost: exactly that stays unreadable."""
+    """Cleaning meets blocks that the medium has lost: only these stay unreadable."""
     with faulty(ctx, geo) as game:
         game.fill()
         for b in range(0, geo.logical, geo.band):
@@ -393,7 +391,7 @@ def cleaning_read(ctx, geo, area):
 
 
 def _none_lost(game, when):
-    """All that was promised can be read."""
+    """Expect that all promised data can be read."""
     count = stats(game.stack.device)
     for name in ("bad_blocks", "wcache_lost_blocks"):
         expect(not count[name], f"{when}: {name} {count[name]}")
@@ -403,8 +401,8 @@ def _none_lost(game, when):
 
 
 def cleaning_link(ctx, geo, area):
-    """Cleaning meets what cannot be read, though not for the medium: whether that
-    passes soon or not, nothing is given up."""
+    """Cleaning meets a read error that is not the medium's: whether it passes soon or not, no
+    block is given up."""
     with faulty(ctx, geo) as game:
         game.fill()
         went = []
@@ -413,7 +411,7 @@ def cleaning_link(ctx, geo, area):
                 game.write(b, must=True)
             had = stats(game.stack.device)["step_failures"]
             game.break_(area, "error_reads" if error_reads() else "error")
-            # Where writes are gathered a flush is what waits for them.
+            # A target that gathers writes does its cleaning in a flush.
             flush = ctx.target.gathers and not passes
             with beside(lambda w=flush: game.flush(must=False) if w else
                         game.say("clean")) as cleaning:
@@ -443,13 +441,13 @@ def cleaning_link(ctx, geo, area):
 
 
 def failures_far_apart(ctx, geo):
-    """Now and then cleaning cannot read what it is to move, and when it can there is nothing
-    to be moved any more: that is not a device that fails again and again."""
+    """Cleaning fails to read from time to time, and when reading works again there is nothing left
+    to move: that must not count as a device that fails repeatedly."""
     if os.environ.get("SHINGLE_CLOCK") != "virtual" or not error_reads():
         raise Skip("it takes 45 minutes, or a newer dm-flakey")
     with faulty(ctx, geo) as game:
         for i in range(4):
-            # So often that the region's log is full, and it has to be cleaned.
+            # Twice, so that the region's log is full and has to be cleaned.
             for _ in range(2):
                 game.dev.write(0, bytes(geo.band * BLOCK))
                 game.dev.flush()
@@ -471,8 +469,8 @@ def failures_far_apart(ctx, geo):
 
 
 def restoring_link(ctx, geo):
-    """What was staged or saved cannot be brought home when it is activated again, since
-    it cannot be read, though not for the medium: it stays where it is."""
+    """During activation staged or saved blocks cannot be restored because of a read error that is
+    not the medium's: they stay where they are."""
     with faulty(ctx, geo) as game:
         game.fill()
         anew = set(range(0, geo.logical, geo.band))
@@ -489,7 +487,7 @@ def restoring_link(ctx, geo):
         game.break_("staging", "error_reads" if error_reads() else "error")
         game.stack.open()
         game.dev = game.stack.blk()
-        game.message("clean")           # not before it is restored
+        game.message("clean")           # fails until it is restored
         count = stats(game.stack.device)
         most = len(anew) if ctx.target.gathers else 0
         expect(count["bad_blocks"] <= most, f"{count['bad_blocks']} blocks of what was "
@@ -498,7 +496,7 @@ def restoring_link(ctx, geo):
         game.write(1, must=False)
         game.heal()
         game.again()
-        # Where writes are gathered, those that could not be written were not promised.
+        # Writes that were gathered but could not be written were not promised.
         lost = _forget_unpromised(game, sent)
         expect(set(lost) <= (anew if ctx.target.gathers else set()),
                f"blocks {lost[:8]} were lost")
@@ -508,8 +506,8 @@ def restoring_link(ctx, geo):
 
 
 def read_by_habit(ctx, geo):
-    """A home is read though nothing of it is needed, and cannot be: that costs nothing.
-    Of one that is needed in part the same holds for the rest."""
+    """Cleaning reads a whole band although it needs nothing, or only a part, of it: an error in
+    the part it does not need has no effect."""
     band = geo.band
     with faulty(ctx, geo) as game:
         for b in range(band, geo.logical, band):
@@ -522,7 +520,7 @@ def read_by_habit(ctx, geo):
         which, start, _ = game.areas["data"]
         for what, unread, writes in (
                 ("never written", (start, band), (1,)),
-                # Not in order, or it might be home where it is.
+                # Not in order, or the write might be made in place.
                 ("cached as a whole", (lies[band][1], band), (band + 1, band, *range(
                     band + 2, 2 * band))),
                 ("cached where it is bad", (lies[2 * band][1], 1), (2 * band,))):
@@ -534,7 +532,7 @@ def read_by_habit(ctx, geo):
             game.message("clean", must=True)
             count = stats(game.stack.device)
             game.heal()
-            # The staged copy is read besides.
+            # The staged copy is read, too.
             expect(count["clean_read_blocks"] - before["clean_read_blocks"] >=
                    band * (1 + ("staging" in game.areas)), f"{what}: not all of it was read")
             for name in ("read_errors", "bad_blocks", "step_failures", "cached_blocks"):
@@ -546,8 +544,8 @@ def read_by_habit(ctx, geo):
 
 
 def newer_than_staged(ctx, geo):
-    """A staged band is written to again, and then the staged copy of that very
-    block cannot be read: nothing is lost, since nobody needs it."""
+    """A staged band is written to again, and then the staged copy of that block cannot be read:
+    nothing is lost, because the copy is obsolete."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.write(0, must=True)
@@ -572,8 +570,8 @@ def newer_than_staged(ctx, geo):
 
 
 def newer_than_moved(ctx, geo):
-    """A track is moved whose old place cannot be read: what the host has just
-    written anew is not lost with the rest."""
+    """A track is moved while its old place cannot be read: the block that the host has just
+    rewritten is not lost with the rest."""
     with faulty(ctx, geo) as game:
         game.write(0, geo.band, must=True)
         game.flush(must=True)
@@ -591,7 +589,7 @@ def newer_than_moved(ctx, geo):
 
 
 def meta_write(ctx, geo, area, trigger):
-    """Metadata cannot be written: read-only, and nothing promised is lost."""
+    """Metadata cannot be written: the device becomes read-only, and no promised data are lost."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.write(2, must=True)
@@ -605,7 +603,7 @@ def meta_write(ctx, geo, area, trigger):
         expect("needs_check" in game.stack.device.status(noflush=True),
                "the status does not say needs_check")
         game.heal()
-        # Whatever was not promised may be gone.
+        # Data that were not promised may be gone.
         sent = game.model.sent_by(game.model.marks)
         game.close()
         game.again(repair=True)
@@ -615,8 +613,8 @@ def meta_write(ctx, geo, area, trigger):
 
 
 def _forget_unpromised(game, sent):
-    """From here on what an activation found is what is.  Returns the blocks
-    that cannot be read."""
+    """Take the contents found after activation as the current ones.  Return the blocks that cannot
+    be read."""
     failed = []
     for b in range(game.geo.logical):
         try:
@@ -636,7 +634,7 @@ def _forget_unpromised(game, sent):
 
 
 def _write_unreadable(game, repair=False):
-    """A new activation; what cannot be read any more is written anew."""
+    """Activate the device again and rewrite the blocks that cannot be read any more."""
     sent = game.model.sent_by(game.model.marks)
     game.again(repair=repair)
     for b in _forget_unpromised(game, sent):
@@ -644,14 +642,14 @@ def _write_unreadable(game, repair=False):
 
 
 def page_writes(game):
-    """One has changed since they cannot be written any more."""
+    """Change a page after writes of pages began to fail, then ask for a checkpoint."""
     game.write(4)
     game.message("checkpoint", False)
 
 
 def page_reads(ctx, geo):
-    """Pages of the map cannot be read for a while: what needs one fails, the rest is there,
-    and all is there again, and can be written, as soon as they can."""
+    """Pages of the map cannot be read for a while: requests that need one fail, others succeed.  As
+    soon as pages can be read again, all blocks are there and can be written."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.message("checkpoint", must=True)
@@ -674,8 +672,8 @@ def page_reads(ctx, geo):
 
 
 def page_readers(ctx, geo):
-    """Who reads of more pages than there are frames, all at once, waits for one, and makes
-    nobody write a checkpoint."""
+    """Concurrent reads need more pages than there are frames: each waits for a frame, and none
+    causes a checkpoint."""
     many = geo.but(data=40)
     with faulty(ctx, many) as game:
         game.fill()
@@ -701,8 +699,8 @@ def page_readers(ctx, geo):
 
 
 def page_holders(ctx, geo):
-    """Writes that take long hold as many pages as may be changed: who waits for one of them to
-    end does so, and has no checkpoints taken meanwhile, that would say nothing new."""
+    """Slow writes hold as many pages as may be changed: a request that needs another page waits
+    for one of them to end, and causes no checkpoints meanwhile, which would write nothing new."""
     many = geo.but(data=40)
     with faulty(ctx, many) as game:
         game.fill()
@@ -713,7 +711,7 @@ def page_holders(ctx, geo):
             for region in range(many.data):
                 block = region * many.band
                 queue.write(block, game.model.data(game.model.submit(block, 1)), block)
-            # How often each looks again, or whether at all, is a matter of who comes when.
+            # The number of retries depends on the order of arrival, so only waiting is checked.
             until(lambda: stats(game.stack.device)["deferred"] >= before["deferred"] +
                   many.data // 2, "nobody waits")
             time.sleep(.3)
@@ -730,8 +728,8 @@ def page_holders(ctx, geo):
 
 
 def page_crowd(ctx, geo):
-    """Nothing can be written any more, and more want pages than there are frames: each finds
-    one when another has let go of it."""
+    """Writing has failed for good, and requests need more pages than there are frames: each gets
+    one when another request releases it."""
     many = geo.but(data=40)
     with faulty(ctx, many) as game:
         game.fill()
@@ -765,15 +763,15 @@ def page_crowd(ctx, geo):
 
 
 def page_frames(ctx, geo):
-    """What is replayed takes all frames that a read-only table has room for, and it
-    writes nothing: whatever else is read finds one all the same."""
+    """Replayed pages take all frames of a read-only table, which cannot write them back: other
+    reads get a frame all the same."""
     few = geo.but(data=20)
     roomy = few.but(options=tuple((key, 1024 if key == "map_cache_kb" else value)
                                   for key, value in geo.options))
     with faulty(ctx, roomy) as game:
         game.fill()
         game.message("checkpoint", must=True)
-        # Two pages of each.
+        # Two pages in each region.
         for region in range(4):
             game.write(region * geo.band, must=True)
         game.flush(must=True)
@@ -794,9 +792,9 @@ def page_frames(ctx, geo):
 
 
 def commit_behind(ctx, geo):
-    """A commit fails while a flush waits for its turn: the flush fails too, even
-    if by then the fault is gone, since what it builds on is not on the disk."""
-    # No write waits for a clean, which would wait for that commit.
+    """A commit fails while a flush waits for its turn: the flush fails too, even if the fault is
+    gone by then, because the commit it depends on is not on the disk."""
+    # No write may wait for a clean, which would wait for that commit.
     with faulty(ctx, geo.but(places=3 * geo.band)) as game:
         game.fill()
         game.write(2, must=True)
@@ -826,8 +824,8 @@ def commit_behind(ctx, geo):
 
 
 def checkpoint_behind(ctx, geo):
-    """Cleaning makes the device read-only, which says nothing of the metadata; then the
-    checkpoint that is under way fails: it is said all the same that it needs a check."""
+    """Cleaning makes the device read-only, which does not concern the metadata; then the
+    checkpoint in flight fails: the status must still report needs_check."""
     with faulty(ctx, geo) as game:
         game.fill()
         for b in range(0, geo.logical, geo.band):
@@ -854,8 +852,8 @@ def checkpoint_behind(ctx, geo):
 
 
 def full_ring(ctx, geo):
-    """So much is committed during a checkpoint that found the journal empty that
-    it is full in the end: the next checkpoint has room for its own commit."""
+    """Commits fill the journal during a checkpoint that found it empty: the next checkpoint still
+    has room for its own commit."""
     with faulty(ctx, geo) as game:
         game.write(0, must=True)
         game.flush(must=True)
@@ -896,7 +894,7 @@ def full_ring(ctx, geo):
 
 
 def activation(ctx, geo, area):
-    """Metadata cannot be read: activation is refused in one sentence."""
+    """Metadata cannot be read: activation is refused with one sentence."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.close()
@@ -924,14 +922,14 @@ def activation(ctx, geo, area):
 
 
 def superblocks(ctx, game):
-    """(the device that they are on, the block of each)"""
+    """Return (the device with the superblocks, [their blocks])."""
     which, first, _ = game.areas["superblock"]
     return which, [first, ctx.target.sizes(game.geo)[which] - 1]
 
 
 def sound_one_last(ctx, geo, rotten, how):
-    """Of two superblocks one is rotten, or its block cannot be read, and it cannot be written:
-    what was to be kept is refused, and the sound one does not say it."""
+    """One of the two superblocks is damaged or unreadable, and cannot be written: `keep` is
+    refused, and the intact superblock stays unchanged."""
     with faulty(ctx, geo) as game:
         game.fill()
         which, ends = superblocks(ctx, game)
@@ -953,7 +951,7 @@ def sound_one_last(ctx, geo, rotten, how):
 
 
 def superblock_heals(ctx, geo, bad):
-    """Of two superblocks one cannot be read: what is kept is in both, which heals it."""
+    """One of the two superblocks cannot be read: `keep` writes both, which heals it."""
     with faulty(ctx, geo) as game:
         game.fill()
         which, ends = superblocks(ctx, game)
@@ -969,7 +967,7 @@ def superblock_heals(ctx, geo, bad):
 
 
 def refused(ctx, game, what):
-    """Activation is, with a sentence of the metadata's trouble, and writes nothing."""
+    """Expect that activation is refused, with a sentence about the metadata, and writes nothing."""
     ctx.kernel()
     try:
         game.stack.open()
@@ -983,8 +981,8 @@ def refused(ctx, game, what):
 
 
 def failing_ring(ctx, geo):
-    """Where the head destroys what is in front of the journal's end, an error that is
-    not the medium's says nothing of that: activation is refused, nothing is lost."""
+    """The head destroys blocks ahead of the journal's end.  A read error there that is not the
+    medium's does not show that a block was destroyed: activation is refused, nothing is lost."""
     with faulty(ctx, geo) as game:
         game.fill()
         which, start, n = game.areas["journal"]
@@ -1012,7 +1010,7 @@ def failing_ring(ctx, geo):
 
 
 class Headed(Faulty):
-    """With one area, and nothing else of the metadata, on shingled tracks of a block."""
+    """A stack with one area of the metadata on shingled tracks of one block."""
 
     def __init__(self, ctx, geo, area="journal"):
         super().__init__(ctx, geo)
@@ -1036,8 +1034,8 @@ class Headed(Faulty):
 
 
 def destroyed_ahead(ctx, geo):
-    """What the head has destroyed in front of the newest checkpoint was nothing, and
-    nobody calls it damage."""
+    """Blocks that the head destroyed ahead of the newest checkpoint held nothing and do not count
+    as damage."""
     game = Headed(ctx, geo, "checkpoint")
     try:
         game.fill()
@@ -1053,8 +1051,8 @@ def destroyed_ahead(ctx, geo):
 
 
 def cut_commits(ctx, geo):
-    """The power goes in the middle of transactions of several blocks, again and again:
-    what was promised is there, and a mark is what is not lost unnoticed."""
+    """Cut the power repeatedly in the middle of transactions of several blocks: promised data are
+    there.  Then damage promised transactions: the loss is noticed, and activation is refused."""
     rng = random.Random(5)
     game = Headed(ctx, geo)
     torn = 0
@@ -1078,8 +1076,8 @@ def cut_commits(ctx, geo):
             game.stack.verify()
             game.flush()        # reports what the cut has lost
         expect(torn > 12, f"{torn} cuts left something destroyed")
-        # What was promised is destroyed by a write that has no business there: all
-        # that is behind a checkpoint, or what a mark stands behind.
+        # A stray write destroys promised records: the first ones after a checkpoint, or ones that a
+        # mark covers.
         _, start, n = game.areas["journal"]
         for commits, back, what in ((1, 2, "right behind the checkpoint"),
                                     (4, 3, "in front of its mark")):
@@ -1108,9 +1106,9 @@ def cut_commits(ctx, geo):
 
 
 def much_to_replay(ctx, geo):
-    """The power goes, the last footer is damaged, and from the one in front more is to be
-    replayed than commits would ever leave in the ring: none of it is written over before
-    there is a checkpoint again."""
+    """After a power cut the last footer is damaged, and from the one before it there is more to
+    replay than commits would ever leave in the ring: nothing of it is overwritten before the next
+    checkpoint."""
     with faulty(ctx, geo) as game:
         path, room = game.stack.paths["meta"], geo.journal - geo.gap
         for _ in range(2):
@@ -1141,9 +1139,9 @@ def much_to_replay(ctx, geo):
 
 
 def unreadable_journal(ctx, geo):
-    """A block of the ring, out of date, cannot be read until it is written: activation
-    is refused, and repair mends it without losing what was promised.  Where it may have
-    been the next transaction, that is said, and only there."""
+    """An obsolete block of the ring cannot be read until it is written: activation is refused, and
+    repair fixes it without losing promised data.  Only where the block may have been the next
+    transaction repair reports that."""
     with faulty(ctx, geo) as game:
         which, start, n = game.areas["journal"]
         for ahead, link in ((0, False), (1, True), (n // 2, False), (n - 1, True), (0, True)):
@@ -1162,7 +1160,7 @@ def unreadable_journal(ctx, geo):
                 pass
             else:
                 raise Failure(f"activated with block {at} of the journal unreadable")
-            if link:    # That may pass: nothing is done but when one is asked.
+            if link:    # The error may pass, so repair changes nothing unless confirmed.
                 done, said = ctx.target.repair(game.stack.paths, geo)
                 expect(done == 4 and "left as it is" in said and "may pass" in said,
                        f"block {at}: repair ended with {done}: {said.strip()}")
@@ -1200,7 +1198,7 @@ def storm(ctx, geo, seed, inject):
             n = min(rng.choice((1, 1, 2, 4)), geo.logical - start)
             dice = rng.random()
             if dice < .3:
-                # On from where the last one of its kind has ended.
+                # Continue where the last such write ended.
                 n = min(n, geo.logical - walk)
                 ok = game.write(walk, n)
                 walk = (walk + n) % geo.logical
@@ -1226,7 +1224,7 @@ def storm(ctx, geo, seed, inject):
 
 
 def inject_area(game, rng):
-    """Some area fails in some way."""
+    """Make a random area fail in a random way."""
     areas = [a for a in game.areas if a in ("data", "cache", "staging")]
     game.break_(rng.choice(areas), rng.choice(
         ["error", "error_writes", "medium", "medium"] + ["error_reads"] * error_reads()))
@@ -1234,7 +1232,7 @@ def inject_area(game, rng):
 
 
 def bad_blocks(ctx, geo):
-    """Single bad blocks under cleaning; writing heals them."""
+    """Cleaning meets single bad blocks; writing heals them."""
     with faulty(ctx, geo) as game:
         game.fill()
         for b in range(0, geo.logical, geo.band):
@@ -1257,8 +1255,8 @@ def bad_blocks(ctx, geo):
 
 
 def full_list(ctx, geo):
-    """More is unreadable than the list of such blocks holds: what cannot be moved stays
-    where it is, and of what was acknowledged nothing is lost."""
+    """More blocks are unreadable than their list holds: blocks that cannot be moved stay where
+    they are, and no acknowledged data are lost."""
     with faulty(ctx, geo) as game:
         most = geo.logical // 2
         for b in range(0, most, geo.band):
@@ -1311,7 +1309,7 @@ def injecting(group, probability, **more):
 
 
 def modules_text(names):
-    """From the lowest to the highest address of these modules' code."""
+    """Return the address range of these modules' code."""
     lows = []
     for name in names:
         path = f"/sys/module/{name.replace('-', '_')}/sections/.text"
@@ -1324,7 +1322,7 @@ def modules_text(names):
 
 
 def failing_memory(ctx, geo, group):
-    """Allocations made from our modules fail: no crash, no loss."""
+    """Allocations made by our modules fail: no crash, no loss."""
     low, high = modules_text(ctx.target.modules)
     refused = 0
     with faulty(ctx, geo) as game:
@@ -1361,8 +1359,8 @@ def failing_memory(ctx, geo, group):
 
 
 def medium_without_memory(ctx):
-    """What is destroyed at four places far apart is marked while there is no memory
-    for that, and again when what was kept in reserve has been made up for."""
+    """Blocks destroyed at four distant places are marked without free memory, and a second time
+    after the reserve was refilled."""
     low, high = modules_text(("dm-platter",))
     far = (128 << 20) // BLOCK
     with dm.Device("medium", [(0, 20 * far * SECTORS, "platter",
@@ -1380,7 +1378,7 @@ def medium_without_memory(ctx):
 
 
 class Commits:
-    """Counts how often it is tried to commit, something or nothing."""
+    """Counts attempts to commit, including those with nothing to commit."""
 
     PATH = "/sys/kernel/tracing"
     EVENT = "events/shingle/shingle_commit/enable"
@@ -1403,8 +1401,8 @@ class Commits:
 
 
 def promised_ring(ctx, geo):
-    """So many writes are under way that the journal has no room for records but
-    theirs, and a cleaning step is done: it waits for them, and lets them end."""
+    """Writes in flight reserve the whole journal when a cleaning step is done: the step waits for
+    them, and does not keep them from ending."""
     expect(modprobe("dm-delay"), "no dm-delay in this kernel")
     with faulty(ctx, geo) as game, Commits() as commits:
         game.write(0, must=True)            # for the first set
@@ -1414,9 +1412,9 @@ def promised_ring(ctx, geo):
         path, offset = params.split()
         data = Sluice(game, "data")
         with beside(lambda: game.say("clean")), data:
-            # Some engines begin no clean while a write is under way.
+            # Some engines begin no clean while a write is in flight.
             until(data.waits, "the step is under way")
-            # Writes stand still there until the table goes; reads and flushes do not.
+            # Writes are held there until the table is replaced; reads and flushes are not.
             game.under["cache"].reload([(start, length, "delay", " ".join(
                 f"{path} {offset} {ms}" for ms in (0, 3600000, 0)))], noflush=True, lockfs=False)
             for op in ops:
@@ -1441,8 +1439,8 @@ def promised_ring(ctx, geo):
                 for op, result, _ in done:
                     expect(result == BLOCK, f"a write returned {result}")
                     game.model.ack(op)
-        # When one has ended one may go, and the next one is tried in vain; if by then
-        # the next step waits for all of them, all are tried.
+        # When one write has ended, one waiting write may proceed and the next is tried in vain; if
+        # by then the next step waits for all of them, all are tried.
         tried = stats(game.stack.device)["retried"] - had["retried"]
         ctx.note(f"{had['deferred']} waited and were tried {tried} times")
         expect(tried <= had["deferred"] * (len(ops) + 4), f"{len(ops)} writes ended, and "
@@ -1455,8 +1453,8 @@ def promised_ring(ctx, geo):
 
 
 def bad_place(ctx, geo):
-    """One block of a mapped track cannot be written any more, and there are free
-    tracks: the track goes there, and nothing is lost."""
+    """One block of a mapped track cannot be written any more, and there are free tracks: the data
+    move to one of them, and nothing is lost."""
     step = geo.band
     with faulty(ctx, geo) as game:
         for track in range(6):
@@ -1481,8 +1479,8 @@ def bad_place(ctx, geo):
 
 
 def bad_free_place(ctx, geo):
-    """A free track that cannot be written, and that the policy takes whenever it is
-    asked: the next try is in another place, and that is not for good."""
+    """A free track cannot be written, and the policy always picks it first: the next attempt takes
+    another place, and the first one is not excluded for good."""
     step = geo.band
     with faulty(ctx, geo) as game:
         game.break_part("data", 1)
@@ -1502,7 +1500,7 @@ def bad_free_place(ctx, geo):
 
 
 def _cleaned(game, bands):
-    """Idle cleaning has merged so many bands since the counters began."""
+    """Wait until idle cleaning has merged @bands bands since the counters were cleared."""
     end = time.monotonic() + HANG_S
     while (count := stats(game.stack.device))["bands_cleaned"] < bands:
         expect(game.state() == "rw", f"the state is {game.state()} after "
@@ -1514,8 +1512,8 @@ def _cleaned(game, bands):
 
 
 def bad_free_band(ctx, geo):
-    """A free band cannot be written, and cleaning would take it whenever it is quiet:
-    the next try is in another one, and that is remembered until it is activated anew."""
+    """A free band cannot be written, and idle cleaning would pick it each time: the next attempt
+    takes another one, and the bad one stays excluded until the next activation."""
     step = geo.band
     with faulty(ctx, geo) as game:
         # The band before it is the log.
@@ -1537,8 +1535,8 @@ def bad_free_band(ctx, geo):
 
 
 def bad_log_band(ctx, geo):
-    """No block of the open log band can be written: what was acknowledged is tried
-    in another band before it is given up."""
+    """No block of the open log band can be written: acknowledged data are tried in another band
+    before they are given up."""
     step = geo.band
     with faulty(ctx, geo) as game:
         game.break_part("data", geo.data // 2 * geo.stride, step)
@@ -1564,8 +1562,8 @@ def bad_log_band(ctx, geo):
 
 
 def bad_place_behind(ctx, geo):
-    """What a track on a top is made longer by cannot be written there: all of it
-    goes elsewhere."""
+    """Data appended to a track on a top cannot be written there: the whole track moves to another
+    place."""
     with faulty(ctx, geo) as game:
         game.write(0, 2, must=True)
         game.flush(must=True)
@@ -1581,8 +1579,8 @@ def bad_place_behind(ctx, geo):
 
 
 def bad_slot(ctx, geo):
-    """The first of three backup slots cannot be written any more: the others do, for
-    more tops than there are slots, too."""
+    """The first of three backup slots cannot be written any more: the other slots suffice, also
+    for more tops than there are slots."""
     step = geo.band
     with faulty(ctx, geo) as game:
         for track in range(8):
@@ -1603,8 +1601,8 @@ def bad_slot(ctx, geo):
 
 
 def suspended_message(ctx, geo):
-    """What a message changes while the device is suspended would be committed
-    beside the table that takes its place: it is refused, nothing is written."""
+    """A message to a suspended device could change the metadata beside the table that replaces
+    this one, so it is refused and nothing is written."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.stack.device.suspend()
@@ -1620,8 +1618,8 @@ def suspended_message(ctx, geo):
 
 
 def held_reader(ctx, geo):
-    """A step that writes over its own sources holds readers back: they go on when
-    it has failed, as there may be no other one."""
+    """A step that overwrites its own sources holds readers back: they must go on when it has
+    failed, because no other step may come."""
     expect(modprobe("dm-delay"), "no dm-delay in this kernel")
     with faulty(ctx, geo) as game:
         game.fill()
@@ -1631,7 +1629,7 @@ def held_reader(ctx, geo):
             (0, length, "flakey", f"{path} {offset} {FOREVER} 1 error_writes")])
         try:
             under = game.under["data"]
-            # Writes stand still there until the table goes; reads and flushes do not.
+            # Writes are held there until the table is replaced; reads and flushes are not.
             under.reload([(0, length, "delay", " ".join(
                 f"{broken.path} 0 {ms}" for ms in (0, 3600000, 0)))], noflush=True, lockfs=False)
             game.write(1, must=True)        # into the cache, which is elsewhere
@@ -1650,7 +1648,7 @@ def held_reader(ctx, geo):
                     game.heal()
                     game.write(0)
             expect(done, "a read waits on after the step that it waited for")
-            if game.state() == "ro":    # it was tried as often as may be, by then
+            if game.state() == "ro":    # it ran out of attempts by then
                 sent = game.model.sent_by(game.model.marks)
                 game.again()
                 expect(not _forget_unpromised(game, sent), "unreadable blocks")
@@ -1662,13 +1660,12 @@ def held_reader(ctx, geo):
 
 
 def starving_pieces(ctx, geo):
-    """There is no memory but what was put aside, and pieces of one request wait
-    for one another: each is sent when it is its turn, though there is nothing
-    left for the next one."""
+    """No memory is left except the reserves, and pieces of one request wait for one another: each
+    piece is sent in its turn, although the next one finds no memory."""
     low, high = modules_text(ctx.target.modules)
     expect(modprobe("dm-delay"), "no dm-delay in this kernel")
-    # Zeroes are written in pieces if the blocks cannot be forgotten; and so is what waits
-    # for a page of the map.
+    # Zeroes are written in pieces if the blocks cannot be discarded; a write is split where it
+    # waits for a page of the map.
     zeroes = not ctx.target.paged
     with faulty(ctx, geo) as game:
         game.fill()
@@ -1684,7 +1681,7 @@ def starving_pieces(ctx, geo):
         op = game.model.submit(1, geo.band - 1, zero=zeroes)
 
         def body():
-            # What is below may find no memory, and say so.
+            # The devices below may find no memory and fail.
             with contextlib.suppress(OSError):
                 if zeroes:
                     game.dev.zero(1, geo.band - 1)
@@ -1731,8 +1728,8 @@ def failing_requests(ctx, geo):
             Faulty.heal = real_heal
 
 
-# With the write cache on: what was acknowledged and cannot be
-# written fails the next flush, and only the blocks concerned.
+# With the write cache on: acknowledged data that cannot be written fail the next flush, and only
+# the blocks concerned are lost.
 
 def _fua(game, block):
     queue = blk.Aio(game.dev, 1)
@@ -1744,7 +1741,7 @@ def _fua(game, block):
 
 
 def broken_destage(ctx, geo):
-    """The data of acknowledged writes cannot be written."""
+    """Data of acknowledged writes cannot be written."""
     area = "cache" if "cache" in ctx.target.areas(geo) else "data"
     with faulty(ctx, geo) as game:
         game.fill()
@@ -1759,7 +1756,7 @@ def broken_destage(ctx, geo):
         expect(game.state() == "rw", "a data error changed the state")
         expect(game.compare("lost", lost) == lost, "lost blocks can be read")
         game.heal()
-        # A flush says it, once; these blocks go on failing.
+        # One flush reports the loss, once; reads of these blocks keep failing.
         expect(_fua(game, 2 * geo.band) == -errno.EIO, "FUA does not say so")
         game.message("commit", must=False)
         game.flush(must=False)
@@ -1778,7 +1775,7 @@ def broken_destage(ctx, geo):
 
 
 def passing_error(ctx, geo):
-    """An error that goes away in time costs nothing."""
+    """An error that goes away in time has no effect."""
     area = "cache" if "cache" in ctx.target.areas(geo) else "data"
     with faulty(ctx, geo) as game:
         game.fill()
@@ -1795,8 +1792,8 @@ def passing_error(ctx, geo):
 
 
 def no_room(ctx, geo):
-    """An engine has no room for some blocks, and no cleaning will make any: what is
-    written there ends at once, with ENOSPC, and nothing else is the worse for it."""
+    """An engine has no room for some blocks, and cleaning cannot make any: writes there end at
+    once with ENOSPC, and other blocks are not affected."""
     knobs = "/sys/module/shingle_full/parameters"
     if not os.path.isdir(knobs):
         raise Skip("no target that is full in this kernel")
@@ -1825,10 +1822,10 @@ def no_room(ctx, geo):
         try:
             for b in (0, edge - 1):
                 game.write(b, must=True)
-            # Behind the last one that is there, which the write cache may hold now.
+            # Writes after the last block with room, which may now be in the write cache.
             for b, n in ((edge - 1, 2), (edge, 1)):
                 op = model.submit(b, n)
-                if late:        # acknowledged; a flush tells
+                if late:        # acknowledged; a flush reports it
                     dev.write(b, model.data(op))
                     game.flush(must=False)
                 else:
@@ -1844,8 +1841,8 @@ def no_room(ctx, geo):
             expect(game.state() == "rw", f"it is {game.state()}")
             game.compare("full", {edge} if late else ())
             if late:
-                # One by one, more of them than attempts that a dead medium gets; and
-                # what is acknowledged with them, behind them or below.
+                # One by one, more than the number of attempts on a dead medium; and blocks with
+                # room that are acknowledged between, after or before them.
                 full = set(range(edge, geo.logical, 2))
                 for b in (0, *sorted(full)):
                     game.write(b, must=True)
@@ -1868,8 +1865,8 @@ def no_room(ctx, geo):
 
 
 def dead_medium(ctx, geo):
-    """Nothing can be written any more: read-only, writes are refused, what is
-    in memory can be read, and what was flushed is there afterwards."""
+    """Nothing can be written any more: the device is read-only, writes are refused, data in memory
+    can be read, and flushed data are there afterwards."""
     area = "cache" if "cache" in ctx.target.areas(geo) else "data"
     with faulty(ctx, geo) as game:
         game.fill()
@@ -1897,7 +1894,7 @@ def dead_medium(ctx, geo):
 
 
 def fua_fails(ctx, geo):
-    """A FUA write that fails leaves what was flushed before."""
+    """A FUA write that fails leaves data that were flushed before."""
     area = "cache" if "cache" in ctx.target.areas(geo) else "data"
     with faulty(ctx, geo) as game:
         game.fill()
@@ -1914,8 +1911,8 @@ def fua_fails(ctx, geo):
 
 
 def flush_first(ctx, geo):
-    """A disk that cannot be flushed when it is activated is read-only; what was
-    promised is there."""
+    """If the disk cannot be flushed during activation, the device is read-only; promised data are
+    there."""
     with faulty(ctx, geo.but(name="flushfirst", medium="cached")) as game:
         game.fill()
         game.close()
@@ -1934,9 +1931,9 @@ def flush_first(ctx, geo):
 
 
 def lying_disk(ctx, geo, seed):
-    """Metadata writes vanish, then the power goes.  Nothing can be promised of
-    a disk that lies; but what comes back was written once, somewhere, or the
-    device is refused; and nothing crashes."""
+    """Metadata writes vanish, then the power is cut.  On such a disk no data are safe, but each
+    block read back was once written to that place, or the device is refused; and nothing crashes.
+    """
     rng = random.Random(seed)
     with faulty(ctx, geo) as game:
         game.fill()
@@ -1945,7 +1942,7 @@ def lying_disk(ctx, geo, seed):
             game.write(rng.randrange(geo.logical))
             if rng.random() < .2:
                 game.flush()
-        # The devices as they are now are what is left after the cut.
+        # The current contents of the devices are what remains after the cut.
         saved = {p: content(p) for p in game.stack.paths.values()}
         game.close()
         game.heal()
@@ -1974,8 +1971,8 @@ def cases(target, options):
     geo = GEOMETRIES["faults"][0]
     seed = int(options.get("seed", 1))
     out = [("reading at home", read_home)]
-    # Where writes are gathered some end at once and some are tried again with
-    # others, and what cannot be restored makes the device read-only.
+    # Where writes are gathered, some end at once and some are retried together with others, and
+    # data that cannot be restored make the device read-only.
     if not target.gathers:
         out.append(("writing data", write_error))
     areas = target.areas(geo)
@@ -2012,8 +2009,8 @@ def cases(target, options):
                 c, g, "checkpoint",
                 lambda game: game.message("checkpoint", False))),
             ("journal, while a flush waits for its turn", commit_behind),
-            # A commit wants half of the journal free, and more while a checkpoint stands: what
-            # is written before, and cleaning's commits, are few beside that.
+            # A commit needs half of the journal free, and more during a checkpoint; the writes
+            # before it and cleaning's commits are few in comparison.
             *(() if target.gathers else (
                 ("checkpoint, when cleaning has failed",
                  lambda c, g: checkpoint_behind(c, g.but(journal=256))),)),
@@ -2111,7 +2108,7 @@ def cases(target, options):
                     medium_without_memory))
         tracks = geo.but(band=256, data=2, cache=2, cache_on="same", track=16,
                          head=2, journal=24, medium="loop")
-        # Where each block can be forgotten zeroes are never written.
+        # A target that can discard each block never writes zeroes.
         if target.paged or not target.forgets_blocks:
             out.append(("failslab, pieces that wait for one another",
                         lambda ctx: starving_pieces(ctx, tracks)))
@@ -2160,9 +2157,9 @@ def _trace(name, value):
 
 
 def reload_mounted(ctx, geo):
-    """The table is loaded again under a mounted file system that has much to write
-    back.  What recovery allocates while the device is suspended must not wait for
-    that: its buffer, the only allocation of 64 pages, says so."""
+    """Reload the table under a mounted file system with much dirty data.  Memory that recovery
+    allocates while the device is suspended must not wait for that write-back: the test looks at the
+    flags of its buffer, which is the only allocation of 64 pages."""
     expect(modprobe("ext4"), "no ext4 in this kernel")
     run("mount", "-t", "tracefs", "tracefs", TRACING, ok=None)
     if not os.path.isdir(f"{TRACING}/events/kmem/mm_page_alloc"):
@@ -2179,7 +2176,7 @@ def reload_mounted(ctx, geo):
                 handle.write(random.Random(i).randbytes(1 << 21))
             made.device.load(table)
             made.device.suspend()
-            with open(f"{where}/0", "rb") as handle:    # and memory is short
+            with open(f"{where}/0", "rb") as handle:    # to use up memory
                 handle.read()
             _trace("trace", "")
             _trace("events/kmem/mm_page_alloc/filter", "order == 6")

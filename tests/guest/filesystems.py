@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""ext4, xfs, btrfs, f2fs: make, mount, a storm of file operations whose
-outcome is known, remount, compare, check."""
+"""ext4, xfs, btrfs, f2fs: make, mount, many random file operations with a known result, remount,
+compare, check."""
 
 import hashlib
 import os
@@ -27,7 +27,7 @@ MODULE = {"btrfs": "btrfs", "ext4": "ext4", "f2fs": "f2fs", "xfs": "xfs"}
 
 
 class Tree:
-    """A directory tree, and what ought to be in it."""
+    """A directory tree, and its expected contents."""
 
     def __init__(self, root, rng):
         self.root, self.rng = root, rng
@@ -161,7 +161,7 @@ def storm(ctx, geo, kind, seed, steps, medium="ram"):
 
 
 def _steps(made):
-    """Cleaning steps since activation."""
+    """Return the cleaning steps since activation."""
     words = made.device.status().split()
     return int(words[2]) if len(words) > 2 else 0
 
@@ -172,7 +172,7 @@ def cases(target, options):
             storm(ctx, g, k, seed, steps))
            for geo in target.geometry("fs") for kind in MKFS]
     if target.persistent:
-        # Metadata apart, so that the medium is whole tracks.
+        # Metadata on another device, so that the medium has whole tracks.
         geo = target.on_medium(target.geometry("fs")[0].but(
             band=60, track=16, head=2, meta="separate"))
         out += [(f"{kind} on {geo.name} over platter {target.medium}",

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """fio verify: crc32c, 4 KiB to 1 MiB mixed, 32 in flight, trims, remounts.
 
-Three runs over every geometry.  `mixed` writes everything in random order and
-checks while it writes; `trims` trims part of what it wrote behind itself; then
-the target is closed and opened and the first kind of run is verified once
-more from its seed alone."""
+There are three runs over every geometry.  `mixed` writes everything in random order and verifies
+while it writes; `trims` trims a part of what it wrote; then the target is closed and opened, and a
+run of the first kind is verified once more from its seed alone.
+"""
 
 import json
 import os
@@ -22,7 +22,7 @@ COMMON = {
     "serialize_overlap": 1, "group_reporting": 1, "thread": 1,
     "allow_mounted_write": 0, "clocksource": "clock_gettime",
 }
-# Of what nobody may forget a write in; seldom more than two are needed.
+# Seconds in which no write may be forgotten; a lost wake-up seldom needs more than two.
 HURRY_S = 8
 RUNS = {
     "mixed": {"rw": "randwrite", "verify_backlog": 64},
@@ -32,7 +32,7 @@ RUNS = {
 
 
 def fio(path, name, seed, size, **more):
-    """One run; returns what fio reports, in KiB."""
+    """Run fio once; return its figures in KiB."""
     keys = {**COMMON, **RUNS[name], "name": name, "filename": path,
             "size": size, "randseed": seed, "randrepeat": 0,
             "allrandrepeat": 1, **more}
@@ -80,7 +80,7 @@ def verify(ctx, geo, seed, medium):
                 verify_backlog=0))
     with made.blk() as dev:
         dev.discard(0, geo.logical)
-    # The same again by our own stamps: reads beside writes, no order lost.
+    # Once more with our own stamps: reads beside writes, and the order is checked.
     with made.blk() as dev:
         dev.zero(0, geo.logical)
         model = workload(dev, lambda _: None, geo.logical,
@@ -98,8 +98,8 @@ def verify(ctx, geo, seed, medium):
 
 
 def nothing_hurries(ctx, geo):
-    """Without a timer for commits or idle cleaning only events wake who waits:
-    whole bands and stray blocks together on a device that is always full."""
+    """Without a timer for commits or idle cleaning only events wake waiting requests: whole bands
+    and single blocks together on a device that is always full."""
     if not os.path.exists("/usr/bin/fio"):
         raise Skip("no fio")
     made = stack(ctx.pool, ctx.target, geo)
@@ -116,7 +116,7 @@ def nothing_hurries(ctx, geo):
         try:
             said, _ = job.communicate(timeout=HURRY_S + HANG_S)
         except subprocess.TimeoutExpired as late:
-            # The timer frees what was forgotten, so that the guest goes on.
+            # The timer wakes the forgotten request, so that the guest goes on.
             device.message("commit_ms 10")
             job.communicate()
             raise Failure("a write was forgotten") from late

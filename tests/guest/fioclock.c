@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For fio under a virtual clock, by LD_PRELOAD.  There time passes only while
- * everybody sleeps, and what costs real time are calls of the system: some
- * microseconds each in user-mode Linux, as much as the rest of a request.
+ * For fio under a virtual clock, loaded with LD_PRELOAD.  There time passes only while all tasks
+ * sleep, and real time is spent mostly in system calls: some microseconds each in user-mode Linux,
+ * as much as the rest of a request.
  *
- * At each start fio looks at the clock for 51 times 1.28 ms to find out how fast the
- * processor's counter is, and a look takes 256 ns of virtual time: 250,000 looks,
- * three seconds and more.  Here each of these looks finds 1.3 ms gone.  After them
- * CLOCK_MONOTONIC is ahead by a constant for this process, and differences are what
- * they were.
+ * At each start fio reads the clock during 51 times 1.28 ms to measure the speed of the processor's
+ * counter.  A reading takes 256 ns of virtual time, so that is 250,000 readings, more than three
+ * seconds.  Here each of these readings finds that 1.3 ms have passed.  After them CLOCK_MONOTONIC
+ * is ahead by a constant for this process, and differences are right.
  *
- * For each request fio looks five times.  Between two requests of a thread that waits
- * for each of them no time passes, so one look will do.  Who only looks, to see time
- * pass, has every ninth look; threads that do not read or write have all of them.
+ * For each request fio reads the clock five times.  Between two requests of a thread that waits for
+ * each of them no time passes, so one reading suffices.  A thread that only reads the clock, to see
+ * time pass, gets every ninth reading; threads without I/O get all of them.
  *
- * And its main thread, which has nothing to do but to see that the others have ended,
- * sleeps 50 ms instead of 10: less than once for each request.
+ * The main thread of fio, which only watches whether the others have ended, sleeps 50 ms instead of
+ * 10: less than once for each request.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,14 +27,14 @@
 #define LOOKS	102		/* two for each of 51 measurements */
 #define JUMP_NS	1300000L
 #define SECOND	1000000000L
-#define OLD	8		/* looks that one may stand for */
+#define OLD	8		/* calls that one reading may serve */
 #define MAIN_US	10000
 #define NOW_US	50000
 
 static long shift_ns, looks;
 static int is_fio = -1;
 static __thread struct timespec seen;
-static __thread int left;	/* how often @seen may be used again */
+static __thread int left;	/* how many more calls @seen may serve */
 static __thread int waits;	/* this thread waits for its requests */
 
 int clock_gettime(clockid_t id, struct timespec *ts)
@@ -52,7 +51,7 @@ int clock_gettime(clockid_t id, struct timespec *ts)
 		is_fio = !strcmp(program_invocation_short_name, "fio");
 	if (rc || id != CLOCK_MONOTONIC || !is_fio)
 		return rc;
-	/* Calibration is over before fio has a second thread. */
+	/* Calibration ends before fio has a second thread. */
 	if (looks < LOOKS) {
 		looks++;
 		shift_ns += JUMP_NS;

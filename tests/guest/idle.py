@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Cleaning when the host is quiet: what it may take, and how it gives way.
+"""Cleaning while the host is idle: its duration, and how it gives way.
 
-For the virtual clock and a platter with its mechanics, so that every duration is
-the drive's own and the same in every run.
+For the virtual clock and a platter with its mechanics, so that every duration is the drive's own
+and the same in every run.
 
-    pause       nothing is cleaned before the host was quiet for idle_ms; one
-                dirty band is home within a pause of three seconds
-    gives way   random reads at random moments while cleaning goes on: none takes
-                longer than the cleaning step that it meets, no step begins while one is under
-                way or sooner than idle_ms after it
+ pause       nothing is cleaned before the host was idle for idle_ms; one
+             dirty band is clean within a pause of three seconds
+ gives way   random reads at random moments while cleaning goes on: none takes
+             longer than the cleaning step that it meets, no step begins while a read is in
+             flight or sooner than idle_ms after it
 
 Steps are those of the tracepoints shingle_step_start and _end.
 """
@@ -20,7 +20,7 @@ import media
 from bench import expect
 from events import Ring
 
-TICK = 0.02     # two jiffies: what a timer of the kernel may be early or late
+TICK = 0.02     # two jiffies: the tolerance of a kernel timer
 
 
 class Steps:
@@ -50,7 +50,7 @@ class Steps:
 
 
 def read_now_and_then(dev, rng, count, longest_gap):
-    """[(begin, end)] of reads of a block each, at most so many seconds apart."""
+    """Read @count single blocks, at most @longest_gap seconds apart; return [(begin, end)]."""
     out, blocks = [], dev.blocks
     for _ in range(count):
         time.sleep(rng.uniform(0, longest_gap))
@@ -61,13 +61,13 @@ def read_now_and_then(dev, rng, count, longest_gap):
 
 
 def during(reads, steps):
-    """Those reads that met a step under way."""
+    """Return the reads that met a running step."""
     return [r for r in reads
             if any(begin < r[1] and r[0] < end for begin, end, _ in steps)]
 
 
 def too_slow(reads, steps):
-    """Those reads that took longer than every step that they met."""
+    """Return sentences about reads that took longer than every step they met."""
     out = []
     for first, last in during(reads, steps):
         met = max(end - begin for begin, end, _ in steps
@@ -79,7 +79,7 @@ def too_slow(reads, steps):
 
 
 def too_early(reads, steps, idle):
-    """Steps that began while the host was not quiet, for people."""
+    """Return sentences about steps that began while the host was not idle."""
     out = []
     for begin, _, _ in steps:
         for first, last in reads:
@@ -90,14 +90,14 @@ def too_early(reads, steps, idle):
 
 
 def scatter(dev, rng, blocks, lowest, highest):
-    """So many blocks written, each somewhere in that range."""
+    """Write @blocks random blocks in that range."""
     for b in rng.sample(range(lowest, highest), blocks):
         dev.write(b, bytes(4088) + b.to_bytes(8, "little"))
     dev.flush()
 
 
 def disk(ctx, geo, idle_ms):
-    """Full and clean, over a platter that takes its time."""
+    """Return a full and clean stack over a platter with timing."""
     made = media.stack(ctx, geo.but(options=(
         ("cleaning", "aggressive"), ("idle_ms", idle_ms))), "smr",
         timing="model")

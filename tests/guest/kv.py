@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The key-value store over a layer, with bands as long as the layer's: what it was given
-comes back, and after a power cut all that was synced is there.  What the layer had to clean
-is counted, and judged where the store writes bands in streams for it."""
+"""The key-value store over a layer, with bands as long as the layer's: it returns what it was
+given, and after a power cut all synced data are there. The test counts what the layer had to clean,
+and checks the count where the store writes bands in streams for it."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def shape(target, **more):
 
 
 def load(path, pairs, *options):
-    """Puts them, in this order."""
+    """Put the pairs in this order."""
     with open("/tmp/kv.load", "w", encoding="ascii") as f:
         f.writelines(f"{key}\t{value}\n" for key, value in pairs)
     run(KV, "load", *options, path, "/tmp/kv.load")
@@ -46,7 +46,7 @@ def pairs_of(rng, n, keys=1 << 30):
 
 
 def whole(ctx, organisation):
-    """Load, scan, compact, check; and again over what is there."""
+    """Load, scan, compact, check; and again over existing data."""
     rng = random.Random(1)
     made = stack(ctx.pool, ctx.target, shape(ctx.target, options=(
         (("bypass_blocks", 16),) if "bypass_blocks" in dict(ctx.target.keys) else ())))
@@ -78,14 +78,14 @@ def whole(ctx, organisation):
 
 
 def offload_bands(path, spare):
-    """Of the offload device, those that are in use."""
+    """Return the number of bands in use on the offload device."""
     of = json.loads(run(KV, "stats", "--json", "--offload", spare, path)[1])
     return of["offload_bands"] - of["offload_bands_free"]
 
 
 def offloads(ctx):
-    """With an offload device, a file in memory: what went there while tables were merged is
-    found, not without it, and merged in the end."""
+    """With an offload device, a file in memory: data that went there while tables were compacted
+    are found, but not without the device, and are compacted in the end."""
     rng = random.Random(1)
     made = stack(ctx.pool, ctx.target, shape(ctx.target))
     made.open()
@@ -119,16 +119,16 @@ def offloads(ctx):
 
 
 def for_streams(target):
-    """Options of a layer to which bands come in streams."""
+    """Return options of a layer that gets bands in streams."""
     keys = dict(target.keys)
     if "bypass_blocks" in keys:
         return (("bypass_blocks", 16),)
-    # Who cleans when the host is quiet does not wait for a band to be whole.
+    # Idle cleaning would not wait until a band is whole.
     return (("cleaning", "lazy"),) if "cleaning" in keys else ()
 
 
 def streams(ctx, organisation):
-    """In streams: of logs and tables the layer cleans nothing, by its own counters."""
+    """In streams: the layer cleans nothing of logs and tables, by its own counters."""
     rng = random.Random(1)
     made = stack(ctx.pool, ctx.target, shape(ctx.target, options=for_streams(ctx.target)))
     made.open()
@@ -148,8 +148,8 @@ def streams(ctx, organisation):
     made.close()
     made.check()
     ctx.note(f"{stats['bands_cleaned']} bands cleaned, {stats['streams_broken']} streams broken")
-    # Of stl-set the few bands of the region that is written at random, in its turn; without
-    # streams, more than 300.  Logs of stl-full hold nothing of it when they are full.
+    # stl-set cleans the few bands of the region that is written at random; without streams, more
+    # than 300.  A full log of stl-full holds nothing of that region.
     expect(stats["bands_cleaned"] <= (24 if "bypassed_blocks" in stats else 0),
            f"{stats['bands_cleaned']} bands cleaned")
     spared = stats["bypassed_blocks"] if "bypassed_blocks" in stats else \
@@ -161,7 +161,8 @@ def streams(ctx, organisation):
 
 
 def record(recorder, rng, rounds, *options):
-    """Puts and deletes, a promise after each round: what is there after each."""
+    """Put and delete, with a promise after each round; return the expected state after each round.
+    """
     path, states = recorder.stack.device.path, [{}]
     run(KV, "format", path)
     for number in range(1, rounds + 1):
@@ -182,7 +183,7 @@ def record(recorder, rng, rounds, *options):
 
 
 def wrongs(states, mark, found):
-    """What was promised is there, and else at most what was under way."""
+    """Return sentences about lost promised data, and data beyond the round in flight."""
     may = [states[mark], states[min(mark + 1, len(states) - 1)]]
     return [f"after promise {mark}, {key} is {(found.get(key) or 'not there')[:16]}"
             for key in sorted({*found, *may[0]})
@@ -204,7 +205,7 @@ def try_cut(player, states, image, mark, tally, what, *options):
         if found.pop("later", None) != "on":
             wrong.append("a key that was put after the cut is not there")
         wrong += ["opened to write, " + w for w in wrongs(states, mark, found)]
-        # What the cut has torn was mended when it was opened.
+        # Opening has repaired what the cut tore.
         run(KV, "check", path)
         made.verify()
         made.close()
@@ -217,7 +218,7 @@ def try_cut(player, states, image, mark, tally, what, *options):
 
 
 def whole_bands(ctx, device):
-    """What came in streams to a layer with room to spare has cost it nothing."""
+    """Expect that streams to a layer with spare room caused no further work."""
     stats = media.stats(device)
     if ctx.target.name == "imr":
         # Fewer than half of the tracks are in use: bottoms beside free tops suffice.
@@ -225,14 +226,15 @@ def whole_bands(ctx, device):
         return {"imr_epochs": stats["imr_epochs"]}
     begun = max(b["id"] for b in json.loads(run(KV, "dump", "--json", device.path)[1])["used"])
     expect(stats["bands_cleaned"] == 0, f"{stats['bands_cleaned']} bands cleaned")
-    # Not in streams none is; in them all, but where the band table came between.
+    # With streams most bands stay where they were written, except those interrupted by the band
+    # table; without streams none does.
     expect(stats["bands_switched"] > begun * .75,
            f"of {begun} bands only {stats['bands_switched']} were left where they were written")
     return {"bands_begun": begun, "bands_switched": stats["bands_switched"]}
 
 
 def cuts(ctx, rounds, points, *options):
-    """The power goes at flushes, with all and with a part of what was not flushed.
+    """Cut the power at flushes, with all and with a part of the data not flushed.
     @options: of the commands that write."""
     rng = random.Random(3)
     geo = shape(ctx.target, data=96, options=for_streams(ctx.target)) if options else \
@@ -270,7 +272,7 @@ def cuts(ctx, rounds, points, *options):
 
 
 def placed(ctx, made, table):
-    """{level: [tracks of its tables on bottoms, on tops]}, of a closed stack."""
+    """Return {level: [tracks of its tables on bottoms, on tops]} of a closed stack."""
     track, lies = made.geo.band, ctx.target.lies(made.paths, made.geo)
     out = {}
     for band in table["used"]:
@@ -281,9 +283,9 @@ def placed(ctx, made, table):
 
 
 def leveled(ctx, organisation, told):
-    """A store all of which was merged, and what came afterwards, on imr itself or on
-    something over it, of which no store knows that it has levels: counters, and where
-    tables are.  There is room for all on either tier."""
+    """Fill and compact a store, then add to it, on imr itself or on a device over it, which hides
+    the levels from the store; return counters and the places of tables.  Each tier has room for all
+    data."""
     rng = random.Random(1)
     made = stack(ctx.pool, ctx.target, shape(ctx.target), name="told" if told else "untold")
     made.open()
@@ -298,7 +300,7 @@ def leveled(ctx, organisation, told):
         pairs = pairs_of(rng, n, 6000)
         there.update(pairs)
         load(device.path, pairs, "--batch", 50)
-    # What is in logs becomes a table.
+    # This moves the contents of logs to a table.
     run(KV, "put", device.path, "last", "one")
     there["last"] = "one"
     expect(all_of(device.path) == there, "it does not give back what it was given")
@@ -318,14 +320,14 @@ def leveled(ctx, organisation, told):
 
 
 def levels(ctx, organisation):
-    """Told of levels the disk has the largest one on bottoms, and the other, which is merged
-    soon, on tops; else both are where all that is whole goes as long as there is room."""
+    """With levels the disk places the largest one on bottoms, and the other, which is compacted
+    soon, on tops; without, both go to bottoms, as all whole tracks do as long as there is room."""
     told, soon, last = leveled(ctx, organisation, True)
     untold, anywhere, _ = leveled(ctx, organisation, False)
     expect(soon[0] == 0 and soon[1] > 16, f"of level 0 {soon} on bottoms and tops")
     expect(last[1] == 0 and last[0] > 64, f"of the largest level {last} on bottoms and tops")
     expect(anywhere[0] > anywhere[1], f"not told, of level 0 {anywhere} on bottoms and tops")
-    # Whole tracks, which nobody speaks for, are given no top.
+    # Whole tracks without a level get no top.
     expect(untold["imr_tops_allocated"] == untold["imr_partial_tops"],
            f"not told, {untold['imr_tops_allocated']} tops, {untold['imr_partial_tops']} of parts")
     whole = told["imr_tops_allocated"] - told["imr_partial_tops"]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Each way down the failure ladder, and each end of a device after it.
+"""Each path down the failure ladder, and each end of a device after it.
 
-The rule: what was acknowledged and flushed is never lost, and what was acknowledged and is
-lost is reported: 'shingle remove' fails, the kernel log counts the blocks, and the first
-FLUSH of the next activation fails.  An error that says nothing of the journal loses nothing
-that the engine has accepted, flushed or not.
+The rules: data that were acknowledged and flushed are never lost, and lost data that were
+acknowledged are reported: 'shingle remove' fails, the kernel log counts the blocks, and the first
+FLUSH of the next activation fails.  An error outside the journal loses nothing that the engine has
+accepted, flushed or not.
 
-A case is a way (what fails), an end (close, reload, power cut) and commit_ms (its default,
-or 0: no timer commits).  Faults are put in as in faults.py.
+A case is a way (what fails), an end (close, reload, power cut) and commit_ms (its default, or 0: no
+timer commits).  Faults are inserted as in faults.py.
 """
 
 import contextlib
@@ -23,16 +23,16 @@ from media import stats
 from model import read_stamp
 from targets import GEOMETRIES, SHINGLE
 
-CLOSED_WITH_LOSS = 4        # of 'shingle remove'
+CLOSED_WITH_LOSS = 4        # exit status of 'shingle remove'
 NOT_DURABLE = "acknowledged blocks could not be made durable"
 
 
 class Way:
-    """What fails: a method of Fall, and what follows.
+    """A failure: a function, and what follows.
 
-    keeps: nothing that the engine has accepted may be lost.  cries: a FLUSH fails although
-    nothing is lost, because the device cannot know.  heals: the fault is over before the
-    end."""
+    @keeps: nothing that the engine has accepted may be lost.  @cries: a FLUSH fails although
+    nothing is lost, because the device cannot know.  @heals: the fault is gone before the end.
+    """
 
     def __init__(self, name, fall, keeps=True, heals=False, geo=None, state="ro", ends=None,
                  cries=False):
@@ -43,19 +43,20 @@ class Way:
 
 
 def host_area(game):
-    """Where a write of the host goes first."""
+    """Return the area to which host writes go first."""
     return "cache" if "cache" in game.areas else "data"
 
 
 def acknowledged(game, most=8):
-    """Some writes that no FLUSH follows; the first writes to their bands since the fill."""
+    """Make some writes without a FLUSH after them; they are the first to their bands since the
+    fill."""
     blocks = range(1, game.geo.logical, max(game.geo.band, game.geo.logical // 8))
     for b in blocks[:most]:
         game.write(b, must=True)
 
 
 def step_fails(game, writes, number):
-    """Lets what has come fail: after a failed write a step tries each block by itself."""
+    """Let held writes fail; after a failed write a step tries each block by itself."""
     if stats(game.stack.device)["step_failures"] >= number:
         return True
     if writes.waits():
@@ -64,8 +65,8 @@ def step_fails(game, writes, number):
 
 
 def give_up_cleaning(game, meanwhile):
-    """Cleaning fails, and fails again; what is written before its last attempt no step
-    commits."""
+    """Let cleaning fail repeatedly and give up; no step commits what @meanwhile writes before the
+    last attempt."""
     writes = Sluice(game, "data")
     with beside(lambda: game.say("clean")), writes:
         for failed in (1, 2):
@@ -88,7 +89,7 @@ def cleaning(game):
 
 
 def flush(game):
-    """The device that host writes go to cannot be flushed."""
+    """The device for host writes cannot be flushed."""
     acknowledged(game)
     _, _, n = game.areas[host_area(game)]
     which, start, _ = game.areas[host_area(game)]
@@ -127,8 +128,8 @@ def reset(game):
 
 
 def settings(game):
-    """The superblocks cannot be written, while a write is under way."""
-    acknowledged(game, 2)       # there is room for another one
+    """The superblocks cannot be written while a write is in flight."""
+    acknowledged(game, 2)       # there is room for another write
     which, _, _ = game.areas[host_area(game)]
     game.break_("superblock", "error_writes")
     with Held([game.under[which]]) as held:
@@ -158,7 +159,7 @@ def write_cache(game):
 
 
 def lost_block(game):
-    """A block of the write cache cannot be written, and is given up; others can."""
+    """A block of the write cache cannot be written and is given up; others can."""
     game.flush(must=True)
     game.break_(host_area(game), "error_writes")
     game.write(2, must=True)
@@ -176,7 +177,7 @@ def gone(game):
 
 
 def pages(game):
-    """A page of the map is lost by the medium."""
+    """The medium loses a page of the map."""
     acknowledged(game)
     game.break_("pages", "medium")
     for b in range(game.geo.logical):
@@ -206,7 +207,7 @@ PAGES = Way("a page of the map is lost", pages)
 
 
 def lost_of(game):
-    """Blocks that do not hold what was acknowledged last, or cannot be read."""
+    """Return the blocks that do not hold what was last acknowledged, or cannot be read."""
     lost = set()
     for b in range(game.geo.logical):
         try:
@@ -233,7 +234,7 @@ def open_again(game):
 
 
 def repaired(game):
-    """Read-write again, if need be by a repair.  Returns whether it was needed."""
+    """Make the device read-write again, with a repair if needed.  Return whether it was needed."""
     game.dev.close()
     game.stack.close()
     status, said = game.ctx.target.check(game.stack.paths, game.geo)
@@ -246,7 +247,7 @@ def repaired(game):
 
 
 def close(game, way):
-    """An orderly close."""
+    """Close in order."""
     game.dev.close()
     game.ctx.kernel()
     name = game.stack.device.name
@@ -265,7 +266,7 @@ def close(game, way):
 
 
 def reload(game, way):
-    """The table is loaded again when the fault is over."""
+    """Load the table again when the fault is gone."""
     game.dev.close()
     if way.heals or way.keeps:
         game.heal()
@@ -282,7 +283,7 @@ def reload(game, way):
 
 
 def cut(game, way):
-    """The power goes after a last FLUSH.  Returns whether that has failed."""
+    """Cut the power after a last FLUSH. Return whether that failed."""
     done = flushes(game)
     if way.fall is pages:
         game.heal()             # what cannot be read cannot be saved
@@ -302,7 +303,7 @@ ENDS = {"close": close, "reload": reload, "cut": cut}
 
 
 def fall(ctx, way, end, geo):
-    """Falls, ends, and looks what is left."""
+    """Run one case: failure, end, and a look at what is left."""
     with faulty(ctx, geo) as game:
         game.fill()
         flushed = [set(game.model.current(b)) for b in range(geo.logical)]
@@ -332,12 +333,12 @@ def fall(ctx, way, end, geo):
 
 
 def _given_up(way):
-    """The block that the write cache has given up holds nothing."""
+    """Return the blocks that the write cache has given up; they hold nothing."""
     return {2} if way.fall is lost_block else set()
 
 
 def _holds(game, block, versions):
-    """Is it what was flushed, or something later?"""
+    """Return whether a block holds what was flushed, or something later."""
     try:
         version, _ = read_stamp(game.dev.read(block), block)
     except OSError:
@@ -346,7 +347,7 @@ def _holds(game, block, versions):
 
 
 def mounted(ctx, geo):
-    """ext4 has written 64 blocks, no FLUSH has followed; cleaning fails; the table is loaded
+    """ext4 has written 64 blocks without a FLUSH after them, cleaning fails, the table is loaded
     again, and fsync() succeeds: the blocks are there."""
     expect(modprobe("ext4"), "no ext4 in this kernel")
     where, blocks = "/tmp/ladder", 64
@@ -371,7 +372,7 @@ def mounted(ctx, geo):
         os.pwrite(fd, memoryview(buf)[:4 * BLOCK], 0)
         give_up_cleaning(game, lambda: os.pwrite(fd, memoryview(buf)[4 * BLOCK:], 4 * BLOCK))
         expect(game.state() == "ro", f"it is {game.state()}")
-        # ext4 cannot be frozen: it cannot write.
+        # ext4 cannot be frozen, because it cannot write.
         device.reload(device.table(), lockfs=False)
         try:
             os.fsync(fd)
@@ -384,8 +385,8 @@ def mounted(ctx, geo):
 
 
 def ways_of(target):
-    """Where writes are gathered none is under way by itself, and those of a block that
-    cannot be written are tried again with others."""
+    """Return the ways for this target.  Where writes are gathered none is in flight by itself, and
+    blocks that cannot be written are retried with others."""
     if not target.gathers:
         return WAYS
     return [Way(way.name, settings_gathered) if way.fall is settings else way
@@ -403,7 +404,7 @@ def cases(target, options):
     for way in ways_of(target):
         for end in way.ends:
             for name, more in (("", ()), (", commit_ms 0", (("commit_ms", 0),))):
-                # The default means least for a reload: it ends as a close.
+                # For a reload the default matters least, because it ends like a close.
                 if not every and bool(more) == (end == "reload"):
                     continue
                 geo = plain.but(**way.change)

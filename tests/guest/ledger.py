@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Two ledgers: what a layer says it did, and what the device below counted.
+"""Compare the statistics of a layer with what the devices below counted.
 
-A sequential fill, then uniform random overwrites, cleaning of everything and a
-look at every block: the blocks that the data device was written and read are
-those that the layer's counters say, to the block; where metadata lie on the same
-device, they are in the account.  And what one cleaned band costs, by kind; and what
-scripts/loads says of a load that it has replayed."""
+After a sequential fill, uniform random overwrites, cleaning of everything and reads of every block,
+the blocks read from and written to the data device equal the layer's counters exactly; where
+metadata lie on the same device, they are included.  Further cases: the cost of one cleaned band by
+kind, and what scripts/loads reports about a load that it has replayed.
+"""
 
 import json
 import os
@@ -29,7 +29,7 @@ PAGES = ("map_page_reads", "map_page_writes")
 
 
 def counters(made):
-    """{device: what the kernel has counted of it}"""
+    """Return {device: the kernel's statistics of it}."""
     out = {}
     for which, path in made.paths.items():
         name = os.path.basename(os.path.realpath(path))
@@ -39,17 +39,17 @@ def counters(made):
 
 
 def below(made):
-    """{device: blocks read from it and written to it}"""
+    """Return {device: blocks read from it and written to it}."""
     out = {which: (words[2] // SECTORS, words[6] // SECTORS)
            for which, words in counters(made).items()}
-    # A layer does not say on which of them a block was.
+    # A layer does not tell data and cache apart in its counters.
     if "cache" in out:
         out["data"] = tuple(map(sum, zip(out["data"], out.pop("cache"))))
     return out
 
 
 def said(made, count):
-    """The same, as the layer has counted it."""
+    """Return the same from the layer's counters."""
     reads = count["host_read_blocks"] - count["wcache_hits_blocks"] + count["clean_read_blocks"]
     writes = count["host_write_blocks"] - count["wcache_write_blocks"] + \
         count["wcache_destage_blocks"] + count["clean_write_blocks"]
@@ -61,7 +61,8 @@ def said(made, count):
 
 
 def cleared(made):
-    """below(), from where on the layer counts, too: nothing was under way meanwhile."""
+    """Clear the layer's counters and return below() of the same moment, in which nothing was in
+    flight."""
     def quiet():
         before = counters(made)
         now = below(made)
@@ -72,8 +73,8 @@ def cleared(made):
 
 
 def agree(made, before, what):
-    """The ledgers since `before`; returns the layer's own."""
-    made.device.message("commit")       # what is in the write cache, too
+    """Expect that both agree since @before; return the layer's counters."""
+    made.device.message("commit")       # also writes the write cache
     for _ in range(600):
         now, count = below(made), stats(made.device)
         ours = said(made, count)
@@ -81,7 +82,7 @@ def agree(made, before, what):
                 for which in ours}
         if seen == ours:
             break
-        time.sleep(0.05)        # a checkpoint or a step may be on its way
+        time.sleep(0.05)        # a checkpoint or a step may still be running
     expect(seen == ours, f"{what}: blocks read and written below {seen}, said {ours}")
     expect(not count["r0_violations"], f"{what}: R0 was violated")
     kinds = [v for name, v in count.items()
@@ -156,13 +157,13 @@ def run(ctx, geo):
                                    count["host_write_blocks"], 2)}
 
 
-# A band of 40 MiB; of its blocks so many are cached, no two of them neighbours.
+# A band of 40 MiB with CACHED single blocks in the cache.
 COST = Geometry("cost", band=10240, data=1, cache=1, meta="separate", ckpt=32, journal=48)
 CACHED = 100
 
 
 def by_kind(events, cache, areas):
-    """{(R or W, what was there): blocks} of traced events."""
+    """Return {(R or W, area): blocks} of traced events."""
     out, staging = Counter(), areas.get("staging", ("", 0, 0))
     for device, event in events:
         letter, _, where = event.partition(" ")
@@ -176,7 +177,7 @@ def by_kind(events, cache, areas):
 
 
 def cleaned(game, blocks):
-    """Writes these blocks; what does it cost to bring them home?"""
+    """Write these blocks, and measure the cost of cleaning them."""
     device, tracer, cache = game.stack.device, game.tracer, set()
     for at, n in blocks:
         game.dev.write(at, os.urandom(4096) * n)
@@ -203,14 +204,14 @@ def cleaned(game, blocks):
 
 
 def band_cost(ctx, geo):
-    """One band, cleaned when it was never written, when part of it is cached and when
-    all of it is: blocks read and written, by what was there."""
+    """Clean one band that was never written, that is cached in part, and that is cached as a
+    whole; compare blocks read and written, by area."""
     game = exact.Play(ctx, geo)
     always = dict(geo.options)["read_home"] == "always"
     staged = "staging" in ctx.target.areas(geo) and "inplace" not in geo.features
     half = geo.band // 2
     some = [(1 + 101 * i, 1) for i in range(CACHED)]
-    # Not in order, or it would be home where there are streams.
+    # Not in order, or a stream would write it in place.
     whole = [(at, CHUNK) for first in (half, 0) for at in range(first, first + half, CHUNK)]
     notes = {}
     try:
@@ -242,7 +243,7 @@ def costs(target):
 
 
 def idle(ctx, geo):
-    """Nothing to do but wait: then nothing is left to clean."""
+    """Without requests, idle cleaning leaves nothing to clean."""
     made = stack(ctx.pool, ctx.target, geo.but(options=(("idle_ms", 100),)))
     device = made.open()
     with made.blk() as dev:
@@ -261,13 +262,13 @@ LOADS = os.path.join(bench.TOP, "scripts/loads/run")
 
 
 def loads(*argv, ok=(0,)):
-    """scripts/loads/run; what it prints, as JSON if it says that all is well."""
+    """Run scripts/loads/run; return its output, as JSON if its status is 0."""
     _, out = bench.run(sys.executable, LOADS, *argv, ok=ok)
     return json.loads(out) if 0 in ok else out
 
 
 def agrees(said, load, layer):
-    """What a replay says, with what the load is, and the layer's counters."""
+    """Compare the report of a replay with the load and with the layer's counters."""
     expect(said["responses"]["all"]["requests"] == load["requests"] == said["requests"],
            f"{said['responses']['all']['requests']} requests of {load['requests']}")
     for kind, row in said["responses"].items():
@@ -285,12 +286,12 @@ def agrees(said, load, layer):
 
 
 def replayed(ctx, geo):
-    """A load like a trace's, over a medium that destroys: generated, and replayed as fast
-    as it goes and as it was recorded; not where something else is."""
+    """Generate a load like that of a trace, and replay it over a medium that destroys, as fast as
+    possible and as recorded; replay must refuse a device with other contents."""
     if not os.path.exists("/usr/bin/fio"):
         raise bench.Skip("no fio")
     if ctx.target.gathers:
-        # What its write cache held at the end would not have reached the medium.
+        # Data left in its write cache would not have reached the medium.
         geo = geo.but(options=(*geo.options, ("wcache", "off")))
     made = media.stack(ctx, geo, ctx.target.medium)
     path, name = made.open().path, made.device.name
@@ -302,7 +303,7 @@ def replayed(ctx, geo):
         agrees(loads("replay", csv, path, "--fill", "--json"), load, name)
         said = loads("replay", csv, path, "--depth", 4, "--speed", 1, "--json")
         agrees(said, load, name)
-        # Host's time may only make it longer; the log has whole milliseconds.
+        # Delays of the host can only lengthen it; the log has whole milliseconds.
         expect(said["seconds"] > said["due_seconds"] - .01,
                f"{said['seconds']} s, the load has {said['due_seconds']}")
         with made.blk() as dev:

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Two ledgers of interlaced tracks: what the imr target says it did with a load of
-shingle-levels, and what the model in shingle-levels says of the same files.
+"""Compare what the imr target counts for a load of shingle-levels with the model in shingle-levels
+for the same files.
 
-Both were written from the same papers by different people.  A track that was
-forgotten may be taken again when the record of that is durable, which a timer
-makes it (commit_ms), too; without the timer nothing depends on time, and both
-have to agree to the last rewrite and the last sync.
-
-Everything is read back from a medium that destroys the tops beside a bottom."""
+Both were written independently from the same papers.  A discarded track may be reused when its
+record is durable, and a timer (commit_ms) can cause that; without the timer nothing depends on
+time, and both must agree to the last rewrite and the last sync.  Everything is read back from a
+medium that destroys the tops beside a bottom.
+"""
 
 import json
 import os
@@ -22,7 +21,7 @@ LEVELS = os.path.join(TOP, "build/userspace/shingle-levels")
 SCHEMES = tuple((policy, rmw) for policy in ("seq", "3phase", "zigzag", "compaction")
                 for rmw in ("naive", "merged"))
 
-# The model's name of what the target counts.
+# The model's name of each of the target's counters.
 SAME = {
     "rewrites": "imr_rewrites", "backups": "imr_backups", "files": "imr_epochs",
     "rmw_files": "imr_epochs_rmw", "tracks": "imr_epoch_tracks",
@@ -36,7 +35,7 @@ SYNCS = {
 
 
 def counts(of):
-    """{name: (target's, model's)}."""
+    """Return {name: (target's, model's)}."""
     target, model = of["target"], of["models"][0]
     both = {name: (target[theirs], model[name]) for name, theirs in SAME.items()}
     both["tier misses"] = (target["imr_tier_misses"], model["tier_miss"] + model["surplus"])
@@ -46,7 +45,7 @@ def counts(of):
 
 
 def load(ctx, policy, rmw, moves, *options):
-    """One load; what shingle-levels says of it."""
+    """Run one load; return the report of shingle-levels."""
     geo = Geometry("levels", band=TRACK, data=TRACKS, cache=2 * FILE, meta="separate",
                    journal=64, ckpt=16, options=(
                        ("policy", policy), ("rmw", rmw),
@@ -79,7 +78,7 @@ def agree(ctx, policy, rmw, moves, *options):
 
 
 def parts_of_tracks(ctx):
-    """Levels are of whole tracks of the disk, so files begin on these."""
+    """Levels consist of whole tracks of the disk, so files begin on these."""
     geo = Geometry("levels", band=TRACK, data=TRACKS, cache=2 * FILE, meta="separate",
                    journal=64, ckpt=16)
     made = media.stack(ctx, geo, "imr")

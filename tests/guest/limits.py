@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a device says of itself to those above it, and whether they come out well
-with that: rotation, read-ahead, discards however they are cut, polled requests.
-Cases of the suite `exact`, which runs on every kernel."""
+"""The queue limits of a device, and whether programs above it work well with them: rotation,
+read-ahead, discards of any shape, polled requests.  Cases of the suite `exact`, which runs on every
+kernel."""
 
 import os
 import random
@@ -24,7 +24,7 @@ def queue(path, name):
 
 
 def rotates(ctx, geo):
-    """Whatever lies below says; after every table, not only the first."""
+    """`rotational` is set whatever the device below reports, after every table."""
     made = stack(ctx.pool, ctx.target, geo)
     path = made.open().path
 
@@ -48,12 +48,12 @@ def rotates(ctx, geo):
 
 
 def reads_ahead(ctx, geo):
-    """For a reader, not for a band; and what mkfs makes of it."""
+    """Read-ahead is for a reader, not for a band; mkfs gets optimal_io_size."""
     made = stack(ctx.pool, ctx.target, geo)
     path = made.open().path
     ahead, best = queue(path, "read_ahead_kb"), queue(path, "optimal_io_size")
     least = queue(path, "minimum_io_size")
-    # An interlaced disk's tracks of tests are smaller than any read-ahead.
+    # The tests' interlaced tracks are smaller than any read-ahead.
     want = geo.band * BLOCK if ctx.target.gathers else 1 << 20
     expect(best == want, f"optimal_io_size is {best}, not {want}")
     expect(least == BLOCK, f"minimum_io_size is {least}")
@@ -62,8 +62,8 @@ def reads_ahead(ctx, geo):
 
 
 class Odd:
-    """A striped device over 512-byte sectors, whose optimal size and boundary are no multiple
-    of 4096, like the 33553920 bytes of USB bridges."""
+    """A striped device over 512-byte sectors.  Its optimal size and its boundary are no multiple of
+    4096, like the 33553920 bytes of USB bridges."""
     CHUNK = 9       # sectors
 
     def __init__(self, blocks):
@@ -88,7 +88,7 @@ class Odd:
 
 
 def aligned(device):
-    """Both offsets of a device, in bytes; -1 if it is called misaligned."""
+    """Return both alignment offsets of a device, in bytes; -1 if it is misaligned."""
     out = []
     for name in "alignment_offset", "discard_alignment":
         with open(os.path.dirname(os.path.dirname(blk.attribute(device, name))) + f"/{name}",
@@ -98,10 +98,10 @@ def aligned(device):
 
 
 def fits(ctx, geo):
-    """Over a device whose preferences are no multiples of 4096 nothing is misaligned: neither
-    the layer, nor a platter, nor the layer over that."""
+    """Over a device with preferences that are no multiples of 4096 nothing is misaligned: neither
+    the layer, nor a platter, nor the layer over a platter."""
     sizes = ctx.target.sizes(geo)
-    # Their physical blocks are of 4096 bytes, those of the data are of 512.
+    # Their physical blocks have 4096 bytes, those of the data device 512.
     more = {name: ctx.pool.slice(sizes[name], name) for name in ("cache", "meta") if sizes[name]}
     odd = Odd(sizes["data"])
     try:
@@ -118,8 +118,8 @@ def fits(ctx, geo):
                 device = made.open()
                 expect(aligned(device.path) == [0, 0], f"over {path}: {aligned(device.path)}")
                 made.close()
-        # Device mapper also compares the devices below with each other, before it asks the
-        # target, and logs that by their names.
+        # Device mapper also compares the devices below with each other before it asks the target,
+        # and logs mismatches by their names.
         said = [line for line in ctx.kernel() if "alignment" in line and "start sect" in line]
         expect(not said, f"{said}")
     finally:
@@ -145,7 +145,7 @@ def misfits(ctx, geo):
 
 
 def _pieces(rng, start, end):
-    """[start, end) cut into pieces, in any order."""
+    """Cut [start, end) into pieces, in random order."""
     cuts = sorted({start, end, *(rng.randrange(start, end)
                                  for _ in range(rng.randrange(4)))})
     out = list(zip(cuts, cuts[1:]))
@@ -154,9 +154,9 @@ def _pieces(rng, start, end):
 
 
 def in_pieces(ctx, geo):
-    """Bands are written and sent home, then discarded in pieces of any size, each
-    band twice, and once one block of it is written between two of them.  Whoever
-    forgets by bands keeps these."""
+    """Bands are written and cleaned, then discarded in pieces of any size, each band twice; in one
+    turn a block of it is written between two pieces, and a target that discards by bands keeps the
+    band."""
     made = stack(ctx.pool, ctx.target, geo)
     device, rng = made.open(), random.Random(5)
 
@@ -195,8 +195,8 @@ def in_pieces(ctx, geo):
 
 
 def cut_by_the_kernel(ctx, geo):
-    """One discard of more than the 4 GiB that a request can say: bands of 30 MiB
-    are no part of that.  The medium stores nothing, so that it has the size."""
+    """One discard of more than the 4 GiB that a request can express: the kernel's cuts do not fit
+    bands of 30 MiB.  The medium stores nothing, so it can have that size."""
     sizes = ctx.target.sizes(geo)
     try:
         none = dm.Device("none", [(0, sizes["data"] * SECTORS, "platter",
@@ -224,7 +224,7 @@ def cut_by_the_kernel(ctx, geo):
 
 
 def _free(path):
-    """Blocks that ext4 does not use."""
+    """Return the blocks that ext4 does not use."""
     _, text = run("dumpe2fs", path)
     out = set()
     for line in re.findall(r"^  Free blocks: (.*)$", text, re.M):
@@ -235,8 +235,8 @@ def _free(path):
 
 
 def trimmed(ctx, geo):
-    """fstrim of ext4, whose groups are cut from the device as they are from one
-    that is sixteen times as large: a band that lies in two comes in two pieces."""
+    """fstrim of ext4 with groups that divide the device as they would divide one of sixteen times
+    its size: a band that lies in two groups is discarded in two pieces."""
     if not modprobe("ext4"):
         raise Skip("no ext4 in this kernel")
     made = stack(ctx.pool, ctx.target, geo)
@@ -283,8 +283,8 @@ def _band(data, band, geo):
 
 
 def polled(ctx, geo):
-    """Over a medium that can be polled for its requests: those of a disk, which
-    cannot, do not wait for that.  Kernels refuse at once, or do not poll."""
+    """Over a medium that polls for completions: requests of a disk, which does not support
+    polling, must not depend on it.  Kernels refuse polled requests, or do not poll."""
     if not os.path.exists("/usr/bin/fio"):
         raise Skip("no fio")
     made = stack(ctx.pool, ctx.target, geo)
@@ -296,7 +296,7 @@ def polled(ctx, geo):
             "--verify_state_save=0", "--clocksource=clock_gettime"]
     if ctx.target.persistent:
         expect(not queue(path, "io_poll"), "a disk that moves its head says that it can be polled")
-        # One by one: else who polls for another reaps what nobody polls for.
+        # One at a time, because polling for one request could reap others that nothing polls for.
         status, said = run(*argv, "--hipri=1", "--iodepth=1", cwd="/tmp", ok=None)
         expect(not status or "Operation not supported" in said, said[-1500:])
     run(*argv, cwd="/tmp")
@@ -306,8 +306,8 @@ def polled(ctx, geo):
 
 
 def at_full_size(ctx, drive, sectors):
-    """A named shingled drive as it is, hundreds of lengths of tracks: bands in every zone
-    are written, cleaned and read back, and nobody asks for what the head destroyed."""
+    """A named shingled drive at its full size, with hundreds of track lengths: bands in every zone
+    are written, cleaned and read back, and no destroyed block is read."""
     modprobe("loop")
     with open("/dev/shm/drive", "wb") as handle:
         handle.truncate(sectors * 512)
@@ -335,7 +335,7 @@ def at_full_size(ctx, drive, sectors):
                     expect(over.read(at) == what, f"block {at} is not what was written")
             run("dmsetup", "message", "over", 0, "verify")
             run(SHINGLE, "remove", "--no-udev", "over")
-            # Before the check, which looks into the journal in front of its end.
+            # Before the check, which reads the journal ahead of its end.
             seen = stats(data)
             run(SHINGLE, "check", data.path)
             expect(seen["destroyed_blocks"] and not seen["destroyed_reads"], f"{seen}")
@@ -348,7 +348,7 @@ def at_full_size(ctx, drive, sectors):
 
 
 def old_partitions(ctx):
-    """What --force has overwritten is not shown by the kernel any more."""
+    """The kernel no longer shows partitions that --force has overwritten."""
     modprobe("loop")
     with open("/dev/shm/disk", "wb") as disk:
         disk.truncate(64 << 20)
@@ -371,7 +371,7 @@ def old_partitions(ctx):
 
 
 def cases(target):
-    """[(case, function)]"""
+    """Return [(case, function)]."""
     geo = Geometry("limits", band=7, data=4, cache=2, meta="separate")
     poll = Geometry("polled", band=37, data=40, cache=5, ckpt=32, journal=32,
                     medium="polled")
@@ -393,8 +393,8 @@ def cases(target):
         out += [(f"{drive} at full size", lambda ctx, d=drive, s=sectors: at_full_size(ctx, d, s))
                 for drive, sectors in (("st5000as0011", 9767541168),
                                        ("st8000as0002", 15628053168))]
-    # Bands of 20, 25, 30 and 40 MiB, those of the presets and one more, and of 256:
-    # more than a group.
+    # Bands of 20, 25, 30 and 40 MiB (those of the presets, and one more), and of 256 MiB, more than
+    # a group.
     for band in (320, 400, 480, 640, 4096):
         cut = Geometry("ext4", band=band, data=max(5, 8192 // band), cache=2,
                        meta="separate", ckpt=64, journal=64, options=few)

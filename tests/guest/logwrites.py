@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The log of dm-log-writes, read and replayed.
+"""Read and replay the log of dm-log-writes.
 
-Sector 0 holds the superblock; from the next on, a sector of entry header and
-then its data, over and over (sectors of the size that the superblock names):
-    superblock   magic, version, number of entries  le64, sector size  le32
-    entry        first sector, sectors (512 bytes), flags, length of a mark
-                 le64 each; a mark's text follows in the same sector
-    data         as written; none for flushes without data, discards, marks
-Order: a write is logged when it has completed *and* a flush was sent after
-that; a FUA write when it has completed.  So every entry before a FLUSH entry
-was durable when that flush completed, and an entry after it need not be.
+Sector 0 holds the superblock; from the next on, a sector of entry header and then its data,
+repeatedly (sectors of the size that the superblock names):
+ superblock   magic, version, number of entries  le64, sector size  le32
+ entry        first sector, sectors (512 bytes), flags, length of a mark
+              le64 each; a mark's text follows in the same sector
+ data         as written; none for flushes without data, discards, marks
+
+Order: a write is logged when it has completed *and* a flush was sent after that; a FUA write when
+it has completed.  So every entry before a FLUSH entry was durable when that flush completed, and an
+entry after it need not be.
 """
 
 import struct
@@ -21,7 +22,7 @@ from blk import BLOCK
 
 FLUSH, FUA, DISCARD, MARK = 1, 2, 4, 8
 SUPER = struct.Struct("<QQQI")
-RUIN = b"\xde\xad" * (BLOCK // 2)      # what a head leaves behind
+RUIN = b"\xde\xad" * (BLOCK // 2)      # contents of a block that a head destroyed
 ENTRY = struct.Struct("<QQQQ")
 MAGIC = 0x6a736677736872
 
@@ -82,12 +83,11 @@ class Log:
 
 
 class Disk:
-    """What a disk with a volatile cache may hold, entry by entry.
+    """The possible contents of a disk with a volatile cache, entry by entry.
 
-    solid: surely on the medium.  pending: [(block, data of it)] in the cache,
-    of which a power cut may take any, block by block.  @destroys says of a block
-    what stretches are gone when it is written; with @rng the cache comes to the
-    medium in any order, else in that of the writes.
+    solid: surely on the medium.  pending: [(block, its data)] in the cache, of which a power cut
+    may take any, block by block.  @destroys returns for a block the extents that writing it
+    destroys; with @rng the cache reaches the medium in random order, else in that of the writes.
     """
 
     def __init__(self, log, blocks, destroys=None, rng=None):
@@ -95,12 +95,12 @@ class Disk:
         self.destroys, self.rng = destroys, rng
         self.solid = bytearray(blocks * BLOCK)
         self.pending = []
-        self.mark = 0       # the last promise made so far
+        self.mark = 0       # the last promise so far
 
     def apply(self, entry):
-        """Takes an entry in; True at a FLUSH or FUA boundary."""
+        """Process an entry; return True at a FLUSH or FUA boundary."""
         if entry.flags & MARK:
-            if entry.mark.isdigit():    # the last one is log-writes' own
+            if entry.mark.isdigit():    # the last mark is log-writes' own
                 self.mark = int(entry.mark)
             return False
         if entry.flags & FLUSH:
@@ -112,7 +112,7 @@ class Disk:
             split = [(entry.block + i, data[i * BLOCK:(i + 1) * BLOCK])
                      for i in range(entry.n)]
             if entry.flags & FUA:
-                # What waits in the cache for the same place is older.
+                # Older writes to the same place are superseded in the cache.
                 self.pending = [p for p in self.pending if not entry.block
                                 <= p[0] < entry.block + entry.n]
                 for block, piece in split:
@@ -127,7 +127,7 @@ class Disk:
             image[first * BLOCK:(first + n) * BLOCK] = RUIN * n
 
     def _any_order(self, pending):
-        """Of one block the last one stays the last."""
+        """Shuffle writes, but keep the last one to each block."""
         if not self.rng:
             return pending
         order = list(range(len(pending)))
@@ -138,7 +138,7 @@ class Disk:
         return [pending[i] for i in order if last[pending[i][0]] == i]
 
     def image(self, keep):
-        """The medium if of the pending blocks only those survive."""
+        """Return the medium if only the pending blocks selected by @keep survive."""
         image = bytearray(self.solid)
         kept = [p for i, p in enumerate(self.pending) if keep(i)]
         for block, data in self._any_order(kept):

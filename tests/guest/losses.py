@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What dm-platter has acknowledged is there, or a FLUSH reports that it is lost.
+"""Data that dm-platter has acknowledged are there, or a FLUSH reports that they are lost.
 
-Its write cache holds blocks that the device below refuses, in every way in which a block
-leaves the cache; and the report outlives suspends, other tables and the device itself.
-The target of the row is not used.
+Its write cache holds blocks that the device below refuses, in every way in which a block leaves the
+cache; and the report survives suspends, other tables and the removal of the device.  The target
+under test is not used.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from model import read_stamp, stamp
 BLOCKS = 64
 CACHE = {"wcache": "on", "wcache_kib": 128, "wcache_idle_ms": 3600000}
 SHINGLED = {"media": "smr", "damage": "poison"}
-# What the medium is, and whether requests take time.
+# The kind of medium, and whether requests take time.
 KINDS = {
     "cmr": {"media": "cmr", "timing": "none"},
     "cmr, timed": {"media": "cmr", "time_scale": 100},
@@ -36,7 +36,7 @@ def table(path, **keys):
 
 
 class Drive:
-    """A platter over a device whose writes can be made to fail."""
+    """A platter over a device on which writes can be made to fail."""
 
     def __init__(self, ctx, name="drive", **keys):
         expect(modprobe("dm-flakey"), "no dm-flakey in this kernel")
@@ -57,7 +57,7 @@ class Drive:
         expect((result == n * BLOCK) == ok, f"write of block {block} returned {result}")
 
     def holds(self, block, path=None):
-        """The version that can be read, or None of a block that was never written."""
+        """Return the version of a block, or None if it was never written."""
         with blk.opened(path or self.device.path) as dev:
             data = dev.read(block)
         if not data.strip(b"\0"):
@@ -67,7 +67,7 @@ class Drive:
         return version
 
     def flush(self):
-        """Does it succeed?"""
+        """Send a FLUSH; return whether it succeeds."""
         try:
             self.dev.flush()
         except OSError:
@@ -75,7 +75,7 @@ class Drive:
         return True
 
     def breaks(self, first, n=1, how=None):
-        """Writes of these blocks fail below from here on; reads do not."""
+        """Make writes of these blocks fail below from now on; reads do not."""
         first, n = first * SECTORS, n * SECTORS
         end = BLOCKS * SECTORS
         rows = [(0, first, "linear", f"{self.store.path} 0"),
@@ -95,24 +95,24 @@ class Drive:
         self.device.remove()
 
     def again(self, name="drive", path=None):
-        """Another mapped device in its place."""
+        """Create another mapped device in its place."""
         self.device = dm.Device(name, table(path or self.under.path, **self.keys))
         self.dev = blk.Blk(self.device.path)
 
     def lose(self, block=8, n=4):
-        """Acknowledged blocks that the medium will not take."""
+        """Write blocks that the medium will refuse after they were acknowledged."""
         self.write(block, 1, n)
         self.breaks(block, n)
 
     def said(self):
-        """Numbers of lost blocks in the kernel's log since the last time."""
+        """Return the numbers of lost blocks in the kernel's log since the last call."""
         return [int(m[1]) for line in self.ctx.kernel() if (m := re.search(
             r"platter: .*: (\d+) acknowledged blocks could not be written", line))]
 
 
 def past_the_cache(ctx, kind, how, blocks):
-    """A write that goes past the cache fails: the version before it, acknowledged from the
-    cache, can still be read and reaches the medium."""
+    """A write that bypasses the cache fails: the version before it, acknowledged from the cache,
+    can still be read and reaches the medium."""
     drive = Drive(ctx, **KINDS[kind])
     drive.write(8, 1)
     expect(drive.flush(), "the first FLUSH failed")
@@ -134,7 +134,7 @@ def past_the_cache(ctx, kind, how, blocks):
 
 
 def overtaken(ctx, works):
-    """A block is written to the cache while a FUA write of it is on its way."""
+    """A block is written to the cache while a FUA write of it is in flight."""
     drive = Drive(ctx, **KINDS["cmr"])
     drive.write(8, 1)
     if not works:
@@ -151,7 +151,8 @@ def overtaken(ctx, works):
 
 
 def power_fails(ctx):
-    """While a FUA write supersedes a block of the cache: then the medium has it."""
+    """The power is cut while a FUA write supersedes a block of the cache: the medium has it then.
+    """
     drive = Drive(ctx, **KINDS["cmr"])
     drive.write(8, 1)
     drive.write(20, 1)
@@ -167,7 +168,7 @@ def power_fails(ctx):
 
 
 def one_bad_block(ctx, kind, how):
-    """A run of sixteen blocks meets one that cannot be written: only that one is lost."""
+    """A run of sixteen blocks contains one that cannot be written: only that one is lost."""
     drive = Drive(ctx, **KINDS[kind])
     drive.write(8, 1, 16)
     drive.breaks(13)
@@ -189,12 +190,12 @@ def one_bad_block(ctx, kind, how):
 
 
 def replaced_on_its_way(ctx):
-    """A destage fails of a block that was written again meanwhile: nothing is lost."""
+    """The destage of a block that was rewritten meanwhile fails: nothing is lost."""
     drive = Drive(ctx, **KINDS["cmr"])
     drive.breaks(8)
     with Held([drive.under]):
         drive.write(8, 1, 16)
-        drive.write(24, 1)              # more than half of the cache: a run sets out
+        drive.write(24, 1)              # more than half of the cache, which starts a run
         until(lambda: drive.stats()["media_writes"], "it is not on its way")
         drive.write(8, 2)
     until(lambda: drive.stats()["wcache_destages"], "the destage does not end")
@@ -207,8 +208,8 @@ def replaced_on_its_way(ctx):
 
 
 def idle_ends_with_a_request(ctx):
-    """A drive that was idle for longer than wcache_idle_ms keeps the next write in its cache:
-    a request in flight ends the pause, and the cache is written a whole pause after it."""
+    """A drive that was idle for longer than wcache_idle_ms keeps the next write in its cache: a
+    request in flight ends the pause, and the cache is written one whole pause after it."""
     drive = Drive(ctx, media="cmr", time_scale=1, wcache_idle_ms=1000000)
     pause_s = 1
     drive.write(8, 1)
@@ -255,7 +256,7 @@ def _reloaded_elsewhere(drive, ctx):
 
 
 def _cleared(drive, _):
-    """A table that is loaded and never used takes nothing along."""
+    """A table that is loaded but never used does not take the report along."""
     drive.device.load(drive.device.table())
     drive.device.clear()
     drive.device.resume()
@@ -289,7 +290,7 @@ AFTERWARDS = {f.__name__[1:].replace("_", " "): f for f in (
 
 
 def outlives(ctx, how, then, **keys):
-    """A loss that no FLUSH has reported fails the first one of what comes after, once."""
+    """A loss that no FLUSH has reported fails the first FLUSH afterwards, once."""
     drive = Drive(ctx, **keys)
     LOST[how](drive)
     suspended = drive.device.status(), drive.stats()
@@ -310,7 +311,7 @@ def outlives(ctx, how, then, **keys):
 
 
 def others_do_not_care(ctx):
-    """A drive elsewhere, also one with the same device numbers, reports nothing."""
+    """Another drive, even one with the same device numbers, reports nothing."""
     drive = Drive(ctx, **KINDS["cmr"])
     other = Drive(ctx, "second", **KINDS["cmr"])
     drive.lose()
@@ -326,8 +327,8 @@ def others_do_not_care(ctx):
 
 
 def closes(ctx, how):
-    """A device is removed while what it has acknowledged cannot be written: the kernel's log
-    has one line with the number; one that could save everything says nothing."""
+    """A device is removed while acknowledged data cannot be written: the kernel's log has one line
+    with the number of blocks; without a loss there is no line."""
     drive = Drive(ctx, **KINDS["cmr"])
     drive.write(8, 1, 5)
     drive.write(40, 1, 3)
@@ -353,8 +354,8 @@ def closes(ctx, how):
 
 
 def many(ctx):
-    """More drives than the module remembers: the log names what it forgets."""
-    # Each is another mapped device, and none lies over a part of another.
+    """More drives than the module remembers: the log names those it forgets."""
+    # Each is another mapped device, and no two overlap.
     expect(modprobe("dm-flakey"), "no dm-flakey in this kernel")
     line = "{} {} tiny8 0 6 wcache on timing none media cmr"
     count = 70

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""For shell scripts: devices for a target, formatted, and its table line.
+"""For shell scripts: create and format devices for a target, and print its table line.
 
-    eval "$(tests/guest/make.py TARGET [SUITE])"
-                            sets TABLE, DEVICES, SECTORS, FEATURES, KEYS
+ eval "$(tests/guest/make.py TARGET [SUITE])"
+       sets TABLE, DEVICES, SECTORS, FEATURES, KEYS
 """
 
 import os

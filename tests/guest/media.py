@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a target lies on: plain RAM, or dm-platter, whose write head destroys
-what it passes over and whose ledger says whether anybody asked for that."""
+"""Media below a target: plain RAM, or dm-platter, which has a write head that destroys what it
+passes over and counts reads of destroyed blocks."""
 
 import dm
 import targets
@@ -9,8 +9,8 @@ from blk import SECTORS
 
 
 def platter(name, under, geo, media="smr", **more):
-    """A medium of that device's size, tracks as in the geometry, of an
-    interlaced one as long as a band; @more keys of its table line."""
+    """Return a medium of that device's size, with the geometry's tracks; on an interlaced medium a
+    track has the length of a band.  @more: keys of its table line."""
     track = geo.band if media == "imr" else geo.track
     tracks, rest = divmod(under.blocks, track)
     expect(not rest, "the device is no whole number of tracks")
@@ -28,7 +28,7 @@ def platter(name, under, geo, media="smr", **more):
 
 
 def stack(ctx, geo, medium, **more):
-    """A fresh stack over that medium, closed; @more as platter()."""
+    """Return a new closed stack over that medium; @more as in platter()."""
     made = targets.stack(ctx.pool, ctx.target, geo, medium == "ram")
     if medium != "ram":
         made.platter = platter("medium", made.under[0], geo, medium, **more)
@@ -38,18 +38,18 @@ def stack(ctx, geo, medium, **more):
 
 
 def standing(path, sectors):
-    """A table over a device: writes stand still there until it is loaded again, which
-    lets go those that have come, or another one is; reads and flushes do not."""
+    """Return a table that holds writes; loading it again, or another table, releases those held so
+    far.  Reads and flushes pass."""
     return [(0, sectors, "delay", " ".join(f"{path} 0 {ms}" for ms in (0, 3600000, 0)))]
 
 
 def stands(device):
-    """Does a write stand still on a device with that table?"""
+    """Return whether a device with that table holds a write."""
     return device.status(noflush=True).split()[1] != "0"
 
 
 def numbers(text):
-    """{name: value} of a stats message."""
+    """Return {name: value} of a stats message."""
     out = {}
     for line in text.splitlines():
         name, _, value = line.partition(" ")
@@ -59,13 +59,12 @@ def numbers(text):
 
 
 def stats(device):
-    """{name: value} of what a mapped device counts."""
+    """Return {name: value} of the statistics of a mapped device."""
     return numbers(device.message("stats"))
 
 
 def judge(made):
-    """The medium's verdict, as numbers; destroyed blocks must not be asked
-    for."""
+    """Return the medium's counters; expect that no destroyed block was read."""
     if not hasattr(made, "platter"):
         return {}
     stats = numbers(made.platter.message("stats"))

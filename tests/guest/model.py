@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a block device has promised, and what it may hold after a power cut.
+"""A model of a block device: what it has promised, and what it may hold after a power cut.
 
-The contract of every target: a block is never torn; once a FLUSH
-completes, every write that had been acknowledged before it was sent survives;
-once a FUA write completes, it survives.  What is not promised may be there or
-not, block by block, but it is something that was written there: after a cut a
-block holds the last promised version or any later one.  A discard may turn a
-block into zeroes, or leave it.
+The contract of every target: a block is never torn; once a FLUSH completes, every write
+acknowledged before the FLUSH was sent survives; once a FUA write completes, it survives.  Data that
+are not promised may be there or not, block by block, but a block holds only what was written there:
+after a cut the last promised version or any later one.  A discard may turn a block into zeroes, or
+leave it.
 
-Versions are numbers that grow; every 4 KiB block carries its own address and
-version in all of its 256 sixteen-byte units, so that a torn, misplaced or
-foreign block is known from its content alone.  Version 0 is zeroes.
+Versions are increasing numbers.  Every 4 KiB block carries its own address and version in all of
+its 256 sixteen-byte units, so that a torn, misplaced or foreign block is recognised by its contents
+alone.  Version 0 is zeroes.
 """
 
 import struct
@@ -30,7 +29,7 @@ def stamp(block, version):
 
 
 def read_stamp(data, block):
-    """The version that a block holds; None and a sentence if it is none."""
+    """Return (the version that a block holds, ""); (None, a sentence) if it is not valid."""
     unit = data[:UNIT.size]
     if data != unit * (BLOCK // UNIT.size):
         return None, "torn: its parts differ"
@@ -49,18 +48,18 @@ class Op:
     block: int
     n: int
     version: int
-    soft: bool = False      # a discard: may have no effect
-    acked: int = 0          # when, 0 while in flight
+    soft: bool = False      # a discard, which may have no effect
+    acked: int = 0          # time, 0 while in flight
     promised: int = 0       # mark of its own completion (FUA)
 
 
 class Model:
-    """One device.  The caller keeps writes to a block one after another."""
+    """One device.  The caller sends writes to a block one after another."""
 
     def __init__(self, blocks):
         self.blocks = blocks
         self.history = [[] for _ in range(blocks)]
-        self.flushes = [(0, 0)]     # (mark, when the flush was sent)
+        self.flushes = [(0, 0)]     # (mark, time when the flush was sent)
         self.now = 0
         self.marks = 0
         self.versions = 0
@@ -84,23 +83,23 @@ class Model:
         op.acked = self.tick()
 
     def promise(self, op):
-        """A FUA write has completed; returns the mark that says so."""
+        """A FUA write has completed; return its mark."""
         self.marks += 1
         op.promised = self.marks
         return self.marks
 
     def flushed(self, sent):
-        """A flush, sent at that time, has completed; returns its mark."""
+        """A flush, sent at that time, has completed; return its mark."""
         self.marks += 1
         self.flushes.append((self.marks, sent))
         return self.marks
 
     def current(self, block):
-        """Versions that a read may find now, nothing being cut."""
+        """Return the versions that a read may find now, without a cut."""
         return self._from(block, lambda op: op.acked)
 
     def after_cut(self, block, mark, sent):
-        """Versions that may be there if the cut came after that mark."""
+        """Return the versions that may be there after a cut that followed that mark."""
         return self._from(block, lambda op: 0 < op.acked <= sent or
                           0 < op.promised <= mark)
 
@@ -113,11 +112,11 @@ class Model:
         return found | {0}
 
     def sent_by(self, mark):
-        """When the latest flush that counts at this mark was sent."""
+        """Return when the latest flush that counts at this mark was sent."""
         return max(sent for m, sent in self.flushes if m <= mark)
 
     def compare(self, data, mark=None):
-        """Sentences about blocks that hold what they must not."""
+        """Return sentences about blocks with wrong contents."""
         wrong = []
         sent = None if mark is None else self.sent_by(mark)
         for b in range(self.blocks):

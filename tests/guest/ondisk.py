@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""dm-shingle's metadata, written down a second time.
+"""A second, independent implementation of dm-shingle's metadata format.
 
-Independent of core/ on purpose: the tests format tiny devices to measure, find
-structures to damage, and reseal nonsense under a good checksum.
-See core/lib/format/format.h and Documentation/on-disk-format.rst.
+It shares nothing with core/ on purpose: the tests format tiny devices to measure, find structures
+to damage, and put valid checksums on invalid contents.  See core/lib/format/format.h and
+Documentation/on-disk-format.rst.
 """
 
 import functools
@@ -14,7 +14,7 @@ SB, JOURNAL, CHUNK, FOOTER = b"SHSB", b"SHJL", b"SHCK", b"SHFT"
 MEMBER, PAGE = b"SHMB", b"SHPG"
 VERSION = 5
 PAYLOAD = 4032             # of a chunk, and of a page
-UNMARKED = 1 << 8          # of a superblock's flags, << device
+UNMARKED = 1 << 8          # flag of a superblock, shifted by the device
 HEADER = struct.Struct("<4sI16sQQ")
 SUPER = struct.Struct("<II16s32sQ3Q2Q2Q2QQII4xIQ")
 GROUP = struct.Struct("<QQQIHHI4x")
@@ -41,15 +41,15 @@ _CRC = tuple(_table())
 
 @functools.lru_cache(maxsize=1024)
 def crc32c(crc, data):
-    """As the kernel's: no inversion before or after.  The same device is formatted for
-    many a case, and this takes long where a processor is emulated."""
+    """The kernel's crc32c: no inversion before or after.  Results are cached, because many cases
+    format the same device and this is slow on an emulated processor."""
     for byte in data:
         crc = _CRC[(crc ^ byte) & 0xff] ^ crc >> 8
     return crc
 
 
 def seal(block, magic=None, uuid=None, at=None, seq=None):
-    """A block with header fields replaced and a checksum that fits."""
+    """Return a block with header fields replaced and a valid checksum."""
     old = HEADER.unpack_from(block)
     magic = magic or old[0]
     body = (uuid if uuid is not None else old[2]) + struct.pack(
@@ -60,7 +60,7 @@ def seal(block, magic=None, uuid=None, at=None, seq=None):
 
 
 def sound(block, magic=None):
-    """Is this a metadata block with a checksum that fits?"""
+    """Return whether this is a metadata block with a valid checksum."""
     head = HEADER.unpack_from(block)
     if head[0] not in (SB, JOURNAL, CHUNK, FOOTER, MEMBER, PAGE) or magic not in (
             None, head[0]):
@@ -71,8 +71,8 @@ def sound(block, magic=None):
 def superblock(uuid, seq, at, *, engine, logical, devs, ckpt, journal, gap=0,
                head=1, band, media=0, groups, params=b"", stretch=0, flags=0,
                version=VERSION, pages=(0, 0), medium=None):
-    """groups: [(role, dev, start, stride, bands, track)]; band: length by role;
-    medium: what is known of DATA's"""
+    """Return a superblock. groups: [(role, dev, start, stride, bands, track)]; band: length by
+    role; medium: the known geometry of DATA's medium."""
     body = SUPER.pack(version, flags, engine.encode(), b"", logical, *devs,
                       *ckpt[0], *ckpt[1], *journal, gap, head, len(groups),
                       media, 1700000000)
@@ -90,8 +90,8 @@ def superblock(uuid, seq, at, *, engine, logical, devs, ckpt, journal, gap=0,
 
 
 def smr(blocks, track, skew, head, conventional):
-    """A shingled medium of one surface and one zone, its columns known, with ranges
-    [(first, blocks)] that are not."""
+    """Return the geometry of a shingled medium of one surface and one zone with known columns, and
+    with conventional ranges [(first, blocks)]."""
     out = MEDIUM.pack(blocks, 1, 1, 1, 1, len(conventional), head * 1000)
     out = (out + struct.pack("<H", 1000)).ljust(88, b"\0")
     out += ZONE.pack(blocks // track, track, blocks // track, 8 * skew)
@@ -100,7 +100,7 @@ def smr(blocks, track, skew, head, conventional):
 
 def member(uuid, at, *, engine, dev, blocks, version=VERSION,
            ctime=1700000000):
-    """The header of a device that has no superblocks."""
+    """Return the header of a device that has no superblocks."""
     raw = bytearray(BLOCK)
     PART.pack_into(raw, 40, version, 0, engine.encode(), b"", blocks, dev, 0,
                    ctime)
@@ -116,7 +116,7 @@ def footer(uuid, seq, at, journal_seq, journal_pos=0, prev_crc=0, chunks=0,
 
 
 def chunk(uuid, seq, at, index, payload, magic=CHUNK):
-    """A piece of a checkpoint, or a page of a map."""
+    """Return a piece of a checkpoint, or a page of a map."""
     raw = bytearray(BLOCK)
     struct.pack_into("<QI", raw, 40, index, len(payload))
     raw[56:56 + len(payload)] = payload
@@ -124,7 +124,7 @@ def chunk(uuid, seq, at, index, payload, magic=CHUNK):
 
 
 def read_super(block):
-    """The fields of a superblock as a dict, and its groups."""
+    """Return the fields of a superblock as a dict, with its groups."""
     f = SUPER.unpack_from(block, 40)
     head = HEADER.unpack_from(block)
     out = {"uuid": head[2], "seq": head[4], "version": f[0], "flags": f[1],
@@ -139,15 +139,15 @@ def read_super(block):
 
 
 def slot_blocks(sb, slot):
-    """The blocks of a checkpoint slot in their order."""
+    """Return the blocks of a checkpoint slot in their order."""
     start, n = sb["ckpt"][slot]
     stretch = sb["stretch"] or n
     return [start + i for i in range(n) if i // stretch % 2 == 0]
 
 
 def checkpoints(sb, slot, read):
-    """The whole checkpoints of a slot: [(number, block of the footer, its fields,
-    blocks of the chunks)].  read(block) returns its bytes."""
+    """Return the complete checkpoints of a slot: [(number, block of the footer, its fields, blocks
+    of the chunks)]. read(block) returns its bytes."""
     out, chunks, number = [], [], None
     for block in slot_blocks(sb, slot):
         raw = read(block)
@@ -165,8 +165,8 @@ def checkpoints(sb, slot, read):
 
 
 def places(newest, read, pages):
-    """{page of a map: 1 or 2, its place}, as the last of the checkpoints of a slot says,
-    or 3 if it was given up."""
+    """Return {page of a map: its place, 1 or 2; 3 if it was given up} by the last checkpoint of a
+    slot."""
     pieces = {}
     for _, _, _, chunks in newest:
         for block in chunks:

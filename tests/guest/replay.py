@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Power cuts: a workload over dm-log-writes, then every state of the disks
-that a cut could have left, each activated and compared with the promises.
+"""Power cuts: a workload over dm-log-writes, then every state of the disks that a cut could have
+left, each activated and compared with the promises.
 
-All devices of the target are cut by dm-linear from ONE dm-log-writes device,
-so that the log holds their writes in one order:
+All devices of the target are cut by dm-linear from ONE dm-log-writes device, so that the log holds
+their writes in one order:
 
-    target -> data, meta, cache (linear) -> log-writes -> RAM, and the log
+ target -> data, meta, cache (linear) -> log-writes -> RAM, and the log
 
-Crash points: after every FLUSH and FUA entry and every mark (a promise was made
-just before it), with all that was cached; and at a sample of the instants before
-them and of the prefixes between, with none of what was cached, and with random
-shares of it, block by block.  At each one the target is activated, ALL blocks are compared, the
-engine verifies its invariants, `shingle check` must be content; at some the
-power is cut again right after activation, or everything is cleaned and
-compared once more.
+Crash points: after every FLUSH and FUA entry and every mark (a promise was made just before it),
+with all cached writes; and at a sample of the instants before them and of the prefixes between,
+with no cached writes, and with random shares of them, block by block.  At each point the target is
+activated, ALL blocks are compared, the engine verifies its invariants, and `shingle check` must
+find no error.  At some points the power is cut again right after activation, or everything is
+cleaned and compared once more.
 """
 
 import errno
@@ -34,7 +33,7 @@ ORDER = ("meta", "data", "cache")
 
 
 def split(base, target, geo):
-    """A target's devices as slices of one; [(which, first, blocks)]"""
+    """Return a target's devices as slices of one: [(which, first, blocks)]."""
     out, at = [], 0
     for which in ORDER:
         blocks = target.sizes(geo)[which]
@@ -53,7 +52,7 @@ def split(base, target, geo):
 
 
 def destroys(target, geo):
-    """target.destroys() on the one device that split() cuts."""
+    """Return target.destroys() for the one device that split() cuts."""
     of_data = target.destroys(geo)
     at = 0
     for which in ORDER:
@@ -68,14 +67,14 @@ def destroys(target, geo):
 
 
 def medium(ctx, geo, log, blocks, rng):
-    """The disk that the log was written to.  A drive whose tracks are shingled keeps what
-    is in its cache in order where the head destroys something, see torn.py."""
+    """Return the disk that the log was written to.  A drive with shingled tracks keeps the order of
+    its cache where the head destroys something, see torn.py."""
     return Disk(log, blocks, destroys(ctx.target, geo),
                 rng if ctx.target.medium == "imr" else None)
 
 
 class Recorder:
-    """The target over log-writes, from its format on."""
+    """The target over log-writes, recorded after its format."""
 
     def __init__(self, ctx, geo, log_blocks):
         expect(modprobe("dm-log-writes"), "no dm-log-writes in this kernel")
@@ -84,7 +83,7 @@ class Recorder:
         self.disk = ctx.pool.slice(self.blocks, "disk")
         self.tape = ctx.pool.slice(log_blocks, "tape", wipe=False)
         self.before = None
-        # Formatting is not part of the story: the log begins after it.
+        # The log begins after formatting.
         paths, under = split(self.disk, ctx.target, geo)
         ctx.target.format(paths, geo)
         for device in under:
@@ -102,7 +101,7 @@ class Recorder:
         self.logger.message(f"mark {number}")
 
     def finish(self):
-        """Closes everything; returns the log."""
+        """Close everything; return the log."""
         self.stack.close()
         for device in [*self.under, self.logger]:
             device.remove()
@@ -110,17 +109,17 @@ class Recorder:
 
 
 def workload(dev, mark, blocks, rng, ops, in_place, lie=False):
-    """Random stamped writes; returns the model.  @lie: never flush.
+    """Make random stamped writes; return the model.  @lie: never flush.
 
-    dm-log-writes logs a plain write at the next flush, but a FUA write at
-    once: of a plain and a FUA write to the same place the older is logged
-    last.  @in_place: keep FUA writes off blocks that were not flushed.
+    dm-log-writes logs a plain write at the next flush, but a FUA write at once, so of a plain and a
+    FUA write to the same place the older may be logged last.  @in_place: keep FUA writes off blocks
+    that were not flushed.
     """
     model = Model(blocks)
     queue = blk.Aio(dev, 16)
     flying, dirty = set(), set()
     hot = [rng.randrange(blocks) for _ in range(4)]
-    walk = [0, 0]       # where writes in order go on, how many are to come
+    walk = [0, 0]       # where sequential writes go on, and how many are left
 
     def reap(at_least):
         for op, result, _ in queue.reap(at_least):
@@ -135,7 +134,7 @@ def workload(dev, mark, blocks, rng, ops, in_place, lie=False):
         return min(rng.choice((1, 1, 1, 2, 3, 5, 8, 17)), blocks - start)
 
     def step():
-        """Blocks behind those of the last step."""
+        """Return the blocks after those of the last step."""
         start = walk[0] % blocks
         n = length(start)
         while flying.intersection(range(start, start + n)):
@@ -191,8 +190,8 @@ def workload(dev, mark, blocks, rng, ops, in_place, lie=False):
 
 
 def forgetful(dev, mark, blocks, _rng, ops, _in_place, _lie, n=8):
-    """Runs of @n blocks are written, and for each that is forgotten another one
-    is, before the device has been told to keep any of it."""
+    """Write runs of @n blocks; then discard runs and write others, before any of that is made
+    durable."""
     model = Model(blocks)
 
     def put(start):
@@ -214,8 +213,8 @@ def forgetful(dev, mark, blocks, _rng, ops, _in_place, _lie, n=8):
 
 
 def updates(dev, mark, blocks, _rng, _ops, _in_place, _lie):
-    """Pairs: written and flushed, twice more, and the first once more.  Of regions of six
-    rows in one column that is lazily to row 0; what was flushed is in rows 0 and 1."""
+    """Pairs of blocks: written and flushed, twice more, and the first once more.  In regions of six
+    rows in one column the last one is a lazy write to row 0; rows 0 and 1 hold flushed data."""
     model = Model(blocks)
     for a in range(0, 8, 2):
         _put(dev, model, a, a + 1)
@@ -226,8 +225,8 @@ def updates(dev, mark, blocks, _rng, _ops, _in_place, _lie):
 
 
 def rows(dev, mark, blocks, _rng, _ops, _in_place, _lie, n=5):
-    """Runs of @n: the first block, all, flushed, and one more, which begins a clean where
-    regions are a block longer: from rows 1 on to rows 0 on, if that is in place."""
+    """Runs of @n: the first block, all, a flush, and one more, which begins a clean where regions
+    are a block longer; in place, that moves the rows from 1 up to the rows from 0 up."""
     model = Model(blocks)
     for a in range(0, 4 * n, n):
         _put(dev, model, a, *range(a, a + n))
@@ -256,12 +255,11 @@ def _blocks(dev, start, n):
 
 
 def crash_points(disk, entries, rng, between, share):
-    """Yields (what, image, mark) for every state worth trying."""
+    """Yield (what, image, mark) for every state to try."""
     for i, entry in enumerate(entries):
         boundary = bool(entry.flags & (FLUSH | FUA | MARK))
         if boundary and rng.random() < share:
-            # The instant before: the flush did not happen, so any part of
-            # what is cached may be lost.
+            # The instant before: the flush did not happen, so any part of the cache may be lost.
             yield from _subsets(disk, f"before entry {i} ({entry.show()})",
                                 rng, between)
         elif not boundary and rng.random() < between / 8:
@@ -287,7 +285,7 @@ def _subsets(disk, what, rng, count):
 
 
 class Tally:
-    """Counts what replaying found."""
+    """Counts the results of replaying."""
 
     def __init__(self, limit):
         self.points = self.lost = self.recut = self.cleaned = 0
@@ -307,7 +305,7 @@ class Tally:
 
 
 class Player:
-    """A scratch device on which states are brought to life."""
+    """A scratch device on which states are activated."""
 
     def __init__(self, ctx, geo, blocks):
         self.scratch = ctx.pool.slice(blocks, "scratch")
@@ -317,14 +315,14 @@ class Player:
         self.blocks = blocks
 
     def load(self, image):
-        # brd: what is written through one device is seen through the other,
-        # all of it is direct I/O.
+        # brd: data written through one device are seen through the other, because all of it is
+        # direct I/O.
         for at in range(0, self.blocks, 256):
             self.disk.write(at, image[at * BLOCK:(at + 256) * BLOCK])
 
     def cut(self):
-        """A power cut, now; the disks keep all they were given."""
-        # Cleaning may go on: what is read later is not to be newer than what was read.
+        """Cut the power now; the disks keep all they were given."""
+        # Stop cleaning, so that later reads are not newer than earlier ones.
         for device in self.under:
             device.suspend(noflush=True, lockfs=False)
         image = self.disk.read(0, self.blocks)
@@ -338,19 +336,19 @@ class Player:
         self.disk.close()
 
 
-# How a device says that something is lost: by a read, at activation, of a message.
+# The errors with which a device reports a loss: by a read, by activation, or by a message.
 LOST = (errno.EIO, errno.ENODATA, errno.EUCLEAN, errno.EROFS)
 
 
 def violation(error):
-    """What the device itself has said; anything else is the harness' own trouble."""
+    """Return what the device itself has reported; raise errors of the harness."""
     if isinstance(error, OSError) and error.errno not in LOST:
         raise error
     return str(error)
 
 
 def try_raw(player, model, image, mark, rng, tally, what):
-    """One crash point of a raw workload."""
+    """Try one crash point of a raw workload."""
     tally.points += 1
     player.load(image)
     stack = player.stack
@@ -383,7 +381,7 @@ def try_raw(player, model, image, mark, rng, tally, what):
 
 def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None,
         limit=5, load=workload):
-    """Record, replay; returns the numbers."""
+    """Record and replay; return the numbers."""
     rng = random.Random(seed)
     begin = time.monotonic()
     recorder = Recorder(ctx, geo, 64 * 1024)
@@ -419,8 +417,8 @@ def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None,
 
 
 def proof(ctx, geo, what, **kw):
-    """The harness must notice a device that lies, if perhaps not in the first run:
-    what is under way at a cut is left to chance."""
+    """The harness must notice a device that lies, though possibly not in the first run, because
+    the writes in flight at a cut are random."""
     for seed in range(1, 11):
         try:
             raw(ctx, geo, seed, 200, 2, limit=1, **kw)
@@ -434,7 +432,7 @@ def proof(ctx, geo, what, **kw):
 
 
 def tear(rng, image):
-    """Damage of the kind that must never be seen: half a block."""
+    """Damage a block in a way that must always be noticed: half a block is random."""
     image = bytearray(image)
     at = rng.randrange(len(image) // BLOCK) * BLOCK
     image[at:at + 512] = os.urandom(512)
@@ -444,10 +442,10 @@ def tear(rng, image):
 LOADS = {"workload": workload, "forgetful": forgetful, "updates": updates, "rows": rows}
 
 
-# ext4 on top: what was fsynced is found again.
+# ext4 on top: fsynced data are found again.
 
 class Files:
-    """Files written and fsynced, and since which mark they are promised."""
+    """Files written and fsynced, and the mark from which each is promised."""
 
     def __init__(self):
         self.files = {}     # name: (hash, promised from, withdrawn after)
@@ -578,7 +576,7 @@ def cases(target, options):
     between = int(options.get("between", 1))
     rounds = int(options.get("rounds", 1))
     share = float(options.get("share", .3))
-    only = options.get("only", "").split(",")   # geometries, comma between
+    only = options.get("only", "").split(",")   # geometries, separated by commas
     out = []
     for geo in target.geometry("replay"):
         if not target.persistent and geo is not GEOMETRIES["replay"][0]:
@@ -593,8 +591,8 @@ def cases(target, options):
                     ext4(ctx, g, seed, int(options.get("files", 60)),
                          float(options.get("fs_share", .5)))))
     if "inplace" in target.features:
-        # It loses data only where a write destroys its neighbours: on a
-        # medium without overlap what it rewrites is what was there.
+        # This loses data only where a write destroys its neighbours; on a medium without overlap it
+        # rewrites the same contents.
         geo = GEOMETRIES["replay"][0].but(name="inplace",
                                           features=("inplace",))
         out.append((f"raw inplace seed {seed}", lambda ctx: raw(
@@ -611,7 +609,7 @@ def cases(target, options):
                     lambda ctx, g=geo.but(features=(feature,), **needs),
                     load=LOADS[load]: proof(ctx, g, g.features[0],
                                             load=load)))
-        # Else a load that is wrong about what it was promised would prove all.
+        # Otherwise a load with a wrong idea of its promises would prove everything.
         for what, (needs, load) in tried.items():
             out.append((
                 f"raw {what or 'unsafe'}, as in the proof, with every protection",

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Secure erase: after the message `reset` nothing is left, at no moment half.
+"""Secure erase: after the message `reset` nothing is left, and no reader ever sees half of it.
 
-Every block reads as zeroes, also after the next activation, after a power cut at
-any instant since, and for `shingle repair`; habits and counters stay; I/O under
-way is, block by block, before or after it; at a bad moment it is refused in one
-sentence and nothing has changed."""
+Every block reads as zeroes, also after the next activation, after a power cut at any later instant,
+and for `shingle repair`; settings and counters stay; each block of I/O in flight comes before or
+after the reset; at a bad moment it is refused with one sentence and nothing changes.
+"""
 
 import contextlib
 import errno
@@ -28,7 +28,7 @@ from logwrites import MARK, Disk
 from model import read_stamp, stamp
 from targets import GEOMETRIES, SHINGLE, stack
 
-# What describes the moment; everything else counts on.
+# Counters of the current state; all others continue across a reset.
 MOMENTARY = ("cached_blocks", "map_bytes", "bad_blocks", "wcache_dirty_blocks", "unsaved_blocks",
              "map_dirty_pages", "most_cached_blocks", "imr_pending_tracks", "round_number",
              "fb1_columns", "new_columns", "waiting_stretches")
@@ -44,7 +44,7 @@ def empty(dev, blocks, when):
 
 
 def scribble(dev, geo, rng, ops=150):
-    """Some of it home, some of it cached, some of it not committed."""
+    """Write data, some of which are cleaned, some cached, some not committed."""
     for i in range(ops):
         at = rng.randrange(geo.logical)
         n = min(rng.choice((1, 1, 2, geo.band)), geo.logical - at)
@@ -54,7 +54,7 @@ def scribble(dev, geo, rng, ops=150):
 
 
 def forgotten(ctx, geo):
-    """Content goes; habits and counters stay; the device is as good as new."""
+    """Contents go; settings and counters stay; the device is as good as new."""
     rng = random.Random(geo.name)
     made = stack(ctx.pool, ctx.target, geo)
     device = made.open()
@@ -67,7 +67,7 @@ def forgotten(ctx, geo):
     for again in range(3):
         with made.blk() as dev:
             scribble(dev, geo, rng)
-            # What is gathered is written before it goes: once is enough.
+            # Gathered data are written before the reset; once is enough.
             gathered = ctx.target.gathers and not again
             if ctx.target.gathers and not gathered:
                 dev.flush()
@@ -77,7 +77,7 @@ def forgotten(ctx, geo):
             below = ledger.below(made)
             device.message("reset")
             after = media.stats(device)
-            # By what was being cleaned when it came, and by nothing else.
+            # Only the cleaning that was in progress may have touched data.
             touched, moved = (tuple(map(operator.sub, now["data"], then["data"]))
                               for now, then in (
                                   (ledger.below(made), below),
@@ -109,7 +109,7 @@ def forgotten(ctx, geo):
                 device.message(f"{key} {value}")
             for message in ("commit_ms 0", "idle_ms 600000"):
                 device.message(message)
-    # As good as new: everything can be written, cleaned, and is kept.
+    # As good as new: everything can be written and cleaned, and survives an activation.
     with made.blk() as dev:
         for turn in (1, 2):
             for at in range(0, geo.logical, 2):
@@ -129,7 +129,7 @@ def forgotten(ctx, geo):
 
 
 def no_way_back(ctx, geo):
-    """What repair goes back to, when the newest checkpoint rots, is empty."""
+    """The older state to which repair returns, when the newest checkpoint is damaged, is empty."""
     made = stack(ctx.pool, ctx.target, geo)
     device = made.open()
     with made.blk() as dev:
@@ -156,9 +156,9 @@ def no_way_back(ctx, geo):
 
 
 def half_a_reset(ctx, geo):
-    """The power goes between its two checkpoints, what comes then is written, and the
-    footer of the first is lost: what the other slot holds still is no state to put that
-    on top of."""
+    """The power is cut between the two checkpoints of a reset, later writes are committed, and the
+    footer of the first checkpoint is lost: the old state in the other slot must not be combined
+    with the later commits."""
     made = stack(ctx.pool, ctx.target, geo)
     device = made.open()
     device.message("checkpoint")
@@ -196,7 +196,7 @@ def half_a_reset(ctx, geo):
 
 
 class Erased:
-    """What may be found when the power was cut around a reset."""
+    """The contents that may be found after a power cut around a reset."""
 
     def __init__(self, model, old, begin):
         self.model, self.old, self.begin = model, old, begin
@@ -210,7 +210,7 @@ class Erased:
 
 
 def cut(ctx, geo, seed):
-    """The power fails at every instant around a reset."""
+    """Cut the power at every instant around a reset."""
     rng = random.Random(seed)
     recorder = replay.Recorder(ctx, geo, 64 * 1024)
     device = recorder.stack.device
@@ -262,8 +262,8 @@ def cut(ctx, geo, seed):
 
 
 class Child:
-    """Does something meanwhile.  Not a thread: Python's lock is held during
-    an ioctl of such a size."""
+    """A process that does something meanwhile.  A thread would not do, because Python holds its
+    lock during a long ioctl."""
 
     def __init__(self, work):
         self.pid = os.fork()
@@ -277,7 +277,7 @@ class Child:
                 os._exit(255)
 
     def ended(self):
-        """None, or its errno."""
+        """Return None, or its errno."""
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         return os.waitstatus_to_exitcode(status) if pid else None
 
@@ -289,14 +289,14 @@ class Child:
         expect(not code, f"{what}: {os.strerror(code)}")
 
     def kill(self):
-        """It need not have come to its end."""
+        """End it, whether or not it has finished."""
         with contextlib.suppress(ChildProcessError, ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
 
 
 def slow(ctx, geo, ms):
-    """A stack whose data device takes its time, so that I/O is under way."""
+    """Return a stack with a slow data device, so that I/O stays in flight."""
     expect(modprobe("dm-delay"), "no dm-delay in this kernel")
     made = stack(ctx.pool, ctx.target, geo)
     lower = made.paths["data"]
@@ -307,7 +307,7 @@ def slow(ctx, geo, ms):
 
 
 def under_way(ctx, geo, seed):
-    """Writes and reads under way are before or after the reset."""
+    """Writes and reads in flight come before or after the reset."""
     rng = random.Random(seed)
     made, delay = slow(ctx, geo, 3)
     device = made.open()
@@ -349,10 +349,10 @@ def under_way(ctx, geo, seed):
                            f"not {holds[b]}")
 
         rounds = 0
-        # How long a reset takes depends on who else is on the machine.
+        # The duration of a reset depends on other load on the machine.
         while rounds < 5 or not kept and rounds < 100:
             rounds += 1
-            # What was written before the reset began must go.
+            # Data written before the reset began must go.
             for at in range(0, geo.logical, 3):
                 version += 1
                 queue.write(at, stamp(at, version), ("write", at, 1, version))
@@ -363,7 +363,7 @@ def under_way(ctx, geo, seed):
             for _ in range(rng.randrange(1, 12)):
                 submit(flying)
             reset = Child(lambda: device.message("reset"))
-            # Where it begins with all that was gathered it takes longer.
+            # A reset that first writes gathered data takes longer.
             pause_s = max(rounds, rounds ** 2 / 20) * \
                 (.005 if ctx.target.gathers else .0005)
             for _ in range(rng.randrange(1, 12)):
@@ -400,14 +400,14 @@ def under_way(ctx, geo, seed):
 
 
 def while_cleaning(ctx, geo):
-    """A step in progress is given up; who asked for cleaning hears the end."""
+    """A step in progress is given up; a waiting clean ends."""
     made, delay = slow(ctx, geo, 0)
     device = made.open()
     with made.blk() as dev:
         places = range(1, geo.logical, geo.band)
         if ctx.target.paged:        # a region is cleaned when all its places were written
             places = 2 * list(range(geo.logical))
-        elif not ctx.target.caches_all:     # and only what is written over is in flash
+        elif not ctx.target.caches_all:     # only overwritten blocks are in flash
             places = [*range(geo.logical), *range(geo.logical // 4)]
         for at in places:
             dev.write(at, stamp(at, 1))
@@ -419,13 +419,13 @@ def while_cleaning(ctx, geo):
             queue = blk.Aio(dev, 1024)
 
             def begun():
-                """One more read is sent: it waits."""
+                """Send one more read, which waits once the reset has begun."""
                 if queue.flying < queue.depth:
                     queue.read(0, 1, None)
                 time.sleep(.02)
                 return media.stats(device)["deferred"] > before
 
-            if ctx.target.cleans:       # else it waits for the epoch first
+            if ctx.target.cleans:       # otherwise the reset waits for the epoch first
                 until(begun, "the reset begins")
         reset.end("the reset")
         clean.end("the clean")
@@ -443,7 +443,7 @@ def while_cleaning(ctx, geo):
 
 
 def with_suspends(ctx, geo):
-    """Resets and suspends in any order: none hangs, none is half."""
+    """Resets and suspends in any order: none hangs, no reset is half done."""
     made = stack(ctx.pool, ctx.target, geo)
     device = made.open()
 
@@ -483,7 +483,7 @@ def with_suspends(ctx, geo):
 
 
 def bad_blocks(ctx, geo):
-    """What the medium has lost is forgotten with the rest."""
+    """Blocks lost by the medium are forgotten, too."""
     with faulty(ctx, geo) as game:
         game.fill()
         for b in range(0, geo.logical, geo.band):
@@ -507,7 +507,7 @@ def bad_blocks(ctx, geo):
 
 
 def refused(ctx, game, why, number):
-    """One sentence, the right errno, nothing changed."""
+    """Expect a refusal with one sentence and the right errno, and no change."""
     ctx.kernel()
     try:
         game.stack.device.message("reset")
@@ -543,7 +543,7 @@ def refusals(ctx, geo):
 
 
 def write_error(ctx, geo):
-    """The checkpoint of a reset cannot be written: everything or nothing."""
+    """The checkpoint of a reset cannot be written: all data are there or none."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.write(1, must=True)
@@ -565,7 +565,7 @@ def write_error(ctx, geo):
 
 
 def tool(ctx, geo):
-    """shingle reset: not under a user, not for the wrong name."""
+    """shingle reset: not while the device is in use, not for a wrong name."""
     made = stack(ctx.pool, ctx.target, geo)
     name = made.open().name
 

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What Dual-buffer keeps, round by round, through the target and over a medium that
+"""The blocks that Dual-buffer keeps, round by round, through the target and over a medium that
 destroys (rule D6 of papers/ma.rst).
 
-    N % are new     of the writes N percent go to blocks that were never written before,
-                    the others to what was written last: in 50 rounds the part of the cache
-                    that is new in each stays above its floor
-    a hot set that moves
-                    1 % of the addresses with 80 % of the writes, and then another one: two
-                    rounds behind that it is in the cache, and most of the old one is not
+ N % are new     N percent of the writes go to blocks that were never written before,
+                 the others to recently written ones: over 50 rounds the part of the cache
+                 for new blocks stays above its floor in each
+ a hot set that moves
+                 1 % of the addresses get 80 % of the writes, and then another 1 %: two
+                 rounds later that is in the cache, and most of the old one is not
 
-Both are asked of the engine alone, too (tests/unit/test_dualbuffer.py)."""
+tests/unit/test_dualbuffer.py tests both with the engine alone, too.
+"""
 
 import random
 import re
@@ -21,18 +22,18 @@ import ondisk
 from bench import expect
 from targets import Geometry
 
-TRACKS, COLUMNS, FLOOR = 27, 100, 25        # of the cache; percent
+TRACKS, COLUMNS, FLOOR = 27, 100, 25        # of the cache; FLOOR in percent
 GEO = Geometry("rounds", band=1000, data=40, cache=1, cache_band=TRACKS * COLUMNS,
                track=COLUMNS, head=3, skew=7, meta="separate", journal=64, ckpt=64,
                options=(("commit_ms", 0),))
 ROUNDS = 50
 HOT = GEO.logical // 100
 LINE = re.compile(r"^round (\d+) .* fb_blocks (\d+) ", re.M)
-GO_BY = 500         # writes between two looks at the number of rounds
+GO_BY = 500         # writes between two reads of the number of rounds
 
 
 class Load:
-    """Writes of a block, and what each must hold."""
+    """Writes of single blocks, and the expected contents."""
 
     def __init__(self, made, seed):
         self.made, self.random = made, random.Random(seed)
@@ -44,14 +45,14 @@ class Load:
         self.blk.write(lblk, struct.pack("<QQ", lblk, self.version) * (blk.BLOCK // 16))
 
     def until(self, rounds, draw):
-        """Go on until so many rounds have ended."""
+        """Go on until @rounds rounds have ended."""
         with self.made.blk() as self.blk:
             while media.stats(self.made.device)["rounds"] < rounds:
                 for _ in range(GO_BY):
                     self.write(draw())
 
     def judge(self):
-        """Everything is there, and nobody has asked for what was destroyed."""
+        """Expect that all data are there, and that no destroyed block was read."""
         with self.made.blk() as dev:
             for lblk, version in self.held.items():
                 expect(dev.read(lblk)[:16] == struct.pack("<QQ", lblk, version),
@@ -97,7 +98,7 @@ def room_for_new(ctx, percent):
 
 
 def kept_of(made):
-    """Shares of the old and the new hot set that lie in the cache."""
+    """Return the shares of the old and the new hot set that lie in the cache."""
     made.close()
     with blk.opened(made.paths["meta"]) as dev:
         groups = ondisk.read_super(dev.read(0))["groups"]
@@ -121,7 +122,7 @@ def moves(ctx):
     load.until(12, draw)
     before = kept_of(made)
     at = GEO.logical // 2
-    # Rounds are counted anew; in the first one both are written.
+    # Activation starts the count of rounds again; in the first round both are written.
     load.until(3, draw)
     behind = kept_of(made)
     load.until(2, draw)

@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/skylight looks at small drives whose every parameter is known: does it
-name them?  For the virtual clock, and a platter with its mechanics.
+"""scripts/skylight examines small drives with known parameters, and must name them.  For the
+virtual clock, and a platter with its mechanics.
 
-The medium has no store unless the drive needs one: its time is kept, its contents
-are not, and no test looks at contents.  Metadata are in RAM.
+The medium has no store unless the drive needs one: only its time is emulated, because no test looks
+at contents.  Metadata are in RAM.
 
 A drive is a dictionary:
-
-    kind            shingled, plain, ram, thin
-    name            of the mapped device
-    sectors         of the medium
-    profile, keys   of the platter
-    create          arguments of shingle create (shingled)
-    flash_sectors   of a cache device that takes no time (shingled)
-    chunk           sectors (thin)
-    powercut        Test 13 may cut the medium's power
-    joined          metadata are on the medium, which has a store then
-    store           the medium keeps what is written, in RAM
-    filesystem      what is made on it for skylight quick, which then has a scratch file
-    tests, scale, seed   of scripts/skylight
+ kind            shingled, plain, ram, thin
+ name            of the mapped device
+ sectors         of the medium
+ profile, keys   of the platter
+ create          arguments of shingle create (shingled)
+ flash_sectors   of a cache device that takes no time (shingled)
+ chunk           sectors (thin)
+ powercut        Test 13 may cut the medium's power
+ joined          metadata are on the medium, which then has a store
+ store           the medium keeps what is written, in RAM
+ filesystem      to be made on the drive for skylight quick, which then uses a scratch file
+ tests, scale, seed   of scripts/skylight
 """
 
 import json
@@ -38,13 +37,13 @@ import torn_drives
 from bench import expect
 
 SKYLIGHT = Path(bench.TOP) / "scripts/skylight"
-PROFILE = "st4000nc001"     # what the emulated drives of the thesis stood on
+PROFILE = "st4000nc001"     # the drive below the emulated drives of the thesis
 META_KIB = 262144
 LATE = 1000
 LOOK_S = 0.05
-LEAST_S = 0.01              # for a few requests
-WORK_S = (20, 20, 5)        # writing, reading, nothing
-LAST = "14"                 # wants the drive's look-ahead, which is below a layer
+LEAST_S = 0.01              # least time of a few requests
+WORK_S = (20, 20, 5)        # writing, reading, idle
+LAST = "14"                 # needs the drive's look-ahead, which a layer does not pass on
 
 
 # --- drives -----------------------------------------------------------------------
@@ -56,7 +55,7 @@ def node(name):
 
 
 def quick_fio():
-    """fio starts in a tenth of a second under the virtual clock; see fioclock.c."""
+    """Preload fioclock.c, with which fio starts in a tenth of a second under the virtual clock."""
     made = "/tmp/fioclock.so"
     if not os.path.exists(made):
         bench.run("cc", "-O2", "-shared", "-fPIC", "-o", made,
@@ -65,14 +64,14 @@ def quick_fio():
 
 
 class Drive:
-    """A drive as dictionaries have it; path, and close()."""
+    """A drive made from a dictionary; has path and close()."""
 
     def __init__(self, spec):
         self.spec, self.medium, self.meta, self.made = spec, None, None, []
         self.name = spec.get("name", "drive")
         if os.environ.get("SHINGLE_CLOCK") == "virtual":
             quick_fio()
-        # It is taken as it is written.
+        # brd allocates memory as it is written.
         kib = max(META_KIB, spec["sectors"] // 2) if spec.get("store") else META_KIB
         bench.modprobe("brd", "rd_nr=2", f"rd_size={kib}")
         bench.run("dd", "if=/dev/zero", "of=/dev/ram0", "bs=64k", "count=1")
@@ -109,7 +108,7 @@ class Drive:
         if not self.spec.get("joined"):
             meta = "/dev/ram0"
             if self.spec.get("powercut"):
-                # They lose power together.
+                # Both lose power together.
                 meta, self.meta = self.mapped("meta", 2 * META_KIB, "platter",
                                               "/dev/ram0 0 generic 0 2 timing none")
             more += ["--meta", meta]
@@ -121,7 +120,8 @@ class Drive:
         return "/dev/ram1"
 
     def thin(self):
-        """Over a platter; a pool hands out chunks in the order of first writes."""
+        """Thin provisioning over a platter; a pool allocates chunks in the order of first writes.
+        """
         data, sectors = self._medium("medium"), self.spec["sectors"]
         bench.modprobe("dm-thin-pool")
         path, pool = self.mapped("pool", sectors // 4096 * 4096, "thin-pool",
@@ -131,7 +131,7 @@ class Drive:
         return self.mapped(self.name, sectors // 2, "thin", f"{path} 0")[0]
 
     def look(self, out, tests, truth=False):
-        """scripts/skylight; its exit status."""
+        """Run scripts/skylight; return its exit status."""
         words = [sys.executable, SKYLIGHT, "run", self.path, "--out", out, "--reset",
                  "--destroy-data", "--scale", self.spec.get("scale", "auto"), "--seed",
                  self.spec.get("seed", 1), "--tests", ",".join(tests)]
@@ -141,21 +141,21 @@ class Drive:
                               check=False).returncode
 
     def look_at_all(self, out):
-        """The tests that the dictionary asks for; exit status."""
+        """Run the tests in the dictionary; return the exit status."""
         tests = self.spec["tests"].split(",")
         first, status = [t for t in tests if t != LAST], 0
         if first:
             status = self.look(out, first, truth=LAST not in tests)
         if LAST in tests:
-            # The person's hdparm -A1 of this drive: a layer does not pass it on.
+            # Stands for the user's hdparm -A1 on the drive, which a layer does not pass on.
             if self.medium:
                 self.medium.message("lookahead on")
             status |= self.look(out, [LAST], truth=True)
         return status
 
     def look_quickly(self, out):
-        """skylight quick, which may write to all of it, or to a file in its file system; the
-        answer is in answer.json.  Exit status."""
+        """Run skylight quick, which may write to the whole drive, or to a file in its file system;
+        write its answer to answer.json.  Return the exit status."""
         kind, words = self.spec.get("filesystem"), [self.path, "--write"]
         if kind:
             words = ["/tmp/mounted"]
@@ -175,10 +175,11 @@ class Drive:
                 expect(left in (["lost+found"], []), f"it has left {left}")
 
     def explained(self, out, seconds):
-        """skylight explain while the drive is at work; its answer is in explain.json, and in
-        inside.json how long it had been cleaning, in us, at which moment.  Exit status."""
+        """Run skylight explain while the drive is under load; write its answer to explain.json,
+        and to inside.json the time spent cleaning, in us, at each moment.  Return the exit status.
+        """
         inside, over = [], threading.Event()
-        # A RAM disk counts nothing before it is told to.
+        # A RAM disk has no statistics until they are turned on.
         number = os.stat(self.path).st_rdev
         stats = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/queue/iostats")
         if stats.read_text(encoding="ascii") == "0\n":
@@ -205,10 +206,11 @@ class Drive:
         return watcher.returncode
 
     def cutter(self):
-        """A command that cuts the medium's power and brings the drive back.
+        """Return a command that cuts the medium's power and brings the drive back.
 
-        In the middle of a write, if there is one: after so many more blocks, each time
-        another number.  What is under way when power is cut at once, ends as a whole."""
+        The cut comes in the middle of a write, if there is one, after a number of blocks that
+        differs each time; an immediate cut would let writes in flight complete.
+        """
         count = "/tmp/cutter.count"
         Path(count).write_text("0", encoding="ascii")
         on = "dmsetup message {} 0 powercut {}".format
@@ -216,10 +218,10 @@ class Drive:
                  on(self.medium.name, "$((i * 131 % 509 + 1))"), "sleep 0.2",
                  on(self.medium.name, 0), on(self.medium.name, "off")]
         if self.medium.name != self.name:
-            # Metadata first: no layer lives to write down that its medium has failed.
+            # Metadata first, so that the layer cannot record that its medium has failed.
             apart = [self.meta.name] if self.meta else []
             lines[3:3] = [on(name, 0) for name in apart]
-            # It is the same drive afterwards, and says so.
+            # The drive is the same afterwards, with the same UUID.
             lines[-1:] = [f"table=$(dmsetup table {self.name})",
                           f"uuid=$(dmsetup info -c --noheadings -o uuid {self.name})",
                           f"dmsetup remove --retry --noudevsync {self.name}",
@@ -227,15 +229,15 @@ class Drive:
                           f'dmsetup create --noudevsync {self.name} --uuid "$uuid" '
                           '--table "$table"',
                           f"dmsetup mknodes {self.name}",
-                          # A drive that has lost its power reports no loss afterwards.
+                          # After a power cut a drive reports no loss.
                           f"sync /dev/mapper/{self.name} || true"]
         path = Path("/tmp/cutter.sh")
         path.write_text("\n".join(lines) + "\n", encoding="ascii")
         return f"sh {path}"
 
     def late(self):
-        """(a sentence on how often the host was too slow for the medium's clock, whether
-        that is more often than tests can bear: once in LATE requests)"""
+        """Return a sentence on how often the host was too slow for the medium's clock, and whether
+        that is more than the tests tolerate: once in LATE requests."""
         if not self.medium:
             return "", False
         pairs = (line.split() for line in self.medium.message("stats").splitlines())
@@ -253,8 +255,8 @@ class Drive:
 
 
 def at_work(path, until, rng):
-    """Writes at random for a while, then reads, then nothing, and again, until that process
-    has ended."""
+    """Write at random for a while, then read, then idle, and repeat, until the process @until has
+    ended."""
     with blk.opened(path) as drive:
         blocks, data = blk.size(path), bytes(blk.BLOCK)
         while True:
@@ -267,14 +269,14 @@ def at_work(path, until, rng):
                     for _ in range(8):
                         work(rng.randrange(blocks))
                     if time.monotonic() - now < LEAST_S:
-                        # Of what takes no time there is no end under the virtual clock.
+                        # A loop that takes no time would never end under the virtual clock.
                         time.sleep(LEAST_S)
 
 
 # --- the suite ----------------------------------------------------------------------
 
 
-# Bands of 1 MiB, and of each kind as few as show what it is.
+# Bands of 1 MiB, and the fewest of each kind that show its properties.
 SMALL = {
     "linear": {"plain": ({"kind": "plain", "sectors": 4 << 21, "tests": "1,2,3"},
                          {"drive_type": "conventional"})},
@@ -289,7 +291,7 @@ SMALL = {
                    "tests": "1,2,3,6",
                    "create": ["stl-set", "--band", "1M", "--geometry", "pack", "--bands",
                               "1500", "--cache-size", "12b"]},
-                  # Nobody looks for bands.
+                  # No test that looks for bands is run.
                   {"drive_type": "translated", "cache_medium": "flash",
                   "cleaning_type": "lazy"}),
         **{name: (spec, {"torn_writes": tears})
@@ -306,7 +308,7 @@ SMALL = {
 
 
 def named(ctx, spec, wanted):
-    """The drive is named, and nothing is said confidently that is not so."""
+    """The drive is named, and no wrong answer is confident."""
     drive = Drive(spec)
     try:
         with tempfile.TemporaryDirectory() as folder:

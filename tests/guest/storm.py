@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Everything at once, on several processors: what runs beside what is left to chance,
-and nothing may be lost.
+"""All activities at once, on several processors, in random combinations; no data may be lost.
 
-Jobs, processes of their own, write, read, discard, zero and flush, several requests
-in flight each; a share of the blocks is theirs alone, where every read is compared,
-and the rest is everybody's, where a block must be whole, in its place and written by
-somebody.  Beside them other processes do all that a person can: suspend and resume,
-load the table again, `verify`, `checkpoint`, `commit`, `clean`, `reset`, keys, and
-reads of status, table and counters; the devices below are suspended, too.  In the end
-the table is taken from under the jobs and the device removed; it is checked, opened
-again, and holds what was acknowledged.
+Jobs, which are processes, write, read, discard, zero and flush, with several requests in flight
+each.  Each job has a share of the blocks to itself, where it compares every read.  All jobs write
+to the rest, where a block must be whole, in its place and written by one of them.
 
-All of it is bounded by numbers of events, never by time: so many of each kind must
-have succeeded, each with I/O in between.
+Beside the jobs other processes do all that an administrator can: suspend and resume, reload the
+table, send `verify`, `checkpoint`, `commit`, `clean`, `reset` and keys, and read status, table and
+counters; the devices below are suspended, too.  At the end the table is replaced under the jobs and
+the device removed; it is checked, opened again, and must hold what was acknowledged.
+
+All of it is bounded by numbers of events, never by time: a given number of each kind must have
+succeeded, each with I/O in between.
 """
 
 import errno
@@ -36,13 +35,13 @@ from targets import GEOMETRIES
 
 JOBS = 3
 DEPTH = 8
-SERIAL_BITS = 24        # a version is a job's number, then how many it has written
-# In place of the resets begun: discarded, which may take effect when what can only be
-# forgotten together with it is discarded, too.
+SERIAL_BITS = 24        # a version is a job's number, then the number of its writes
+# Stands for the number of resets begun: the block was discarded.  A discard may take effect later,
+# when the blocks that can only be discarded together with it are discarded, too.
 SOFT = -1
-# What a message may answer while the table is being changed under it.
+# The errors that a message may return while the table is being changed under it.
 LATER = (errno.EAGAIN, errno.EROFS, errno.EINTR)
-# With nothing done for so long somebody waits for ever.  No test of speed.
+# Without progress for this time the test counts as hung; it does not test speed.
 STUCK_S = 240
 
 
@@ -70,16 +69,17 @@ class Shared:
 
 
 class Seen:
-    """What the blocks of one job may hold.
+    """The contents that the blocks of one job may have.
 
-    Of each block: [(version, resets done when it was sent, resets begun when it was
-    acknowledged)], of which it holds one; a reset that came after makes it zeroes."""
+    Each block has a list [(version, resets done when it was sent, resets begun when it was
+    acknowledged)] of possible contents; a later reset makes it zeroes.
+    """
 
     def __init__(self):
         self.may = {}
 
     def wrong(self, b, data, shared, done):
-        """A sentence, or None; @done: resets that had ended when it was asked for."""
+        """Return a sentence, or None; @done: resets that had ended when the read was sent."""
         found, why = read_stamp(data, b)
         may = self.may.get(b, [(0, 0, 0)])
         for entry in may:
@@ -94,7 +94,7 @@ class Seen:
 
 
 class Job:
-    """One process of I/O."""
+    """One process with I/O."""
 
     def __init__(self, nr, pieces, shared, seed, path, seen):
         self.nr, self.shared, self.seen = nr, shared, seen
@@ -117,7 +117,7 @@ class Job:
         self.dev.close()
 
     def part(self, pieces):
-        """A stretch of one of them that nothing of ours is under way to, or None."""
+        """Return blocks of one of the pieces without a request of this job in flight, or None."""
         first, n = self.rng.choice(pieces)
         if self.rng.random() < .4:
             self.walk += 1                  # one after another
@@ -133,7 +133,7 @@ class Job:
         return self.nr + 1 << SERIAL_BITS | self.shared[f"serial{self.nr}"]
 
     def step(self):
-        """One more request, and one that ends; False when the device is gone."""
+        """Send one more request and reap one; return False when the device is gone."""
         dice, mine = self.rng.random(), self.rng.random() < .75
         blocks = self.part(self.mine if mine else self.ours)
         if not blocks:
@@ -166,7 +166,7 @@ class Job:
             self.queue.read(blocks[0], len(blocks), token)
 
     def wipe(self, blocks, mine, call, sent, soft):
-        """Zeroes, or of a discard what was there."""
+        """Zero or discard; after a discard the old contents may remain."""
         try:
             call(blocks[0], len(blocks))
         except OSError:
@@ -179,7 +179,7 @@ class Job:
                 self.seen.may[b] = [*old, (0, sent, SOFT if soft else 0)]
 
     def maybe(self, blocks, version, sent):
-        """What failed may be there or not."""
+        """Note that the result of a failed write is unknown."""
         for b in blocks:
             self.seen.may[b] = [*self.seen.may.get(b, [(0, 0, 0)]),
                                 (version, sent, self.shared["begun"])]
@@ -217,7 +217,8 @@ class Job:
 
 
 def foreign(b, data, shared):
-    """Of a block that anybody writes: a sentence if nobody can have written this."""
+    """Check a block that all jobs write; return a sentence if no job can have written its
+    contents."""
     found, why = read_stamp(data, b)
     if found == 0:
         return None
@@ -229,7 +230,7 @@ def foreign(b, data, shared):
 
 
 class Storm:
-    """A target, what runs over it, and what is done to it meanwhile."""
+    """A target, the load on it, and the operations on it meanwhile."""
 
     def __init__(self, ctx, geo, medium, options):
         self.ctx, self.geo = ctx, geo
@@ -238,7 +239,7 @@ class Storm:
         self.pace = int(options.get("pace", 12))
         self.rng = random.Random(f"{geo.name}{options.get('seed', 1)}")
         self.shared = Shared()
-        # The medium's cache is so small that there is always something to be written.
+        # The medium's cache is so small that it always has something to write.
         self.made = media.stack(ctx, geo, medium, **(
             {} if medium == "ram" else {"wcache": "on", "wcache_kib": 256,
                                         "wcache_idle_ms": 1}))
@@ -247,8 +248,7 @@ class Storm:
         self.alive = set()
 
     def cut(self):
-        """The device in pieces of all lengths, of which each job has some in every
-        band."""
+        """Cut the device into pieces of various lengths; each job has some in every band."""
         out, at = [], 0
         while at < self.geo.logical:
             n = self.rng.choice((1, 1, 1, 2, 2, 3, 5, self.geo.band // 2,
@@ -258,17 +258,17 @@ class Storm:
             at += n
         return out
 
-    # --- what is done to it ------------------------------------------------
+    # --- operations on the device ------------------------------------------
 
     def wait_for_io(self, n):
-        """Something was done since, by those that do I/O."""
+        """Wait until the jobs have done @n more requests."""
         goal = self.shared.io() + n
         while self.shared.io() < goal and not self.shared["quit"]:
             time.sleep(.001)
 
     def repeat(self, name, kinds):
-        """Each of these so many times, in any order, with I/O in between; those that
-        could not be done now are done again."""
+        """Do each of these kinds self.events times, in random order, with I/O in between; repeat
+        those that were not possible."""
         rng = random.Random(f"{name}{self.rng.random()}")
         left = [kind for kind in kinds for _ in range(self.events)]
         rng.shuffle(left)
@@ -296,7 +296,7 @@ class Storm:
             device.reload(device.table(), noflush=rng.random() < .5)
 
         def other(rng):
-            """Of what only a table sets, all but whether there is a write cache."""
+            """Change what only a table sets, except whether there is a write cache."""
             words = dict(self.geo.options)
             for key, value in self.ctx.target.keys:
                 if key in self.ctx.target.by_table and key != "wcache_blocks" and \
@@ -322,7 +322,7 @@ class Storm:
         self.repeat("messages", kinds)
 
     def keys(self):
-        """There and back: what a key was is what the table line said."""
+        """Change each key and restore the value of the table line."""
         kinds, usual = {}, dict(self.geo.options)
         defaults = {"commit_ms": 1000, "idle_ms": 200, "destage_ms": 100}
         for key, value in (*self.ctx.target.keys, ("commit_ms", 3), ("idle_ms", 1)):
@@ -346,8 +346,8 @@ class Storm:
 
     def resets(self):
         def reset(_):
-            # If it is refused nothing has happened, which is as good as one begun
-            # and never done; the next one has another number all the same.
+            # If it is refused nothing has happened, which counts like a reset begun and never done;
+            # the next one has another number in any case.
             self.shared["begun"] += 1
             self.made.device.message("reset")
             self.shared["done"] = self.shared["begun"]
@@ -364,7 +364,7 @@ class Storm:
                               if k != "stats" or k in self.ctx.target.messages})
 
     def below(self):
-        """The devices that it lies on stop and go on."""
+        """Suspend and resume the devices below."""
         kinds = {}
         for under in self.made.under:
             def stop(_, under=under):
@@ -389,10 +389,10 @@ class Storm:
     def wait_little():
         time.sleep(.001)
 
-    # --- how it runs -------------------------------------------------------
+    # --- running -----------------------------------------------------------
 
     def fork(self, name, work):
-        """A process that leaves its failure in a file."""
+        """Fork a process that writes its failure to a file."""
         pid = os.fork()
         if pid:
             return pid
@@ -417,7 +417,7 @@ class Storm:
                 pickle.dump(self.seen[nr].may, handle)
 
     def wait(self, pids, until=lambda: False):
-        """Until they have ended or that is so."""
+        """Wait until they have ended or @until() is true."""
         last, since = b"", time.monotonic()
         while self.alive.intersection(pids) and not until():
             for pid in list(self.alive):
@@ -431,7 +431,7 @@ class Storm:
             time.sleep(.005)
 
     def stuck(self):
-        """Where everybody waits, by the kernel's own words."""
+        """Report where tasks wait, from the kernel's log."""
         say(f"stuck: {({n: self.shared[n] for n in Shared.NAMES})}")
         with open("/proc/sysrq-trigger", "w", encoding="ascii") as handle:
             handle.write("w")
@@ -453,7 +453,7 @@ class Storm:
         self.alive = {*jobs, *others}
         try:
             self.wait(others, lambda: shared["quit"])
-            # And now it is taken away.
+            # Replace the table under the load.
             if not shared["quit"]:
                 self.judge()
                 shared["ending"] = 1
@@ -483,7 +483,7 @@ class Storm:
         expect(not found, "; ".join(found))
 
     def judge(self):
-        """What the target has to say about the round."""
+        """Check the target's counters after the round."""
         if not self.made.target.persistent:
             return
         count = stats(self.made.device)
@@ -494,7 +494,7 @@ class Storm:
         self.made.verify()
 
     def compare(self, when):
-        """Every block, by whoever knows it."""
+        """Compare every block, with the expectations of its owner."""
         owner = {}
         for i, (first, n) in enumerate(self.pieces):
             owner.update(dict.fromkeys(range(first, first + n), i % (JOBS + 1)))
@@ -531,8 +531,8 @@ class Storm:
 
 
     def medium(self):
-        """What it counts.  Destroyed blocks may be asked for: a drive that was reset
-        goes and looks where nothing was written since, and a band may be read whole."""
+        """Return the medium's counters.  Reads of destroyed blocks are allowed: after a reset a
+        drive reads places that were not written since, and a band may be read as a whole."""
         if not hasattr(self.made, "platter"):
             return {}
         count = stats(self.made.platter)
@@ -549,7 +549,7 @@ def storm(ctx, geo, medium):
 
 
 def noticed(ctx, geo):
-    """Of a block that turns into what it was, or is torn, the storm tells."""
+    """Check that the storm notices a block that returns to an older version, or is torn."""
     for what in ("an older version", "two halves"):
         game = Storm(ctx, geo, "ram", {"events": 40, "rounds": 1})
         under = game.made.under[0]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Runs one suite inside a guest: a line for each case, JSON for pytest.
+"""Run one suite inside a guest: a line for each case, JSON for pytest.
 
-    tests/guest/suite.py SUITE [--target T] [--out FILE] [--only FILE]
-                         [--case TEXT]... [key=value]...
+ tests/guest/suite.py SUITE [--target T] [--out FILE] [--only FILE]
+       [--case TEXT]... [key=value]...
 """
 
 import argparse

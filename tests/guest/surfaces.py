@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Media of several surfaces, on which the tool lays out a layer as anybody's would.
+"""Media of several surfaces, on which the tool lays out a layer in the usual way.
 
-    16 surfaces                     of two zones
-    5 surfaces of several densities three zones, so tracks of thirteen lengths
-                                    (where all must have one: refused, in a sentence)
+ 16 surfaces                     of two zones
+ 5 surfaces of several densities three zones, so tracks of thirteen lengths
+                                 (refused with a sentence if all must have one length)
 
-`shingle create` asks the medium how it is made.  Everything is written, and then over
-and over in part, so that whatever the layer does by itself it does on every surface;
-everything is looked at, cleaned, written on, closed, checked and opened again.  The medium
-destroys what its head passes over, and at the end nobody may have asked for that.
+`shingle create` asks the medium for its geometry.  All blocks are written, then parts are
+overwritten repeatedly, so that all activities of the layer occur on every surface; all blocks are
+compared, cleaned, written, and the device is closed, checked and opened again.  The medium destroys
+what its head passes over, and at the end no destroyed block may have been read.
 
-    ... taken for one               the tool is told of one surface, with as many cylinders;
-                                    where tracks have one length, with all tracks
-    ... taken for their mean        of one surface with all tracks, as if those of a zone
-                                    had one length
-Here somebody must have.
+ ... taken for one               the tool gets a geometry of one surface with as many cylinders,
+                                 or, where tracks have one length, with all tracks
+ ... taken for their mean        of one surface with all tracks, as if those of a zone
+                                 had one length
+
+With these wrong geometries destroyed blocks must have been read.
 """
 
 import os
@@ -33,16 +34,16 @@ from targets import SHINGLE, Geometry, Stack
 SKEW, HEAD_SKEW = 5, 9      # blocks
 GEO = Geometry("surfaces", band=1, track=1, head=3, meta="separate")
 META, FLASH = 2048, 1500    # blocks
-CHUNK = 128                 # of a write that fills
-LONGEST = 16                # of one that writes over
+CHUNK = 128                 # of a write that fills the device
+LONGEST = 16                # of a write that overwrites
 WRITES = 350
 
 
 @dataclass(frozen=True)
 class Medium:
     surfaces: int
-    zones: tuple            # (cylinders, blocks of a track), of which tenths are whole
-    spread: int = 0         # per mille
+    zones: tuple            # (cylinders, blocks of a track); a tenth of the track must be whole
+    spread: int = 0         # in permille
 
     @property
     def blocks(self):
@@ -52,14 +53,14 @@ class Medium:
 SHINGLED = {"16 surfaces": Medium(16, ((12, 64), (12, 48))),
             "5 surfaces of several densities":
                 Medium(5, ((24, 80), (24, 60), (24, 40)), spread=200)}
-# An even number of tracks before the next surface has its turn.
+# Each surface has an even number of tracks before the next one begins.
 INTERLACED = {"16 surfaces": Medium(16, ((12, 64),)),
               "5 surfaces of several densities":
                   Medium(5, ((8, 80), (8, 60), (8, 40)), spread=200)}
 
 
 class Disk(Stack):
-    """A layer over a medium, by the tool."""
+    """A layer over a medium, created by the tool."""
 
     def __init__(self, ctx, medium, raises):
         geo = GEO.but(raises=raises)
@@ -90,7 +91,7 @@ class Disk(Stack):
         return self._take()
 
     def refused(self, *words):
-        """What the tool says that does not make it."""
+        """Return the tool's message when it refuses to create."""
         return self._tool("create", self.target.name, *words, ok=(8,))[1]
 
     def open(self):
@@ -102,14 +103,14 @@ class Disk(Stack):
         run(SHINGLE, "remove", "--no-udev", "target")
 
     def runs(self):
-        """(first block, blocks, zone, surface) as the medium tells."""
+        """Yield (first block, blocks, zone, surface) as the medium reports them."""
         for line in self.told.splitlines():
             if line.startswith("run "):
                 start, tracks, track, zone, surface = map(int, line.split()[1:6])
                 yield start, tracks * track, zone, surface
 
     def everywhere(self):
-        """Closed: each surface and each zone holds something."""
+        """Expect that each surface and each zone holds data; the stack is closed."""
         lies = {block for device, block in self.target.lies(self.paths, self.geo).values()
                 if device == "DATA"}
         held, there = set(), set()
@@ -127,7 +128,7 @@ def write(dev, model, at, n):
 
 
 def over(dev, model, rng):
-    """Some of it is written again and again, the rest seldom."""
+    """Overwrite a part again and again, the rest less often."""
     for _ in range(WRITES):
         n = rng.randint(1, LONGEST)
         room = model.blocks if rng.random() < .5 else model.blocks // 12
@@ -135,7 +136,7 @@ def over(dev, model, rng):
 
 
 class Wrong(Failure):
-    """What was read is not what was written."""
+    """The data read are not the data written."""
 
 
 def compare(dev, model, when):
@@ -145,8 +146,7 @@ def compare(dev, model, when):
 
 
 def ride(disk, seed):
-    """From a device that was just made to one that is closed; only the layer is asked how
-    it went."""
+    """Use a new device until it is closed; only the layer's own results are checked here."""
     model, rng = Model(blk.size(disk.device.path)), random.Random(seed)
     cleans = "clean" in disk.target.messages
     with disk.blk() as dev:
@@ -182,8 +182,8 @@ def holds(ctx, medium, words, raises):
 
 
 def of_one_surface(told, times):
-    """What a medium tells of itself, but that it has one surface; each zone so many times
-    as many cylinders."""
+    """Return a medium's geometry message changed to one surface, with @times as many cylinders in
+    each zone."""
     lines, blocks = [], 0
     for kind, *rest in map(str.split, told.splitlines()):
         if kind == "zone":
@@ -197,8 +197,8 @@ def of_one_surface(told, times):
 
 
 def mistaken(ctx, medium, times, words):
-    """A layer that knows less of its medium loses what it was given, and whoever reads there
-    is told or finds it wrong.  That the medium knows is not enough, nor is any other failure."""
+    """A layer with a wrong geometry loses data, and a reader gets an error or finds wrong data.  It
+    does not suffice that the medium counts damage, nor does any other failure."""
     disk = Disk(ctx, medium, ())
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "geometry")
@@ -236,7 +236,7 @@ def cases(target, _options):
             else:
                 add(name, holds, medium, words, raises)
         if target.one_length:
-            # An odd number of tracks, so that bottoms and tops change places.
+            # An odd number of tracks, so that bottoms and tops are exchanged.
             add("16 surfaces taken for one", mistaken, Medium(16, ((9, 64),)), 16, words)
         else:
             add("16 surfaces taken for one", mistaken, Medium(16, ((48, 64), (48, 48))), 1, words)

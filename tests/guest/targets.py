@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The targets under test, a row each.  A suite knows no target by name: it
-asks its row for devices, a format, a table line and a check, so that a further
-translation layer joins every suite by joining TARGETS."""
+"""The targets under test, one class each.  A suite knows no target by name: it asks the class for
+devices, a format, a table line and a check, so that a new translation layer joins every suite by
+joining TARGETS."""
 
 import json
 import os
@@ -20,38 +20,38 @@ SHINGLE = os.path.join(TOP, "build/userspace/shingle")
 
 @dataclass(frozen=True)
 class Geometry:
-    """How a device is cut up, in 4 KiB blocks."""
+    """The layout of a device, in 4 KiB blocks."""
     name: str
     band: int = 3           # blocks in a band
     data: int = 3           # data bands
     cache: int = 2          # cache bands
     staging: int = 1
     set_shift: int = 0
-    cache_band: int = 0     # blocks in a cache band, 0: as in another
+    cache_band: int = 0     # blocks in a cache band, 0: as in other bands
     meta: str = "same"      # or "separate"
     cache_on: str = "same"  # or "separate"
-    staging_on: str = "same"    # or "cache", in front of it there, where `shingle format` has it
+    staging_on: str = "same"    # or "cache", in front of the cache, as `shingle format` does
     track: int = 0          # blocks in a track, 0: no tracks
     head: int = 1           # tracks under the write head
     journal: int = 24
-    gap: int = 0            # of the journal, what its head destroys ahead
+    gap: int = 0            # blocks of the journal that its head destroys ahead
     ckpt: int = 8           # blocks in a checkpoint slot
-    tops: bool = False      # metadata on tops, slots on several of them each
+    tops: bool = False      # metadata on tops, checkpoint slots on several of them each
     tail: int = 0           # blocks after the last band
-    places: int = 0         # of a region, 0: a third more than it presents
-    columns: int = 0        # blocks of a region on each track, 0: all of them
-    skew: int = None        # blocks by which a track is turned against the one before,
-                            # None: which columns blocks are in is the medium's to say
-    new: int = 0            # of a persistent cache what is new in a round, in percent; 0: it
+    places: int = 0         # blocks of a region, 0: a third more than it presents
+    columns: int = 0        # blocks of a region on each track, 0: whole tracks
+    skew: int = None        # blocks by which a track is shifted against the one before;
+                            # None: the tool asks the medium for the columns
+    new: int = 0            # percent of a persistent cache for new data in a round; 0: it
                             # is predicted
-    raises: tuple = ()      # counters that loads at random cannot leave alone
+    raises: tuple = ()      # counters that random loads must raise
     medium: str = "ram"     # see bench.Pool
-    options: tuple = ()     # key words of the table line: (("commit_ms", 0),)
+    options: tuple = ()     # keys of the table line: (("commit_ms", 0),)
     features: tuple = ()
 
     @property
     def stride(self):
-        """From band to band: whole tracks and a guard, where there are."""
+        """Blocks from one band to the next: whole tracks and a guard, if there are tracks."""
         return self.stride_of(self.band)
 
     def stride_of(self, band):
@@ -73,51 +73,52 @@ class Geometry:
 
 
 class Linear:
-    """dm-linear: what a suite must find nothing wrong with."""
+    """dm-linear, with which no suite may find anything wrong."""
     name = "linear"
     persistent = False      # has no metadata to check or damage
     modules = ()
     messages = ()
     features = ()
-    unsafe = ()             # of these, what a power cut may cost data with
-    shown_by = {}           # {one of these: {case: (geometry, load) for it}}
-    in_place = True         # overwrites a block where it lies
-    gathers = False         # keeps writes until many can be written together
-    cleans = True           # band by band, and counts them
-    medium = "smr"          # of platter, that it is for
-    caches_all = True       # what is written anywhere is cached first
-    forgets_blocks = False  # each block of a discard, not whole bands
-    paged = False           # its map is in pages, and no block is away from home
-    angles = False          # needs to know what lies under one angle of its medium
-    streams = False         # a sequential fill costs nothing beyond itself
+    unsafe = ()             # features that may cost data in a power cut
+    shown_by = {}           # {unsafe feature: {case: (geometry, load) that shows it}}
+    in_place = True         # overwrites a block in its place
+    gathers = False         # holds writes until many can be written together
+    cleans = True           # cleans band by band, and counts bands
+    medium = "smr"          # the platter's media key
+    caches_all = True       # a write to any place is cached first
+    forgets_blocks = False  # discards single blocks, not only whole bands
+    paged = False           # its map is in pages; no block is away from its native place
+    angles = False          # needs to know which blocks lie at one angle of its medium
+    streams = False         # a sequential fill causes no further writes
     cleans_when_idle = False
-    keys = ()               # (key, value that is not the default)
-    by_table = ("wcache_blocks",    # keys that no message sets, or not on every
-                "bypass_blocks", "rotational")      # device
+    keys = ()               # (key, a value that is not the default)
+    by_table = ("wcache_blocks",    # keys that no message changes, or not on
+                "bypass_blocks", "rotational")      # every device
     variants = {}           # {suite: geometries that only this target has}
-    one_length = False      # its medium's tracks all have it
-    shapes = {}             # {name: (what `shingle create` is told, counters that a load must
-                            # raise)} of those over several surfaces
+    one_length = False      # all tracks of its medium have one length
+    shapes = {}             # {name: (options of `shingle create`, counters that a load must
+                            # raise)} for media with several surfaces
 
     def sizes(self, geo):
-        """Blocks of each device that the target needs, 0 for none."""
+        """Return the blocks of each device that the target needs, 0 for none."""
         return {"data": geo.logical, "cache": 0, "meta": 0}
 
     def areas(self, geo):
-        """{role: (device, first block, blocks)} of what can be damaged."""
+        """Return {role: (device, first block, blocks)} of areas that a test can damage."""
         return {"data": ("data", 0, geo.logical)}
 
     def headers(self, geo):
-        """{device: the blocks of it that say whose it is}, if it has no superblock."""
+        """Return {device: header blocks that identify its owner} for devices without a superblock.
+        """
         return {}
 
     def begins(self, geo):
-        """{device: the first block that is not its header's, nor spared for that}"""
+        """Return {device: the first block after its header and the blocks left free around it}."""
         return {}
 
     def destroys(self, geo):
-        """None, or what is gone when a block of data is written:
-        block -> [(first, blocks)]"""
+        """Return None, or a function from a data block to the extents that writing it destroys:
+        block -> [(first, blocks)]."""
         return None
 
     def format(self, paths, geo):
@@ -130,11 +131,13 @@ class Linear:
         return 0, ""
 
     def torn_by(self, geo):
-        """Of what is unsafe, what tears writes of this geometry and `replay` does not show."""
+        """Return the unsafe features that tear writes of this geometry and that `replay` does not
+        show."""
         return tuple(f for f in self.unsafe if f not in self.shown_by)
 
     def lacks(self, geo):
-        """What this kernel refuses a geometry for, in words of its sentence."""
+        """Return why this kernel refuses a geometry, in words of its message; None if it does not.
+        """
         return None
 
     def state(self, device):
@@ -144,7 +147,7 @@ class Linear:
         return GEOMETRIES[suite] + self.variants.get(suite, ())
 
     def on_medium(self, geo):
-        """A geometry as the target knows its medium."""
+        """Return a geometry with the skew of its medium, for targets that need it."""
         return geo.but(skew=3) if self.angles and geo.track and geo.skew is None else geo
 
 
@@ -179,11 +182,11 @@ class StlSet(Linear):
             Geometry("bypassguards", band=60, data=80, cache=8, track=16,
                      head=2, meta="separate", ckpt=64, journal=64,
                      options=(("bypass_blocks", 32),)),
-            # What the head has destroyed is not read, by habit or otherwise.
+            # Reads must avoid blocks that the head has destroyed.
             Geometry("habitguards", band=60, data=30, cache=4, track=16,
                      head=2, meta="separate", ckpt=64, journal=64,
                      options=(("bypass_blocks", 32), ("read_home", "always"))),
-            # One log for all, emptied block by block.
+            # One log for all bands, emptied block by block.
             Geometry("logguards", band=20, data=40, cache=1, cache_band=160, track=16, head=3,
                      meta="separate", ckpt=64, journal=64, options=(("rmw", "block"),)),),
         "fs": (Geometry("bypass", band=64, data=1536, cache=16, ckpt=64,
@@ -196,21 +199,21 @@ class StlSet(Linear):
     }
 
     def torn_by(self, geo):
-        """And only streams are torn by that."""
+        """unsafe_bypass tears only streams, the other features only other writes."""
         streams = "bypass_blocks" in dict(geo.options)
         return tuple(f for f in super().torn_by(geo) if (f == "unsafe_bypass") == streams)
 
     @staticmethod
     def _bands_from(geo):
-        """The first block of DATA that is not metadata's, on a track's start; the
-        head spares it while block 0 is written."""
+        """Return the first block of DATA after the metadata, at the begin of a track.  The head
+        leaves it intact when block 0 is written."""
         if geo.meta == "separate":
             return geo.head * geo.track if geo.track else 1
         at = 1 + 2 * geo.ckpt + geo.journal
         return -(-at // geo.track) * geo.track if geo.track else at
 
     def _plan(self, geo):
-        """Superblock fields, by the simplest arithmetic there is."""
+        """Return the superblock's fields, calculated in the simplest way."""
         apart = geo.meta == "separate"
         devs = [0, 0, 0]
         at = self._bands_from(geo)
@@ -235,7 +238,7 @@ class StlSet(Linear):
                            geo.track))
             at += bands * stride
         groups.sort()
-        # With a header a track of its own, so that a platter has whole ones.
+        # With a header, use a track for it, so that a platter has whole tracks.
         devs[0] = at + (max(geo.tail + 1, geo.track) if apart else geo.tail + 1)
         devs[2] = 2 + 2 * geo.ckpt + geo.journal if apart else 0
         return {"engine": self.name, "logical": geo.logical, "devs": devs,
@@ -283,7 +286,7 @@ class StlSet(Linear):
                         uuid, at, engine=self.name, dev=dev,
                         blocks=plan["devs"][dev]))
                 disk.flush()
-                if not disk.read(0).strip(b"\0"):       # it keeps nothing
+                if not disk.read(0).strip(b"\0"):       # the device keeps no data
                     flags |= ondisk.UNMARKED << dev
         with blk.opened(paths[where]) as dev:
             for at in (0, last):
@@ -307,17 +310,17 @@ class StlSet(Linear):
                  " ".join(map(str, args)))]
 
     def check(self, paths, geo):
-        """shingle check: (status, what it said)."""
-        if os.environ.get("SHINGLE_NO_CHECK"):      # while it is being built
+        """Run shingle check; return (status, output)."""
+        if os.environ.get("SHINGLE_NO_CHECK"):      # while the tool is being built
             return 0, ""
         return run(SHINGLE, "check", *self._devices(paths, geo), ok=None)
 
     def tool_opens(self, paths, geo, name):
-        """What the tool says."""
+        """Open with the tool; return its output."""
         return run(SHINGLE, "open", "--no-udev", *self._devices(paths, geo), name)[1]
 
     def repair(self, paths, geo, asked=False):
-        """asked: says yes when it asks, and not before."""
+        """Run shingle repair; @asked: confirm at its prompt instead of in advance."""
         if asked:
             return run("sh", "-c", 'echo y | "$@"', "sh", SHINGLE, "repair",
                        *self._devices(paths, geo), ok=None)
@@ -325,12 +328,12 @@ class StlSet(Linear):
                    ok=None)
 
     def dump(self, paths, geo, *more):
-        """Closed: what lies on the devices, as the tool finds it."""
+        """Return the metadata of a closed stack, as the tool finds them."""
         _, text = run(SHINGLE, "dump", "--json", *more, *self._devices(paths, geo))
         return json.loads(text)
 
     def lies(self, paths, geo):
-        """Closed: {logical block: (device, block)} as recovery finds it."""
+        """Return {logical block: (device, block)} of a closed stack, as recovery finds it."""
         return {r["lblk"] + i: (r["device"], r["block"] + i)
                 for r in self.dump(paths, geo, "--map")["map"] if r["kind"] == "mapped"
                 for i in range(r["blocks"])}
@@ -349,14 +352,14 @@ class StlSet(Linear):
 
 
 def data_only(plan, geo):
-    """There are no bands but those of data, which present what the geometry says."""
+    """Keep only data bands, which present what the geometry says."""
     plan["groups"] = [g for g in plan["groups"] if g[4]]
     plan["logical"] = geo.logical
 
 
 def add_pages(plan, apart, pages):
-    """Blocks for pages of the map, in front of the last superblock: of a metadata device
-    that grows by them, or at the tail that was left for them."""
+    """Add blocks for pages of the map in front of the last superblock: on a metadata device, which
+    grows by them, or in the tail reserved for them."""
     if apart:
         start = plan["devs"][2] - 1
         plan["devs"][2] += pages
@@ -366,8 +369,7 @@ def add_pages(plan, apart, pages):
 
 
 class StlFull(StlSet):
-    """The fully-associative layer: what a geometry calls cache bands are log
-    bands here, in each of the zones."""
+    """The fully-associative layer; a geometry's cache bands are the log bands of each zone."""
     name = "stl-full"
     features = ()
     unsafe = ()
@@ -384,7 +386,7 @@ class StlFull(StlSet):
 
     @staticmethod
     def _zones(geo):
-        """Physical bands of a zone, their provision, and how many zones."""
+        """Return physical bands of a zone, its over-provisioning bands, and the number of zones."""
         zones = 2 if geo.data > 8 else 1
         provision = max(3, geo.cache + 1)
         return -(-geo.data // zones) + provision, provision, zones
@@ -422,8 +424,8 @@ class StlFull(StlSet):
 
     @staticmethod
     def _fit(geo):
-        """No cache elsewhere; a checkpoint has a piece for every log, and a
-        write up to four records."""
+        """There is no cache on another device; a checkpoint has a piece for every log, and a write
+        has up to four records."""
         return geo.but(cache_on="same", ckpt=geo.ckpt + 2 * geo.cache,
                        journal=2 * geo.journal)
 
@@ -432,8 +434,8 @@ NAIVE = (("rmw", "naive"), ("policy", "seq"))
 
 
 class Imr(StlSet):
-    """Interlaced tracks: a band is a track, cache bands are tracks to save
-    tops in, which lie on tops, and data are behind them."""
+    """Interlaced tracks: a band is a track; cache bands are backup slots, which lie on tops, with
+    the data behind them."""
     name = "imr"
     modules = ("dm-shingle", "dm-imr")
     medium = "imr"
@@ -445,9 +447,9 @@ class Imr(StlSet):
     unsafe = features
     messages = (*StlSet.messages, "level", "relevel", "largest", "level 0 2",
                 "relevel 1 1", "largest auto", "policy seq")
-    # Each by both algorithms.  In sequence all bottoms but the first have a top in use
-    # beside them and are synced for that; slots that two bottoms in a row take turns
-    # in; tracks that are forgotten and taken by others before anything is committed.
+    # Each with both algorithms.  In sequential order all bottoms except the first have a top in use
+    # beside them and cause syncs; two successive bottoms alternate between slots; tracks are
+    # discarded and reallocated before a commit.
     shown_by = {feature: {"merged": ({}, "workload"),
                           "naive": ({"options": NAIVE}, "workload")}
                 for feature in unsafe}
@@ -475,7 +477,7 @@ class Imr(StlSet):
             Geometry("move", band=6, data=24, cache=6, options=(
                 ("overwrite", "move"), ("policy", "3phase"),
                 ("destage_ms", 20), ("buffer_tracks", 4))),
-            # Some chunks of the map, on tops of two blocks.
+            # Several chunks of the map, on tops of two blocks.
             Geometry("tops", band=2, data=1200, cache=6, ckpt=8, tops=True),
             Geometry("lba", band=8, data=20, cache=6, options=(
                 ("level", "lba"), ("rmw", "naive"), ("adjsync", "needed"),
@@ -490,7 +492,7 @@ class Imr(StlSet):
                      ckpt=64, journal=64, options=(
                          ("overwrite", "move"), ("policy", "zigzag"),
                          ("buffer_tracks", 16))),
-            # And the metadata where they may destroy one another.
+            # With the metadata where tracks may destroy one another.
             Geometry("tops", band=4, data=1200, cache=6, ckpt=8, journal=4,
                      tops=True, options=(("buffer_tracks", 16),)),
         ),
@@ -521,7 +523,7 @@ class Imr(StlSet):
             (ondisk.DATA, ondisk.DEV_DATA, data, geo.band, geo.data, geo.band),
             (ondisk.STAGING, ondisk.DEV_DATA, at + geo.band, 2 * geo.band,
              slots, 0)]
-        # Of a platter, whole tracks; what is in the last block on a top of its own.
+        # Whole tracks for a platter; the last block lies on a top of its own.
         tail = 2 * geo.band if geo.tops or apart else 1
         plan["devs"][0] = data + geo.data * geo.band + tail
         plan["params"] = struct.pack("<II", 0, 0)
@@ -537,11 +539,11 @@ class Imr(StlSet):
 
     @staticmethod
     def _on_tops(geo):
-        """First blocks of the slots: what is between is as long as they are."""
+        """Return the first blocks of the slots; the gap between them is as long as a slot."""
         return 3 * geo.band, 3 * geo.band + 2 * geo.ckpt
 
     def begins(self, geo):
-        # The bottom beside the first saved top, which the header's track spares.
+        # The header's track leaves free the bottom beside the first backup slot.
         return {dev: start - geo.band
                 for dev, start in super().begins(geo).items()}
 
@@ -565,8 +567,8 @@ class Imr(StlSet):
 
 
 def plain_of(geo, plan, first):
-    """What is not for bands, which begin at @first, is written where it is:
-    ((first block, how many), ...)"""
+    """Return the extents outside the bands, which begin at @first; they are overwritten in place:
+    ((first block, blocks), ...)."""
     blocks = plan["devs"][0] // geo.track * geo.track
     end = max(g[2] + g[3] * g[4] for g in plan["groups"] if g[1] == ondisk.DEV_DATA)
     return () if geo.meta == "separate" else tuple(
@@ -574,7 +576,7 @@ def plain_of(geo, plan, first):
 
 
 def behind(geo, blocks, plain=()):
-    """What lies under one angle on the tracks behind a block: a function of it, or None."""
+    """Return a function from a block to the blocks at its angle on the tracks after it, or None."""
     track = geo.track
 
     def gone(block):
@@ -587,8 +589,8 @@ def behind(geo, blocks, plain=()):
 
 
 class Tiler(StlSet):
-    """Autonomous regions.  What a geometry calls a band is what a region presents.
-    There is one slot more."""
+    """Autonomous regions. A geometry's band is the part of a region that it presents. There is one
+    spare slot."""
     name = "tiler"
     modules = ("dm-shingle", "dm-tiler")
     features = ("unsafe_reuse", "unsafe_inplace")
@@ -604,7 +606,7 @@ class Tiler(StlSet):
     shown_by = {
         "unsafe_reuse": {"updates": ({**rows, "band": 2, "track": 16, "columns": 1}, "updates")},
         "unsafe_inplace": {"rows": ({**rows, "band": 5, "track": 1}, "rows")}}
-    # As few frames and regions in memory as can be.
+    # The minimum of frames and of regions in memory.
     tight = (("map_cache_kb", 32), ("region_cache", 4))
     lazily = ("tiler_lazy_blocks",)
     cleaning = ("tiler_cleans", "tiler_moved_blocks")
@@ -616,15 +618,15 @@ class Tiler(StlSet):
                    Geometry("full", band=10, data=12, journal=48, places=10),
                    Geometry("wide", band=24, data=8, journal=48, track=8, head=3,
                             meta="separate", options=(*tight, ("lazy", "off"))),
-                   # Lazily, as the columns of a medium allow: of some blocks, of one, of
-                   # a track.
+                   # Lazy writes as the columns of a medium allow: columns of several blocks, of
+                   # one, of a track.
                    Geometry("combs", band=12, places=24, data=3, journal=48, track=18, columns=4,
                             head=3, skew=5, meta="separate", raises=lazily),
                    Geometry("column", band=6, places=12, data=7, journal=48, track=8, columns=1,
                             head=3, skew=3, meta="separate", options=tight, raises=lazily),
                    Geometry("turned", band=12, places=24, data=3, journal=48, track=4, head=3,
                             skew=1, meta="separate", raises=lazily)),
-        # With more pages than frames, and so many writes that no log is long enough.
+        # More pages than frames, and more writes than any log can hold.
         "ledger": (Geometry("combs", band=24, places=32, data=39, cache=30, track=16, columns=4,
                             head=3, skew=5, meta="separate", ckpt=32, journal=48,
                             options=tight, raises=(*lazily, *paging)),
@@ -652,13 +654,13 @@ class Tiler(StlSet):
 
     @staticmethod
     def _fit(geo):
-        """No cache; as many rows as a region without tracks can have."""
+        """No cache; the rows of a region without tracks determine the sizes."""
         return geo.but(cache_on="same", cache=0, staging=0,
                        ckpt=max(geo.ckpt, 8), journal=max(geo.journal, 24))
 
     @staticmethod
     def _blocks(geo):
-        """Places of a region, in whole rows, and of each 1000 how many are not presented."""
+        """Return the places of a region, in whole rows, and its over-provisioning in permille."""
         row = geo.columns or geo.track or 1
         places = geo.places or -(-(geo.band + max(geo.band // 3, 1)) // row) * row
         return places, -(-1000 * (places - geo.band) // places)
@@ -685,12 +687,13 @@ class Tiler(StlSet):
         return plan
 
     def geometry(self, suite):
-        """Of those whose metadata are on the medium its pages are on whole tracks."""
+        """For "torn" only geometries with whole tracks of pages, because the metadata are on the
+        medium."""
         return self.variants[suite] if suite == "torn" else super().geometry(suite)
 
     def destroys(self, geo):
-        """What lies under one angle on the tracks behind it; of a medium that does not
-        say so, as if there were no skew."""
+        """Return the blocks at the same angle on the tracks after it; without a known skew, with
+        skew 0."""
         return behind(geo, self._plan(geo)["devs"][0])
 
     def sizes(self, geo):
@@ -706,7 +709,7 @@ class Tiler(StlSet):
         return super().begins(self._fit(geo))
 
     def format(self, paths, geo):
-        """What lies under one angle the tool asks the medium, if nobody else says so."""
+        """Format with the tool if the geometry leaves the skew to the medium."""
         if not geo.columns or geo.skew is not None:
             super().format(paths, self._fit(geo))
             return
@@ -724,8 +727,8 @@ class Tiler(StlSet):
 
 
 class Dualbuffer(StlSet):
-    """A persistent cache of two buffers: all cache bands of a geometry are one, twice as
-    long, since a half of it may be what is kept."""
+    """A persistent cache of two buffers: all cache bands of a geometry form one, of twice the
+    length, because half of it may hold kept blocks."""
     name = "dualbuffer"
     angles = True
     modules = ("dm-shingle", "dm-dualbuffer")
@@ -734,10 +737,10 @@ class Dualbuffer(StlSet):
     messages = (*StlSet.messages, "rounds")
     keys = (("fit", "sat"), ("ratchet", "off"), ("ageing", "off"), ("idle_ms", 7),
             ("wcache_blocks", 9), ("destage_ms", 5), ("rotational", "off"))
-    # A head of three, under which both parts lie beside each other.
+    # A head of three tracks, which covers both parts of the cache.
     wide = {"band": 6, "data": 16, "cache": 1, "cache_band": 48, "track": 12, "head": 3,
             "skew": 5, "meta": "separate", "journal": 48}
-    # And bands of two tracks, of which the first destroys the second.
+    # Bands of two tracks; writing the first destroys the second.
     shown_by = {"unsafe_switch": {"wide": (wide, "workload")},
                 "unsafe_inplace": {"tall": ({**wide, "band": 24, "data": 6}, "workload")}}
     cleaning = ("rounds", "kept_blocks", "merged_blocks")
@@ -762,14 +765,14 @@ class Dualbuffer(StlSet):
     }
 
     def geometry(self, suite):
-        """Of those whose metadata are on the medium its bands are on known columns; and
-        what lies under one angle is always known."""
+        """For "torn" only geometries with known columns, because the metadata are on the medium;
+        the skew is always known."""
         found = self.variants[suite] if suite == "torn" else super().geometry(suite)
         return tuple(map(self.on_medium, found))
 
     @staticmethod
     def _fit(geo):
-        """One cache of whole tracks, long enough to be cut in three."""
+        """One cache of whole tracks, long enough to be divided in three."""
         log = geo.cache_band if geo.cache == 1 and geo.cache_band else \
             2 * max(geo.cache, 1) * geo.log
         return geo.but(cache=1, cache_band=max(log // geo.track, 1) * geo.track if geo.track
@@ -786,13 +789,13 @@ class Dualbuffer(StlSet):
         return plan
 
     def destroys(self, geo):
-        """What lies under one angle on the tracks behind it."""
+        """Return the blocks at the same angle on the tracks after it."""
         return behind(geo, self._plan(geo)["devs"][0])
 
 
 class Rmwf(StlSet):
-    """Flash beside a shingled disk: it has a device of its own, and bands have tracks, or
-    it would never be used."""
+    """Flash beside a shingled disk.  The flash is a device of its own, and bands have tracks,
+    without which flash would never be used."""
     name = "rmwf"
     angles = True
     caches_all = False
@@ -829,7 +832,7 @@ class Rmwf(StlSet):
     }
 
     def geometry(self, suite):
-        """What lies under one angle is always known."""
+        """The skew is always known."""
         found = self.variants[suite] if suite == "torn" else super().geometry(suite)
         return tuple(self.on_medium(self._fit(geo)) for geo in found)
 
@@ -849,7 +852,7 @@ class Rmwf(StlSet):
         return plan
 
     def destroys(self, geo):
-        """What lies under one angle on the tracks behind it."""
+        """Return the blocks at the same angle on the tracks after it."""
         geo = self._fit(geo)
         plan = self._plan(geo)
         return behind(geo, plan["devs"][0], plain_of(geo, plan, self._bands_from(geo)))
@@ -869,7 +872,7 @@ class Rmwf(StlSet):
 
 
 class Comb(StlSet):
-    """A log in two combs, of tests/: no tool knows it."""
+    """A log in two combs, an engine of tests/ that no tool knows."""
     name = "comb"
     modules = ("dm-shingle", "shingle-comb")
     features = ()
@@ -889,7 +892,7 @@ class Comb(StlSet):
         return self.variants.get(suite, ())
 
     def _plan(self, geo):
-        """Bands of a tooth of each comb; the head spares the next one.  A quarter of a
+        """Bands with one tooth of each comb; the next tooth is outside the head.  A quarter of a
         comb's teeth present nothing."""
         pitch = geo.track * geo.head if geo.track else 2
         teeth = geo.logical // 3 * 4 + geo.logical % 3
@@ -903,9 +906,9 @@ class Comb(StlSet):
 
 
 class Paged(StlSet):
-    """Regions of two bands whose map is in pages, of tests/: no tool but shingle-toys
-    knows it.  What a geometry calls a band is what a region presents: three quarters of
-    one of its two."""
+    """Regions of two bands with a map in pages, an engine of tests/ that only shingle-toys knows.
+    A geometry's band is the part of a region that it presents: three quarters of one of its two
+    bands."""
     name = "paged"
     modules = ("dm-shingle", "shingle-paged")
     paged = True
@@ -913,7 +916,7 @@ class Paged(StlSet):
     unsafe = ()
     keys = (("map_cache_kb", 64), ("idle_ms", 7), ("wcache_blocks", 9), ("destage_ms", 5),
             ("rotational", "off"))
-    # As few frames as can be: 8, for two pages of each region.
+    # The minimum of frames: 8, for two pages of each region.
     tight = ("map_cache_kb", 32)
     variants = {
         "replay": (Geometry("paged", band=12, data=20, journal=48, options=(tight,)),
@@ -951,11 +954,11 @@ TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull(), Imr(), Tiler
 
 @dataclass
 class Stack:
-    """A target over devices: formatted once, opened and closed at will."""
+    """A target over devices: formatted once, opened and closed as needed."""
     target: object
     geo: Geometry
     paths: dict
-    under: list = field(default_factory=list)   # what holds the paths up
+    under: list = field(default_factory=list)   # devices below the paths
     device: object = None
 
     def format(self):
@@ -976,13 +979,13 @@ class Stack:
         return blk.Blk(self.device.path)
 
     def verify(self):
-        """The engine's own invariants, if it can tell."""
+        """Check the engine's own invariants, if it has this message."""
         if "verify" in self.target.messages:
             self.device.message("verify")
 
     def bypassed(self):
-        """A load that is to go past the cache must do so, at least in part, and raise
-        what the geometry says."""
+        """Expect that the load raised the geometry's counters, and bypassed the cache at least in
+        part if the geometry has a bypass; return these counters."""
         past = dict(self.geo.options).get("bypass_blocks")
         names = [*self.geo.raises, *(("bypassed_blocks",) if past else ())]
         if not names:
@@ -994,14 +997,14 @@ class Stack:
         return {name.removesuffix("_blocks"): int(stats[name]) for name in names}
 
     def check(self):
-        """Closed: is what lies on the devices sound?"""
+        """Expect that shingle check finds no error; the stack is closed."""
         status, text = self.target.check(self.paths, self.geo)
         expect(status == 0, f"shingle check ended with {status}: "
                             f"{text.strip()[-600:]}")
 
 
 def stack(pool, target, geo, formatted=True, name="under"):
-    """A fresh, formatted, closed stack on slices of RAM; @name of these."""
+    """Return a new, formatted, closed stack on slices of RAM; @name is a prefix of their names."""
     under, paths = [], {}
     for which, blocks in target.sizes(geo).items():
         if blocks:
@@ -1013,10 +1016,10 @@ def stack(pool, target, geo, formatted=True, name="under"):
     return made
 
 
-# What the suites run over.  Names are stable: test reports quote them.
+# The geometries of the suites.  Names are stable: test reports quote them.
 GEOMETRIES = {
-    # 76 KiB as in Skylight's own tests, between the headers: bands 0-2 at 0-8,
-    # staging at 9, cache bands at 12 and 15, counted from behind the first.
+    # 76 KiB as in Skylight's own tests, between the headers: bands 0-2 at 0-8, staging at 9, cache
+    # bands at 12 and 15, counted from behind the first header.
     "exact": (
         Geometry("skylight", meta="separate", tail=1),
     ),
@@ -1048,7 +1051,7 @@ GEOMETRIES = {
         Geometry("wcache", band=37, data=150, cache=11, ckpt=64, journal=64,
                  options=(("wcache_blocks", 400),)),
     ),
-    # Metadata apart: this medium has no conventional tracks.
+    # Metadata on another device, because this medium has no conventional tracks.
     "fio-platter": (
         Geometry("guards", band=60, data=80, cache=8, track=16, head=2,
                  meta="separate", ckpt=64, journal=64),
@@ -1056,8 +1059,8 @@ GEOMETRIES = {
                  meta="separate", ckpt=64, journal=64),
     ),
     "fs": (
-        # Large enough for the smallest btrfs and xfs, cache small enough
-        # that cleaning never rests.
+        # Large enough for the smallest btrfs and xfs, with a cache small enough to keep cleaning
+        # going.
         Geometry("fs", band=64, data=1536, cache=4, ckpt=64, journal=128),
     ),
     "faults": (
@@ -1067,8 +1070,8 @@ GEOMETRIES = {
                  meta="separate", journal=12,
                  options=(("wcache_blocks", 16), ("destage_ms", 0))),
     ),
-    # Metadata apart, so that the data device carries data and nothing else; or
-    # not, and then they are counted.
+    # Metadata on another device, so that the data device carries only data; or on the same one,
+    # where they count, too.
     "ledger": (
         Geometry("plain", band=64, data=40, cache=4, meta="separate",
                  ckpt=32, journal=48),
@@ -1085,8 +1088,8 @@ GEOMETRIES = {
         Geometry("idle", band=64, data=16, cache=4, track=16, head=2,
                  meta="separate", ckpt=32, journal=48),
     ),
-    # Bands of three tracks with a guard, as in Skylight's Figure 2.23; what is
-    # left at the end is the track of the second superblock.
+    # Bands of three tracks with a guard, as in Skylight's Figure 2.23; the rest at the end is the
+    # track of the second superblock.
     "torn": (
         Geometry("torn", band=24, data=8, cache=1, track=8, head=2, tail=7,
                  options=(("commit_ms", 0), ("idle_ms", 0))),
@@ -1095,8 +1098,8 @@ GEOMETRIES = {
         Geometry("wcache", band=4, data=24, cache=5, ckpt=16,
                  options=(("wcache_blocks", 32), ("destage_ms", 0))),
     ),
-    # So small that everything meets: bands are cleaned, and the journal is full, all
-    # the time.
+    # So small that all activities coincide: bands are always being cleaned, and the journal is
+    # always full.
     "storm": (
         Geometry("small", band=8, data=24, cache=4, ckpt=16, journal=32),
         Geometry("wcache", band=8, data=24, cache=4, ckpt=16, journal=32,

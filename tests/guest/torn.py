@@ -1,31 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Torn writes: the power fails at the n-th block that reaches the medium.
+"""Torn writes: the power is cut at the n-th block that reaches the medium.
 
-The medium is dm-platter: its `powercut` message tears a write at a block, and
-its head has ruined what it passed over until then.  The host writes
-sequentially, in runs that begin anywhere; the power fails at blocks spread over
-all that a whole workload puts on the medium, metadata included.  Then the disk
-is powered up anew (the platter is made again, with what it had ruined on its
-state device), and
+The medium is dm-platter: its `powercut` message tears a write at a block, after its head has
+destroyed what it passed over until then.  The host writes sequentially, in runs that begin
+anywhere; the cuts are spread over all blocks that a whole workload puts on the medium, metadata
+included.  Then the disk is powered up again (the platter is created again, with its damage on a
+state device), and:
 
-  the medium  has ruined exactly the blocks that the geometry says: worked out
-              here, a second time, from the writes in the head log
-  the map     that recovery finds says which logical blocks lie there: those are
+  the medium  has destroyed exactly the blocks that the geometry implies, which this suite
+              computes independently from the writes in the head log
+  the map     that recovery finds shows which logical blocks lie there: these are
               medium errors, no others are
   the model   says what all others may hold
 
-With its volatile write cache on the drive loses what is in it, and only what was
-flushed is promised.  Nothing that it writes later may destroy what came after it: one
-drive with the cache and one without are given the same writes, and what the second one
-can read the first one can.
+With its volatile write cache on the drive loses the cache's contents, and only flushed data are
+promised.  A delayed write of the cache must not destroy newer data: a drive with the cache and one
+without get the same writes, and each block that the second can read must be readable on the first.
 
-A layer that stages its bands, or moves them, must have no such block at all.
-With a feature that is `unsafe`, if `replay` does not show that, some cuts must have one, or
-nothing was tried: they stay unreadable while everything is cleaned, `shingle check` says
-how many of them cleaning has met, and writing them mends them.
+A layer that stages its bands, or moves them, must have no medium error at all.  With an `unsafe`
+feature that `replay` does not show, some cuts must cause errors, or the test proved nothing.  These
+blocks stay unreadable while everything is cleaned, `shingle check` counts those that cleaning has
+met, and a write to a block makes it readable again.
 
-And Skylight's Figure 2.23, to the sector.  With the virtual clock a cut falls on
-the same block of the same write in every run.
+The suite also reproduces Skylight's Figure 2.23, to the sector.  With the virtual clock a cut falls
+on the same block of the same write in every run.
 """
 
 import contextlib
@@ -41,14 +39,15 @@ from blk import BLOCK, SECTORS
 from model import Model, read_stamp, stamp
 
 CHUNK = 4       # blocks of a write
-SKEW = 2        # blocks that each track is turned against the one before
-BANDS = 12      # bands' worth of writes in a workload
-CUTS = 12       # scripts/shows/torn asks for 50
-LUCK = 60       # so many more until one has done what is to be tried
+SKEW = 2        # blocks of skew from one track to the next
+BANDS = 12      # writes of a workload, in bands
+CUTS = 12       # scripts/shows/torn uses 50
+LUCK = 60       # further cuts, until one has the effect under test
 
 
 class Plate:
-    """What a wide head leaves of a medium, by angle; cmr outside [first, end)."""
+    """A model of the blocks that a wide head destroys; the medium is conventional outside [first,
+    end)."""
 
     def __init__(self, track, head, skew, first, end, bad=()):
         self.track, self.head, self.skew = track, head, skew
@@ -69,7 +68,7 @@ class Plate:
 
 
 def ruined(platter, blocks):
-    """The medium's own account."""
+    """Return the damaged blocks as the medium reports them."""
     out = set()
     for line in platter.message(f"damaged 0 {blocks}").splitlines():
         start, n = map(int, line.split())
@@ -78,7 +77,7 @@ def ruined(platter, blocks):
 
 
 def unreadable(dev, blocks):
-    """What every block holds, None where the medium has an error."""
+    """Return the contents of every block, None where the medium has an error."""
     out = []
     for b in range(blocks):
         try:
@@ -92,17 +91,17 @@ def unreadable(dev, blocks):
 
 
 class Bench:
-    """A formatted, full and clean disk that can be had again and again."""
+    """A formatted, full and clean disk that can be restored."""
 
     def __init__(self, ctx, geo, wcache):
         self.geo, self.wcache = geo, wcache
-        self.forgotten = 0      # blocks that the drive's write cache has lost
+        self.forgotten = 0      # blocks lost from the drive's write cache
         self.made = targets.stack(ctx.pool, ctx.target, geo, False)
         self.store = self.made.under[0]
         self.blocks = self.store.blocks
         self.state = ctx.pool.slice(1 + -(-self.blocks // 32640), "state")
         self.kept = [*self.made.under, self.state]
-        # Of the medium: what is on flash is not torn.
+        # Only areas on the medium; writes to flash are not torn.
         self.areas = {role: area for role, area in ctx.target.areas(geo).items()
                       if area[0] == "data"}
         # Metadata, and pages of a map, lie on conventional tracks at both ends.
@@ -132,7 +131,7 @@ class Bench:
             return dev.read(0, device.blocks)
 
     def model(self):
-        """Of the disk as it was put aside: version 1 everywhere, promised."""
+        """Return the model of the saved disk: version 1 everywhere, promised."""
         model = Model(self.geo.logical)
         model.ack(model.submit(0, self.geo.logical))
         model.flushed(model.tick())
@@ -159,7 +158,7 @@ class Bench:
         platter.remove()
 
     def place(self, block):
-        """Where on the disk that is, for people."""
+        """Return the place of a block in words."""
         for name, (_, start, n) in self.areas.items():
             if start <= block < start + n:
                 if name in ("journal", "checkpoint", "superblock", "pages"):
@@ -170,8 +169,8 @@ class Bench:
 
 
 def write_on(dev, model, geo, rng, sync):
-    """Sequential writes, a FLUSH after every @sync; returns false when the
-    power fails."""
+    """Write sequentially, with a FLUSH after every @sync writes; return False when the power is
+    cut."""
     at = left = n = 0
     for _ in range(BANDS * geo.band // CHUNK):
         if left <= 0 or at >= geo.logical:
@@ -193,7 +192,7 @@ def write_on(dev, model, geo, rng, sync):
 
 
 def measure(bench, seed, sync):
-    """Blocks that the whole workload puts on the medium."""
+    """Return the number of blocks that the whole workload puts on the medium."""
     bench.restore()
     bench.power_on()
     device = bench.made.open()
@@ -211,7 +210,7 @@ def measure(bench, seed, sync):
 
 
 def cut(bench, at, seed, sync):
-    """The power fails at block @at; returns the model, where, and what is ruined
+    """Cut the power at block @at; return the model, the place, and the blocks that are destroyed
     by the geometry."""
     bench.restore()
     bench.power_on()
@@ -223,7 +222,7 @@ def cut(bench, at, seed, sync):
     model = bench.model()
     with bench.made.blk() as dev:
         if write_on(dev, model, bench.geo, random.Random(seed), sync):
-            # A step may go on by itself.
+            # A step may still be running.
             until(lambda: bench.platter.status(noflush=True).endswith("fail"),
                   f"the power fails at block {at}")
     bench.made.close()
@@ -246,7 +245,7 @@ def cut(bench, at, seed, sync):
 
 
 def lost(model, found):
-    """Sentences about blocks that can be read and hold what they must not."""
+    """Return sentences about readable blocks with contents they must not have."""
     sent = model.sent_by(model.marks)
     wrong = []
     for b, data in enumerate(found):
@@ -270,7 +269,7 @@ def errors(found):
 
 
 def mend(bench, hard, text):
-    """Open, with those blocks unreadable: writing them is the cure."""
+    """Write the unreadable blocks of an open stack, and expect that this makes them readable."""
     with bench.made.blk() as dev:
         for b in hard:
             dev.write(b, text)
@@ -283,7 +282,8 @@ def mend(bench, hard, text):
 
 
 def told(bench, met):
-    """Closed: what shingle check says of blocks that cleaning could not read."""
+    """Expect that shingle check reports the blocks that cleaning could not read; the stack is
+    closed."""
     status, text = bench.made.target.check(bench.made.paths, bench.geo)
     expect(status == 0, f"shingle check ended with {status}: {text[-600:]}")
     said = f"{len(met)} blocks are known to be unreadable" in text
@@ -292,14 +292,14 @@ def told(bench, met):
 
 
 def revive(bench, at, model, bad, clean):
-    """After the cut: what is found, and that it can be mended."""
+    """Check the state after the cut, and that writes make unreadable blocks readable."""
     made = bench.made
     made.check()
     where = made.target.lies(made.paths, bench.geo)
     expect(len(where) == bench.geo.logical, "the map has lost blocks")
     where = {b: block for b, (device, block) in where.items() if device == "DATA"}
     predicted = [b for b, block in sorted(where.items()) if block in bad]
-    # Cleaning will meet those whose band has something to be cleaned.
+    # Cleaning meets only blocks of bands with something to clean.
     _, start, n = bench.areas.get("cache", (None, 0, 0))
     dirty = {b // bench.geo.band for b, block in where.items() if start <= block < start + n}
     met = [b for b in predicted if b // bench.geo.band in dirty]
@@ -313,7 +313,7 @@ def revive(bench, at, model, bad, clean):
     expect(hard == predicted, f"cut at {at}: blocks {hard} cannot be read, by "
                               f"the geometry it should be {predicted}")
     if clean:
-        # What cannot be read is carried along, and nothing else suffers.
+        # Cleaning carries unreadable blocks along and changes no others.
         made.device.message("clean")
         expect(read_all(bench) == found, f"cut at {at}: cleaning has changed "
                                          "what is there")
@@ -332,9 +332,9 @@ def revive(bench, at, model, bad, clean):
 
 
 def cuts(ctx, geo, features, wcache, count, seed):
-    """For each cut: (block, where it fell, model, blocks with medium errors,
-    sentences about others that hold what they must not).  Beyond @count only
-    while none has done what is to be tried here."""
+    """Yield for each cut (block, its place, model, blocks with medium errors, sentences about
+    others with wrong contents).  Go beyond @count only while no cut has had the effect under test.
+    """
     geo = geo.but(features=features)
     bench = Bench(ctx, geo, wcache)
     # With every write flushed the loss is known to the block.
@@ -373,7 +373,7 @@ def torn(ctx, geo, features, wcache, count, seed):
     return {"points": points, "promises": promises, "lost": 0, "hard": hard}
 
 
-# Sectors: what was written when the power failed, and what is corrupt then.
+# Sectors: written at the cut, and then corrupt.
 FIGURE = (
     (4000, [(4000, 8000)]),
     (5000, [(5000, 8000), (11000, 12000)]),
@@ -383,7 +383,7 @@ FIGURE = (
 
 
 def ranges(blocks):
-    """[(first sector, end)] of blocks."""
+    """Return blocks as [(first sector, end)]."""
     out = []
     for b in sorted(blocks):
         if out and out[-1][1] == b * SECTORS:
@@ -394,8 +394,8 @@ def ranges(blocks):
 
 
 def torn_band(made, written):
-    """A band of three tracks is written until the power fails; returns the
-    sectors that are medium errors then."""
+    """Write a band of three tracks until the power is cut; return the sectors with medium errors.
+    """
     old, new = b"o" * BLOCK, b"n" * BLOCK
     made.paths["data"] = made.under[0].path
     with blk.opened(made.under[0].path) as dev:
@@ -421,7 +421,7 @@ def torn_band(made, written):
         plate = Plate(500, 2, 125, 0, 1500)
         plate.write(0, written // SECTORS)
         expect(plate.bad == bad, "this suite works the geometry out otherwise")
-        # To the end: every block mends its own place and ruins the next track.
+        # Continue to the end: every block restores its own place and destroys the next track.
         for b in range(min(bad, default=1500), 1500):
             dev.write(b, new)
         expect(not errors(unreadable(dev, 1500)),
@@ -445,7 +445,7 @@ def figure(ctx):
 
 
 class Pair:
-    """The same drive twice, with a write cache and without, one write at a time."""
+    """Two equal drives, one with a write cache and one without, that get the same writes."""
 
     def __init__(self, ctx, kind, seed):
         self.rng = random.Random(f"{kind}{seed}")
@@ -476,7 +476,7 @@ class Pair:
 
     def step(self, version):
         rng = self.rng
-        # Short ones beside each other, so that most of them meet another.
+        # Short ones side by side, so that most of them overlap with another.
         n = rng.choice((1, 1, 2, 3, self.track, 2 * self.track))
         at = rng.randrange(rng.choice((3, 6, self.tracks))) * self.track
         self.write(min(at + rng.randrange(self.track), self.blocks - n), n, version,
@@ -509,7 +509,7 @@ class Pair:
 
 
 def ordered(ctx, kind, seed):
-    """What was destroyed with the cache is destroyed without it."""
+    """Blocks destroyed with the cache must be destroyed without it, too."""
     pair = Pair(ctx, kind, seed)
     for version in range(1, 401):
         pair.step(version)

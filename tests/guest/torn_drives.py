@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Drives whose power is cut, and whether that damages older data; for skylight.py in a guest, and
+"""Drives for power cuts, and whether a cut damages older data; for skylight.py in a guest, and
 scripts/shows/skylight."""
 
 HEAD = ["media", "smr", "head_tracks", "2", "track_sectors"]
 
 
 def streams(*feature):
-    """Cut before the medium, metadata apart would stop the layer before it tears."""
+    """A drive with metadata on its medium.  If they were on another one that loses power first, the
+    layer would stop before it tears anything."""
     return {"kind": "shingled", "sectors": 1 << 20, "tests": "13", "powercut": True, "store": True,
             "joined": True, "keys": [*HEAD, "512"],
             "create": ["stl-set", "--band", "8M", "--bands", "25", "--cache-size", "8b",

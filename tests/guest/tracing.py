@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What tracepoints tell, held against what the same devices count, log and are known to do.
+"""Compare tracepoints with the statistics and logs of the same devices, and with known operations.
 
-    media    every access is in the head log, with its place and its price; each write
-             destroyed what a second model of the head says, and no other block
-    destage  why a drive's write cache is written: each reason that there is
-    layer    steps, placements, destages and commits of a translation layer, by the names of
-             its kinds, reasons and roles; blocks lie where the layout says
-    recipes  scripts/trace/shingle-trace and what its recipes print
-    hist     triggers that the kernel has for histograms, where it has
+ media    every access is in the head log, with its place and its time; each write
+          destroyed the blocks that a second model of the head predicts, and no others
+ destage  each reason for which a drive writes its write cache
+ layer    steps, placements, destages and commits of a translation layer, by the names of
+          kinds, reasons and roles; blocks lie where the layout has them
+ recipes  scripts/trace/shingle-trace and the output of its recipes
+ hist     the kernel's histogram triggers, if it has them
 
-Durations are the drive's own: for the virtual clock, but for names it is any.
+Durations are the drive's own: for the virtual clock; names are tested with any clock.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ TRACKS = 24
 LETTERS = {"read": "r", "write": "w", "destage": "d", "cache-write": "c", "cache-read": "h",
            "lookahead": "a"}
 MEDIUM = ("read", "write", "destage")
-# As tracing.rst has them.
+# As in tracing.rst.
 TRIGGERS = {
     "platter/platter_media": "hist:keys=op,distance.log2:vals=hitcount,seek_us:sort=op,distance",
     "shingle/shingle_step_end": "hist:keys=kind:vals=hitcount,took_us",
@@ -38,13 +38,13 @@ TRIGGERS = {
 
 
 def plate(ctx, **more):
-    """A medium alone."""
+    """Return a medium without a layer."""
     under = ctx.pool.slice(TRACKS * PLATE.track)
     return media.platter("medium", under, PLATE, **{"timing": "model", **more})
 
 
 def force(dev, block):
-    """A write past the cache."""
+    """Make a write that bypasses the cache."""
     queue = blk.Aio(dev, 1)
     queue.write(block, bytes(4096), None, fua=True)
     queue.reap()
@@ -52,7 +52,7 @@ def force(dev, block):
 
 
 def disturb(dev, rng, ops):
-    """Writes and reads anywhere; returns how many reads met what is destroyed."""
+    """Write and read at random; return how many reads met destroyed blocks."""
     met, end = 0, TRACKS * PLATE.track
     for _ in range(ops):
         n = rng.choice((1, 2, 7, 40))
@@ -72,7 +72,7 @@ def accesses(ctx, wcache):
     device = plate(ctx, headlog=4096, **options)
     names = ("media", "destroy", "destroyed_read")
     with blk.opened(device.path) as dev, Ring(*(f"platter/platter_{n}" for n in names)) as ring:
-        # The head comes to the second one by itself.
+        # The head moves on to the second block by itself.
         dev.read(300)
         dev.read(301)
         met = disturb(dev, random.Random(3), 250)
@@ -103,7 +103,7 @@ def accesses(ctx, wcache):
     ops = {e["op"] for e in served}
     expect(ops == set(LETTERS if wcache else ("read", "write")), f"only {sorted(ops)}")
 
-    # What a write destroys is told before the write itself is.
+    # The event of a destroyed block comes before that of the write.
     model, gone = Plate(PLATE.track, PLATE.head, PLATE.skew, 0, TRACKS * PLATE.track), []
     for event in found:
         if event.name == "platter_destroy":
@@ -129,7 +129,7 @@ def accesses(ctx, wcache):
 
 
 def destages(ctx):
-    """32 blocks of cache; nothing is written by the clock before it is told to be."""
+    """A cache of 32 blocks, which no timer writes until it is set."""
     device = plate(ctx, wcache="on", wcache_kib=128, wcache_idle_ms=3600000)
     whys = []
 
@@ -153,7 +153,7 @@ def destages(ctx):
             then(dev)
 
     meanwhile("flush", lambda: write(lambda dev: dev.flush()))
-    # Beside what is cached and would go over it.
+    # Beside a cached block that would destroy it.
     meanwhile("behind", lambda: write(lambda dev: force(dev, PLATE.track + 5 - PLATE.skew)))
     meanwhile("off", lambda: write(lambda _: device.message("wcache off")))
     device.message("wcache on")
@@ -175,7 +175,7 @@ def quiet(ctx):
 
 
 def layer(ctx, geo):
-    """A write cache, a persistent cache and bands over a medium, and all events of it."""
+    """All events of a layer with write cache, persistent cache and bands over a medium."""
     made = media.stack(ctx, geo.but(options=(
         ("wcache_blocks", 32), ("destage_ms", 40), ("idle_ms", 0), ("commit_ms", 0),
         ("cleaning", "aggressive"))), "smr", timing="model")
@@ -195,7 +195,7 @@ def layer(ctx, geo):
             dev.write(2, bytes(4096))
             until(lambda: media.stats(made.device)["cached_blocks"], "destaging")
             until(lambda: not media.stats(made.device)["cached_blocks"], "idle cleaning")
-        # Its last step has ended then.
+        # The suspend waits until the last step has ended.
         made.device.suspend()
         made.device.resume()
         made.device.message("checkpoint")
@@ -248,7 +248,7 @@ def layer(ctx, geo):
 
 
 def shingle_trace(recipe, device, command):
-    """What it prints, command's output left out."""
+    """Return its output, without that of the command."""
     out = "/dev/shm/trace-out"
     run("sh", "-c", f"{TRACE} -d {device.name} {recipe} sh -c '{command}' > {out}")
     with open(out, encoding="ascii") as handle:
@@ -256,12 +256,12 @@ def shingle_trace(recipe, device, command):
 
 
 def rows(text, first):
-    """Words of the lines that begin so."""
+    """Return the words of the lines that match @first."""
     return [line.split() for line in text.splitlines() if re.match(first, line)]
 
 
 def dd(what, device, at, n=1):
-    """As one request."""
+    """Return a command that makes one request."""
     where = f"if=/dev/zero of={device.path} oflag=direct,seek_bytes seek={at * blk.BLOCK}" \
         if what == "write" else \
         f"if={device.path} of=/dev/null iflag=direct,skip_bytes skip={at * blk.BLOCK}"
@@ -271,11 +271,11 @@ def dd(what, device, at, n=1):
 def recipe_destroyed(ctx):
     """Three known accesses."""
     device = plate(ctx)
-    at = 2 * PLATE.track + 6        # Two tracks further on their columns, each turned.
+    at = 2 * PLATE.track + 6        # the same angle on the next two tracks, shifted by the skew
     first, second = 3 * PLATE.track + 1, 4 * PLATE.track + 12
     text = shingle_trace("destroyed", device, dd("write", device, at) +
                          dd("write", device, at, 2) + dd("read", device, first + 1) + "true")
-    # The second write finds half of what it goes over destroyed.
+    # The second write passes over blocks of which half are already destroyed.
     expect([r[2:] for r in rows(text, r" +\d+\.\d+  medium .*[0-9]$")][:2] ==
            [[f"{at}+1", f"{first}+1", f"{second}+1"],
             [f"{at}+2", f"{first + 1}+1", f"{second + 1}+1"]], text)
@@ -321,7 +321,7 @@ def recipe_steps(ctx, geo):
 
 
 def recipe_refusals(ctx):
-    """In a sentence, and nothing of it stays behind."""
+    """Refusals have a sentence, and leave nothing behind."""
     device = plate(ctx, timing="none")
     for words, status, why in (
             ("", 2, "usage:"), ("nothing true", 2, "usage:"), ("lib true", 2, "usage:"),
@@ -329,7 +329,7 @@ def recipe_refusals(ctx):
             ("-x", 2, "usage:"), ("-h", 0, "usage:"), ("--help", 0, "steps")):
         got, text = run(TRACE, *words.split(), ok=None)
         expect(got == status and why in text, f"{words}: {got}, {text}")
-    # A ring too small for what comes says how much is lost.
+    # With a ring buffer that is too small, the number of lost events is reported.
     writes = f"dd if=/dev/zero of={device.path} bs=4k count=300 oflag=direct 2>/dev/null"
     _, text = run(TRACE, "-b", 8, "seeks", "sh", "-c", writes)
     expect(re.search("the first [0-9]+ events are lost, try a larger -b than 8", text), text)
@@ -341,7 +341,7 @@ def recipe_refusals(ctx):
 
 @contextlib.contextmanager
 def histogram(event):
-    """By the trigger that tracing.rst has; a function that has what was found so far."""
+    """Set the trigger of tracing.rst; yield a function that returns the histogram so far."""
     path, trigger = f"{TRACING}/events/{event}", TRIGGERS[event]
     mounted()
     if not os.path.exists(f"{path}/hist"):
@@ -389,7 +389,7 @@ def hist_steps(ctx, geo):
 
 
 def formats(_ctx):
-    """Each event says its names itself, for programs that know no enum of ours."""
+    """Each event's format contains its names, for programs that do not know our enums."""
     mounted()
     for system in ("shingle", "platter"):
         folder = f"{TRACING}/events/{system}"

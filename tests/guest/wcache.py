@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The volatile write cache, where time and concurrency matter: over a medium
-that takes its time, so that blocks are overwritten, read, discarded and
-suspended while they are on their way.  Exact events are in tests/exact, power
-cuts in replay, errors in faults."""
+"""The volatile write cache, where time and concurrency matter: over a slow medium, so that blocks
+are overwritten, read, discarded and suspended while they are in flight.  Exact events are in
+tests/exact, power cuts in replay, errors in faults."""
 
 import random
 import threading
@@ -19,15 +18,15 @@ from targets import GEOMETRIES, stack
 
 
 class Slow:
-    """A stack whose data and cache devices take that long for a write."""
+    """A stack with data and cache devices that take @ms for a write."""
 
     def __init__(self, ctx, geo, ms, **options):
         expect(modprobe("dm-delay"), "no dm-delay in this kernel")
         geo = geo.but(options=tuple({**dict(geo.options), **options}.items()))
         self.made = stack(ctx.pool, ctx.target, geo)
         self.geo = geo
-        self.deep = {}      # where errors can be put in, below the delay
-        self.delays = {}    # device: its table
+        self.deep = {}      # devices below the delay, where errors can be inserted
+        self.delays = {}    # {device: its table}
         for which, under in zip(self.made.paths, self.made.under):
             if which != "meta":
                 path, at = under.table()[0][3].split()
@@ -63,7 +62,7 @@ class Slow:
             deep.reload(table, noflush=True, lockfs=False)
 
     def stand_still(self):
-        """Writes do, that arrive below from here on; those that did go on, and no other."""
+        """Hold writes that arrive below from now on; those held before go on, others do not."""
         for (under, (row,)), deep in zip(self.delays.items(), self.deep):
             under.reload(standing(deep.path, row[1]), noflush=True, lockfs=False)
 
@@ -78,16 +77,16 @@ class Slow:
         return stats(self.device)["wcache_dirty_blocks"]
 
     def held(self):
-        """Nothing arrives below meanwhile."""
+        """Hold all I/O below meanwhile."""
         return Held([under for which, under in zip(self.made.paths, self.made.under)
                      if which != "meta"])
 
     def sets_out(self, n):
-        """So many have left the cache so far, to where they are held."""
+        """Wait until @n destages have left the cache, to where they are held."""
         until(lambda: stats(self.device)["wcache_destages"] >= n, f"{n} destages")
 
     def begins_fua(self, n):
-        """So many writes with FUA have come so far, and go on or wait."""
+        """Wait until @n writes with FUA have come, whether they proceed or wait."""
         until(lambda: stats(self.device)["fua_writes"] >= n, f"{n} writes with FUA")
 
     def again(self):
@@ -105,7 +104,7 @@ class Slow:
 
 
 class Gate(Held):
-    """A block of a device to which writes stand still; reads and flushes do not."""
+    """A block of a device that holds writes; reads and flushes pass."""
 
     def __init__(self, name, path, block):
         self._plain = [(0, SECTORS, "linear", f"{path} {block * SECTORS}")]
@@ -124,8 +123,8 @@ class Gate(Held):
 
 
 def overtaken(ctx, geo):
-    """A block written again while it is on its way: the flush that waits for
-    the first need not wait for the second, which is written after it."""
+    """A block is overwritten while in flight: the flush that waits for the first version need not
+    wait for the second, which is written after it."""
     slow = Slow(ctx, geo, 0)
     slow.write(0, 1)
     with slow.held() as held:
@@ -149,8 +148,8 @@ def overtaken(ctx, geo):
 
 
 def one_by_one(ctx, geo):
-    """Two flushes want two versions of a block: the newer one does not set out
-    before the older has arrived, nor does FUA pass either."""
+    """Two flushes need two versions of a block: the newer one is not sent before the older has
+    arrived, and FUA does not pass either."""
     slow = Slow(ctx, geo, 0)
     slow.write(0, 1)
     with slow.held() as held:
@@ -169,8 +168,8 @@ def one_by_one(ctx, geo):
         slow.sets_out(3)
         held.also(lambda: slow.write(0, 4, fua=True))
         time.sleep(.1)
-        slow.write(0, 5)        # as FUA waits for the third: beside it
-        slow.device.message("commit_ms 0")      # look at it again
+        slow.write(0, 5)        # while FUA waits for the third version
+        slow.device.message("commit_ms 0")      # makes waiting requests try again
         time.sleep(.1)
         count = stats(slow.device)
         expect(count["wcache_dirty_blocks"] == 2, "one of them has gone")
@@ -181,10 +180,10 @@ def one_by_one(ctx, geo):
 
 
 def before_its_turn(ctx, geo):
-    """A block written again while a flush waits for it and it has not even set
-    out: the flush waits for what it holds now."""
+    """A block is overwritten while a flush waits for it, before it is in flight: the flush waits
+    for its current contents."""
     slow = Slow(ctx, geo, 0)
-    for i in range(9):          # one more than can be under way
+    for i in range(9):          # one more than can be in flight
         slow.write(2 * i, 1)
     with slow.held() as held:
         held.also(slow.dev.flush)
@@ -199,8 +198,8 @@ def before_its_turn(ctx, geo):
 
 
 def first_fails(ctx, geo):
-    """Written again on its way, and then the older version does not arrive: who
-    waits for it waits for the newer one."""
+    """A block is overwritten in flight, and then the older version fails: the flush that waits for
+    it waits for the newer one."""
     slow = Slow(ctx, geo, 0)
     slow.write(7, 1)
     slow.stand_still()
@@ -209,7 +208,7 @@ def first_fails(ctx, geo):
             until(slow.stand, "the first sets out")
             slow.write(7, 2)
             slow.break_()
-            slow.stand_still()      # what is tried again does not fail meanwhile
+            slow.stand_still()      # hold the retry, so that it does not fail meanwhile
             until(lambda: stats(slow.device)["write_errors"], "an error")
             expect(flush.is_alive(), "flushed without anything on the disk")
             expect(slow.holds(7) == 2, "the older version is back")
@@ -225,10 +224,9 @@ def first_fails(ctx, geo):
 
 
 def fua_behind(ctx, geo):
-    """FUA to a block that is on its way lands on top of it, and takes along what was
-    written between."""
+    """FUA to a block in flight arrives after it, and includes what was written in between."""
     slow = Slow(ctx, geo, 0)
-    # Where nothing has to be read before: it would stand still, too.
+    # Blocks for which nothing must be read first, because that read would be held, too.
     blocks = (5, 5 + 8 * geo.band)
     for n, block in enumerate(blocks, 1):
         slow.write(block, 1)
@@ -248,13 +246,13 @@ def fua_behind(ctx, geo):
 
 
 def fua_beside(ctx, geo):
-    """FUA to two blocks waits for what is on its way to one of them; a newer
-    version of the other sets out meanwhile.  Either may be what is there in the
-    end, but not first the one and then the other."""
+    """FUA to two blocks waits for a write in flight to one of them; a newer version of the other
+    is sent meanwhile.  Either version may be the final one, but the contents must not change after
+    FUA has ended."""
     slow = Slow(ctx, geo.but(cache_on="separate", meta="separate"), 0)
     under = slow.made.under[list(slow.made.paths).index("cache")]
     deep = next(dev.path for dev in slow.deep if dev.name == "deep-cache")
-    at = ctx.target.areas(slow.geo)["cache"][1]     # where the first two slots are
+    at = ctx.target.areas(slow.geo)["cache"][1]     # the place of the first two slots
     with Gate("late", deep, at + 1) as late, Gate("first", deep, at) as first:
         under.reload([
             (0, at * SECTORS, "linear", f"{deep} 0"),
@@ -275,7 +273,7 @@ def fua_beside(ctx, geo):
         first.go()
         until(lambda: not fua.is_alive() or stats(slow.device)["retried"] > tried,
               "it goes on")
-        if fua.is_alive():      # it waits for the newer version as well
+        if fua.is_alive():      # it also waits for the newer version
             late.go()
             fua.join()
         ended = slow.holds(0)
@@ -287,7 +285,7 @@ def fua_beside(ctx, geo):
 
 
 def discard_behind(ctx, geo):
-    """A discard of blocks that are on their way comes after them."""
+    """A discard of blocks in flight comes after them."""
     slow = Slow(ctx, geo, 0)
     for b in range(geo.band):
         slow.write(b, 1)
@@ -305,8 +303,8 @@ def discard_behind(ctx, geo):
 
 
 def discard_ahead(ctx, geo):
-    """A block is written while a discard of it waits.  What the host reads when both
-    have ended is there for good, also when the rest of the band is discarded."""
+    """A block is written while a discard of it waits.  The contents that the host reads when both
+    have ended are final, also when the rest of the band is discarded."""
     slow = Slow(ctx, geo, 0)
     for b in range(geo.band):
         slow.write(b, 1)
@@ -329,7 +327,7 @@ def discard_ahead(ctx, geo):
 
 
 def pressure(ctx, geo):
-    """It never holds more than it was given; half of it is left alone."""
+    """The cache never holds more than its size; half of that may stay in it."""
     slow = Slow(ctx, geo, 30)
     size = dict(geo.options)["wcache_blocks"]
     for i in range(size // 2):
@@ -363,7 +361,7 @@ def pressure(ctx, geo):
 
 
 def by_itself(ctx, geo):
-    """After destage_ms nothing is left, whether or not somebody asks."""
+    """After destage_ms the cache is empty, without any request."""
     slow = Slow(ctx, geo, 0, destage_ms=50)
     slow.write(0, 1)
     slow.write(9, 1)
@@ -376,8 +374,8 @@ def by_itself(ctx, geo):
 
 
 def sooner(ctx, geo):
-    """A time made shorter by message holds for what waits already, without any
-    more I/O: blocks in the cache, records, blocks away from home."""
+    """A time shortened by message holds for what already waits, without further I/O: blocks in the
+    cache, records, blocks away from their native places."""
     late, options = 600000, dict(geo.options)
     in_pauses = "cleaning" in dict(ctx.target.keys)
     if in_pauses:
@@ -399,7 +397,7 @@ def sooner(ctx, geo):
             expect(count["wcache_dirty_blocks"] == 1, "written before its time")
             becomes("destage_ms", lambda c: not c["wcache_dirty_blocks"],
                     "the block stays in the cache")
-            if ctx.target.cleans:       # else an epoch has committed it
+            if ctx.target.cleans:       # otherwise an epoch has committed it
                 before = stats(device)
                 expect(before["commits"] == count["commits"],
                        "committed before its time")
@@ -417,7 +415,7 @@ def sooner(ctx, geo):
 
 
 def slow_medium(ctx, geo, seed):
-    """Random work, 16 in flight, over a slow medium."""
+    """Random work, 16 requests in flight, over a slow medium."""
     slow = Slow(ctx, geo, 10, destage_ms=20)
     model = workload(slow.dev, lambda _: None, geo.logical,
                      random.Random(seed), 200, ctx.target.in_place)
@@ -434,13 +432,13 @@ def slow_medium(ctx, geo, seed):
 
 
 def switched_off(ctx, geo):
-    """A write still waits for room when the cache is switched off: it lands on
-    top of the version that the cache holds, not below it."""
+    """A write still waits for room when the cache is switched off: it must arrive after the
+    version that the cache holds."""
     slow = Slow(ctx, geo, 0)
     size = dict(geo.options)["wcache_blocks"]
     last = 2 * (size - 1)
     with slow.held() as held:
-        for i in range(size):       # none beside another: each a run of its own
+        for i in range(size):       # not adjacent: each is a run of its own
             slow.write(2 * i, 1)
         for at, version in ((last + 3, 1), (last, 2)):
             before = stats(slow.device)["deferred"]
@@ -448,7 +446,7 @@ def switched_off(ctx, geo):
             until(lambda before=before: stats(slow.device)["deferred"] > before,
                   "there is room for more than there is")
         expect(slow.holds(last) == 1, "it did not have to wait")
-        # A program of its own: what asks by an ioctl keeps Python for itself.
+        # A separate process, because Python holds its lock during an ioctl.
         held.also(lambda: run("dmsetup", "message", slow.device.name, 0, "wcache off"))
         until(lambda: "wcache off" in slow.device.table()[0][3], "it stays on")
     expect(slow.holds(last) == 2, "the older version landed on top")
@@ -458,14 +456,14 @@ def switched_off(ctx, geo):
 
 
 def ahead_of_a_stream(ctx, geo):
-    """Destaging is refused because a stream is to go on somewhere else: what
-    was refused comes again before anything that would wait for it."""
+    """Destaging is refused because a stream continues at another place: refused blocks are tried
+    again before any request that would wait for them."""
     slow = Slow(ctx, geo, 100, bypass_blocks=geo.band)
     slow.write(geo.band, 1)
-    slow.device.message("clean")        # the second band has to be staged
+    slow.device.message("clean")        # the second band must be staged
     for b in range(geo.band):
         slow.write(b, 1)
-    slow.dev.flush()                    # the stream, as long as it must be
+    slow.dev.flush()                    # the stream, of the least length
     band = geo.data
     while stats(slow.device)["wcache_destages"] % 16 != 13:
         band -= 1
@@ -474,7 +472,7 @@ def ahead_of_a_stream(ctx, geo):
     slow.write(1, 2)                    # the fourteenth, below the stream
     slow.dev.flush()
     slow.write(geo.band + 2, 2)         # the oldest, ahead of the stream
-    slow.write(geo.band, 2)             # where it goes on
+    slow.write(geo.band, 2)             # where the stream continues
     flushes = [threading.Thread(target=slow.dev.flush) for _ in range(2)]
     flushes[0].start()
     time.sleep(.05)
@@ -483,7 +481,7 @@ def ahead_of_a_stream(ctx, geo):
     for flush in flushes:
         flush.join(HANG_S)
     hangs = any(flush.is_alive() for flush in flushes)
-    slow.device.message("bypass_blocks 0")      # whoever waits is woken
+    slow.device.message("bypass_blocks 0")      # wakes all waiting requests
     for flush in flushes:
         flush.join()
     expect(not hangs, "a flush waits for ever")
@@ -493,11 +491,11 @@ def ahead_of_a_stream(ctx, geo):
 
 
 def on_beside_a_stream(ctx, geo):
-    """A write that goes on with a stream still waits for the one before when the cache
-    is switched on: it goes where it was refused, or others would wait for it for ever."""
+    """A write that continues a stream still waits for the one before when the cache is switched
+    on: it must be sent where it was refused, or others would wait for it for ever."""
     slow = Slow(ctx, geo, 0, bypass_blocks=geo.band, wcache="off")
     for b in range(geo.band):
-        slow.write(b, 1)                # the stream, as long as it must be
+        slow.write(b, 1)                # the stream, of the least length
     with slow.held() as held:
         for b, counted in ((geo.band, "host_write_blocks"), (geo.band + 1, "deferred")):
             before = stats(slow.device)[counted]
@@ -505,12 +503,12 @@ def on_beside_a_stream(ctx, geo):
             until(lambda c=counted, n=before: stats(slow.device)[c] > n, f"{counted} stand still")
         slow.device.message("wcache on")
     slow.write(geo.band, 2)
-    slow.dev.flush()                    # in one run with the one that waited
+    slow.dev.flush()                    # in one run with the waiting write
     ahead = threading.Thread(target=lambda: slow.write(geo.band + 3, 2, fua=True))
     ahead.start()
     ahead.join(HANG_S)
     hangs = ahead.is_alive()
-    slow.device.message("bypass_blocks 0")      # whoever waits is woken
+    slow.device.message("bypass_blocks 0")      # wakes all waiting requests
     ahead.join()
     expect(not hangs, "a write waits for ever")
     slow.again()
@@ -519,7 +517,7 @@ def on_beside_a_stream(ctx, geo):
 
 
 class Writers:
-    """Threads that write and read blocks of their own until told to stop."""
+    """Threads that write and read blocks of their own until they are stopped."""
 
     def __init__(self, path, logical, threads=3):
         self.newest = {}
@@ -562,8 +560,8 @@ class Writers:
 
 
 def under_load(ctx, geo, what):
-    """Suspend, reload, switch while writers are at it; then remove, with
-    nothing flushed: every acknowledged block is there."""
+    """Suspend, reload or switch under load; then remove the device without a flush: every
+    acknowledged block is there."""
     slow = Slow(ctx, geo, 10, destage_ms=30)
     device, table = slow.device, slow.device.table()
     writers = Writers(device.path, geo.logical)
@@ -592,15 +590,15 @@ def under_load(ctx, geo, what):
 
 
 def off_is_off(ctx, geo):
-    """Once `wcache off` has returned nothing is taken in, not even what had waited for
-    room and was about to be tried again."""
+    """Once `wcache off` has returned the cache takes no blocks, not even those of a request that
+    had waited for room and was about to be tried again."""
     made = stack(ctx.pool, ctx.target, geo.but(options=tuple(
         {**dict(geo.options), "wcache_blocks": 9}.items())))
     device = made.open()
     done = threading.Event()
 
     def write():
-        """Of these some always find no room."""
+        """Write from a full queue, so that some requests always find no room."""
         rng = random.Random(1)
         with blk.opened(device.path) as dev:
             queue = blk.Aio(dev, 16)
@@ -630,7 +628,7 @@ def off_is_off(ctx, geo):
 
 
 def words(ctx, geo):
-    """What is refused, and what the table says when it is off."""
+    """Refused messages, and the table's words when the cache is off."""
     slow = Slow(ctx, geo, 0)
     before = slow.device.table()
     for text in ("wcache_blocks 8", "wcache_blocks 0", "wcache maybe",
@@ -658,8 +656,7 @@ def words(ctx, geo):
 
 
 def lines(ctx, geo):
-    """What a table line says of the cache holds in whatever order it says it,
-    and where its size is the target's own."""
+    """The cache's keys in a table line work in any order, also with the target's default size."""
     size = ("wcache_blocks", dict(geo.options)["wcache_blocks"])
     sizes = [(size,), ()] if ctx.target.gathers else [(size,)]
     made = stack(ctx.pool, ctx.target, geo)
@@ -668,12 +665,12 @@ def lines(ctx, geo):
             for keys in ((("wcache", state), *blocks),
                          (*blocks, ("wcache", state))))):
         what = " ".join(f"{key} {value}" for key, value in keys)
-        # By another name it is another device: nothing of the last one is left.
+        # Another name makes another set: nothing of the last one is left.
         made.geo = geo.but(name=f"lines{n}",
                            options=keys + (("destage_ms", 0),))
         made.format()
         device = made.open()
-        # In another band each time: where there is a block one may be written.
+        # In another band each time, so that no block is there already.
         for again, block in (("", 0), (", as the table says it", 4 * geo.band)):
             table = device.table()
             with made.blk() as dev:
@@ -711,7 +708,7 @@ def cases(target, options):
         out += [("ahead of a stream", ahead_of_a_stream),
                 ("on beside a stream", on_beside_a_stream),
                 ("FUA beside what is on its way", fua_beside)]
-    if target.gathers:      # it has epochs, not runs that set out one by one
+    if target.gathers:      # it has epochs instead of runs that are sent one by one
         out = [case for case in out if case[1] not in (
             one_by_one, before_its_turn, first_fails, by_itself, off_is_off)]
     out += [(f"a slow medium, seed {s}", lambda c, g, s=s: slow_medium(c, g, s))

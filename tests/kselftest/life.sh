@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The life of a translation target as dmsetup sees it: load, create, look,
-# talk, suspend, reload, remove.  TARGET (default stl-set) says which.
+# The life of a translation target through dmsetup: load, create, read status, send messages,
+# suspend, reload, remove.  TARGET (default stl-set) is the target.
 TARGET=${TARGET:-stl-set}
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/kselftest/ktap.sh
@@ -30,7 +30,7 @@ many_times() {
 }
 ok "create and remove, 30 times" many_times
 
-# Table lines of every combination of options load again as they are.
+# Table lines with every combination of options load again unchanged.
 round_trip() {
 	local first second
 	dmsetup create $X --noudevsync --table "$TABLE $1" || return 1
@@ -201,7 +201,7 @@ if [ "$TARGET" != linear ]; then
 	TARGETS="dm-stl dm-imr dm-tiler dm-dualbuffer dm-rmwf"
 	MODULES=$(awk '$1 ~ /^dm_(stl|imr|tiler|dualbuffer|rmwf|shingle)$/ {print $1}' /proc/modules)
 	if [ -n "$SHINGLE_MODDIR" ] && [ -n "$MODULES" ]; then
-		# Targets for tests only stand on these.
+		# Targets of tests depend on these modules.
 		awk '$1 ~ /^shingle_/ {print $1}' /proc/modules | xargs -r rmmod
 		cycle() {
 			local i module

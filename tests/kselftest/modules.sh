@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Modules as a person has them, below /lib/modules: each is loaded when a table names one
-# of its targets, brings along what it needs, and says of which version it is.
+# Installed modules, below /lib/modules: each is loaded when a table names one of its targets, loads
+# its dependencies, and reports its version.
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/kselftest/ktap.sh
 . "$HERE/ktap.sh"
@@ -26,7 +26,7 @@ file() { echo "$SHINGLE_MODDIR"/*/"$1.ko"; }
 loaded() { [ -d "/sys/module/${1//-/_}" ]; }
 unloaded() {
 	local module
-	# Targets for tests stand on these.
+	# Targets of tests depend on these modules.
 	awk '$1 ~ /^shingle_/ { print $1 }' /proc/modules | xargs -r rmmod
 	for module in $OURS; do
 		! loaded "$module" || rmmod "$module" || return 1
@@ -41,7 +41,7 @@ for module in $OURS; do
 	ok "$module is described" described
 done
 
-# Ours alone, where depmod and modprobe look; what the kernel itself brings is loaded.
+# Only this project's modules where depmod and modprobe look; the kernel's own are loaded already.
 eval "$("$HERE/../guest/make.py" stl-set)"
 ok "unload all" unloaded
 mkdir -p "$KTAP_DIR/modules/updates"
@@ -53,7 +53,7 @@ mount --bind "$KTAP_DIR/modules" "$HOME_OF_MODULES" || exit 1
 trap 'ktap_cleanup; umount "$HOME_OF_MODULES"; rm -rf "$KTAP_DIR"' EXIT
 depmod
 
-# That target's table is nonsense: dm looks for the target first.
+# The table is invalid, but dm looks for the target first.
 brings() {	# brings TARGET MODULE [MODULE THAT IT NEEDS]
 	unloaded || return 1
 	! loaded "$2" || return 1

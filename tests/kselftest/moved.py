@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""What a process writes stays written while the kernel moves its memory elsewhere: of a
-guest's own kernel, on which all else rests."""
+"""A test of the guest's own kernel: written data stay in memory while the kernel moves pages.  All
+other tests rely on that."""
 
 import mmap
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 PAGE = mmap.PAGESIZE
 PAGES = 8192
 ENOUGH = 500
-LIMIT_S = 300   # ends what hangs
+LIMIT_S = 300   # ends a run that hangs
 ANONYMOUS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
 
@@ -20,9 +20,9 @@ def moved():
 
 
 def sweep(shared):
-    """Every second of its pages, for there has to be something to gather: each is to hold what
-    was written last.  While @shared[0] is set few system calls are made: at each, what the
-    processor knows of memory is made good."""
+    """Check every second page, so that the kernel has pages to gather: each must hold what was
+    last written.  While @shared[0] is set few system calls are made, because each of them would
+    update the processor's view of memory."""
     while not shared[1]:
         memory = mmap.mmap(-1, 2 * PAGES * PAGE, ANONYMOUS)
         for at in range(0, len(memory), PAGE):

@@ -81,7 +81,7 @@ log_us() { msg "$1" headlog | awk -v o="$2" '$2 == o { print $9 }' | sort -n |
 dmsetup targets 2> /dev/null | grep -q '^platter' || {
 	echo "1..0 # SKIP target platter is not loaded"; exit $KSFT_SKIP; }
 
-# Does an idle second cost a second?
+# Find out whether idle time costs real time.
 s0=$(date +%s%N); read -r u0 _ < /proc/uptime
 VIRTUAL=0
 grep -q time-travel=inf-cpu /proc/cmdline && VIRTUAL=1
@@ -193,7 +193,7 @@ result $bad "bad table lines are refused"
 create bad 16383 "none 0 generic"; [ $? != 0 ]
 result $? "a length that is not a multiple of 8 sectors is refused"
 
-# What is said again and again is said once, and leaves room for what messages set.
+# Repeated keys appear once in the table, which leaves room for those set by messages.
 twice=
 for i in $(seq 40); do twice="$twice rpm $((5400 + i))"; done
 create rt 16384 "none 0 generic 0 80$twice" && msg rt wcache on && msg rt lookahead on
@@ -211,7 +211,7 @@ if [ $VIRTUAL = 1 ]; then
 	dd if=/dev/zero of="$D" bs=4k count=32 oflag=direct conv=notrunc status=none
 	us=$(log_us t w)
 	msg t stats_clear
-	# one rotation and one block, less the 100 us of command overhead
+	# one rotation and one block, minus the 100 us of command overhead
 	note "adjacent 4 KiB writes: $us us on the actuator"
 	[ "$us" -ge 10085 ] && [ "$us" -le 10091 ]
 	result $? "adjacent writes at queue depth 1 cost a rotation each"
@@ -221,7 +221,7 @@ if [ $VIRTUAL = 1 ]; then
 	dd if="$D" of=/dev/null bs=1M count=8 iflag=direct status=none
 	msg t headlog > "$TMP/log"; note "$(tail -1 "$TMP/log")"
 	us=$(log_us t r)
-	# 256 of 496 blocks of a track, plus what is left of a rotation
+	# 256 of 496 blocks of a track, plus the rest of a rotation
 	[ "$us" -ge 5200 ] && [ "$us" -le 26000 ]
 	result $? "sequential reads run at media rate plus a wait"
 	msg t headlog clear
@@ -247,7 +247,7 @@ msg t geometry | awk '
 result $? "geometry lists runs without gap to the end"
 remove t
 
-### a FLUSH has a price of its own: the command's 100 us, what it waits for, and flush_us
+### cost of a FLUSH: the command's 100 us, the writes it waits for, and flush_us
 fsync() { dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none 2> "$TMP/dd"; }
 sync_block() { dd if=/dev/zero of="$D" bs=4096 count=1 oflag=direct,dsync conv=notrunc status=none; }
 took() {	# took COMMAND...: sets us
@@ -274,7 +274,7 @@ if [ $VIRTUAL = 1 ]; then
 	remove f
 	drive 6 "flush_us 20000"; took fsync; cost 20100 && paid 20000
 	result $? "flush: with the cache off it takes flush_us more"
-	# dd sends a FLUSH behind its FUA write.
+	# dd sends a FLUSH after its FUA write.
 	msg f stats_clear; took sync_block; n=$(stat_of f flushes)
 	cost $((n * 20100 + 100)) && paid $((n * 20000)) && [ "$(stat_of f fua_writes)" = 1 ]
 	result $? "flush: with the cache off FUA costs none"
@@ -289,7 +289,7 @@ if [ $VIRTUAL = 1 ]; then
 	result $? "flush: a cache that is switched off costs none"
 	msg f wcache on; wblk "$D" 16 4 x; fsync & flush=$!
 	sleep 0.015; took rblk "$D" 16 1 > /dev/null; wait $flush
-	# The head has its block after a turn of 8.3 ms at most, then come 20.1 ms.
+	# The head reaches its block after a rotation of 8.3 ms at most, then come 20.1 ms.
 	note "a hit 15 ms behind it: $us us"
 	[ "$us" -ge 5000 ] && [ "$us" -le 20000 ]
 	result $? "flush: what comes behind it waits, reads from the cache as well"
@@ -309,7 +309,7 @@ else
 	skip "flush: takes as long as it costs" "real clock"
 fi
 
-### it rotates, unless it is told not to, and cannot be polled
+### rotational by default and by option; it cannot be polled
 for keys in "0" "2 rotational on" "2 rotational off"; do
 	for dev in none "$LOOP"; do
 		create q 8192 "$dev 0 generic 0 $keys"
@@ -445,7 +445,7 @@ holds "$D" 8 3 n && holds "$D" 11 5 o && [ "$(dms status "$T-c" | awk '{ print $
 result $? "powercut n: torn exactly after the n-th block"
 remove c
 
-# What the device below has refused as well is as it was: destroyed.
+# Blocks that the device below refused as well are unchanged: destroyed.
 printf '0 1024 linear %s 0\n1024 1024 error\n2048 4096 linear %s 2048\n' "$LOOP" "$LOOP" |
 	dms create "$T-broken" --noudevsync
 create c 6144 "$(node broken) 0 generic 0 8 media smr track_sectors 128 damage poison timing none" &&
@@ -487,10 +487,10 @@ note "$(stat_of w wcache_lost_blocks) of 8 blocks lost"
 result $? "wcache: a power cut inside a destage loses what was not yet written, counted once"
 dd if=/dev/zero of="$D" bs=4096 count=0 conv=notrunc,fsync status=none 2> "$TMP/dd"
 result $? "wcache: a destage that the power cut tore fails no later flush"
-# One that is under way when the power is back is waited for.
+# Powering on waits for a destage in flight.
 if modprobe -q dm-delay 2> /dev/null && dms create "$T-slow" --noudevsync --notable; then
 	for keys in "6 timing none" "4"; do
-		# Writes stand still there until the table goes; reads and flushes do not.
+		# Writes are held there until the table is replaced; reads and flushes are not.
 		dms load "$T-slow" --table "0 16384 delay $LOOP 0 0 $LOOP 0 3600000 $LOOP 0 0"
 		dms resume --noudevsync "$T-slow"
 		create s 16384 "$(node slow) 0 generic 0 $keys wcache on wcache_idle_ms 0" &&
@@ -517,7 +517,7 @@ create w 512 "$LOOP 0 tiny8 0 2 media cmr" && D=$(node w); holds "$D" 20 4 s
 result $? "wcache: removal writes it back"
 remove w
 
-### on overlapping tracks the cache keeps the order of writes that meet
+### on overlapping tracks the cache keeps the order of overlapping writes
 flush() { dd if=/dev/zero of="$1" bs=4096 count=0 conv=notrunc,fsync status=none; }
 durable() { filled "$3"; dd if="$TMP/all-$3" of="$1" bs=32768 seek=$(($2 / 8)) count=1 \
 	oflag=direct,dsync conv=notrunc status=none; }
@@ -547,7 +547,7 @@ result $? "wcache on imr: tops come after the bottoms beside them"
 remove o
 
 dms create "$T-u" --noudevsync --table "0 512 linear $LOOP 0"; U=$(node u)
-# From here on nothing below ends any more.
+# From here on nothing below ends.
 stand() { dms suspend --noflush --nolockfs --noudevsync "$T-u"; }
 create o 512 "$U 0 tiny8 0 8 $keys 0" && D=$(node o); stand
 wblk "$D" 0 8 x; until_stat o media_writes 1; r=$?
@@ -570,9 +570,9 @@ remove o
 
 remove u
 
-# What lies ready in the drive goes to the medium without missing a turn: at first
-# the head waits for a block, then never longer than tracks are turned; runs of
-# 1 MiB end inside a track.  Two turns of 8333 us are more than begin and end cost.
+# Data ready in the drive go to the medium without missing a rotation: at first the head waits for a
+# block, then never longer than the skew of tracks; runs of 1 MiB end inside a track.  Two rotations
+# of 8333 us are more than begin and end cost.
 create w 131072 "none 0 generic 0 4 track_sectors 3584 wcache on" && D=$(node w)
 dd if=/dev/zero of="$D" bs=1M count=16 oflag=direct conv=notrunc,fsync status=none
 got=$(stat_of w rotation_us)
@@ -634,7 +634,7 @@ for fast in model none; do
 done
 remove bad
 
-### a suspend interrupts who waits for the cache to be empty
+### a suspend interrupts a message that waits for the cache to be empty
 dms create "$T-u" --noudevsync --table "0 512 linear $LOOP 0"; U=$(node u)
 create w 512 "$U 0 tiny8 0 8 media cmr timing none wcache on wcache_idle_ms 600000" && D=$(node w)
 wblk "$D" 8 4 x
@@ -667,7 +667,7 @@ disk=$(sum "$LOOP") state=$(sum "$LOOP2") ok=0
 for how in table device; do
 	readonly=--readonly
 	[ $how = device ] && { readonly=; blockdev --setro "$LOOP"; blockdev --setro "$LOOP2"; }
-	# Some kernels open nothing that is read-only for writing.
+	# Some kernels refuse to open a read-only device for writing.
 	if dms create "$T-r" $readonly --noudevsync --table "0 512 platter $LOOP 0 tiny8 0 4 timing none state $LOOP2"; then
 		D=$(node r)
 		case $(dmsetup status "$T-r") in *" ro") ;; *) ok=1 ;; esac
@@ -687,7 +687,7 @@ for how in table device; do
 done
 result $ok "read-only: neither the contents nor the map of destroyed blocks is written"
 
-### no message touches a map of destroyed blocks that is not read yet
+### no message changes a map of destroyed blocks before it has been read
 dms create "$T-u" --noudevsync --table "0 $(blockdev --getsz "$LOOP2") linear $LOOP2 0"; U=$(node u)
 dms create "$T-r" --noudevsync --notable
 dms load "$T-r" --table "0 512 platter $LOOP 0 tiny8 0 4 timing none state $U"

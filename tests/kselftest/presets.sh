@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A preset, small enough for RAM: made, filled until it cleans, closed, checked,
-# opened again.  PRESET (default emulated-smr-1) says which.
+# A preset, small enough for RAM: created, filled until it cleans, closed, checked, opened again.
+# PRESET (default emulated-smr-1) is the preset.
 PRESET=${PRESET:-emulated-smr-1}
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/kselftest/ktap.sh
 . "$HERE/ktap.sh"
 X=preset
 SCALE=120000 BAND=48K DATA=/dev/ram0
-# Regions of tracks are laid over such, under a head that destroys; those of the thesis are
-# as high as ever, on tracks of two blocks.
+# Regions of tracks need a medium with tracks, under a head that destroys.  Those of the thesis keep
+# their number of rows, on tracks of two blocks.
 case $PRESET in
 ma-tiler) TRACK=16 SCALE=59 BAND="" ;;
 tiler-track) TRACK=128 SCALE=60000 BAND=1M ;;
@@ -41,7 +41,7 @@ load() {	# load FIO'S OPTIONS
 		--verify_fatal=1 --clocksource=clock_gettime "$@"
 }
 
-# The third cleans when the host is quiet, the others only when they must.
+# The third preset cleans when the host is idle, the others only when they must.
 habit() {
 	local i cached
 	for i in $(seq 120); do

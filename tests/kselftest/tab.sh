@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Devices that are opened and closed by shingletab, with the settings that they keep.  As
-# at boot, but for systemd and udev, of which there are none here.
+# Devices that shingletab opens and closes, with the settings that they keep.  As at boot, but
+# without systemd and udev.
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/kselftest/ktap.sh
 . "$HERE/ktap.sh"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Every suite of tests/guest that tests/plan.py has a row of: test_SUITE."""
+"""Every suite of tests/guest that has a row in tests/plan.py, as test_SUITE."""
 
 import pytest
 from conftest import cases

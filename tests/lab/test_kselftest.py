@@ -41,7 +41,7 @@ def name(row):
 
 
 def tap(text):
-    """(passed, failed, skipped) lines of a TAP or KTAP text."""
+    """Parse a TAP or KTAP text; return (number passed, failed lines, number skipped)."""
     found = re.findall(r"^ *(not ok|ok) \d+(.*)$", text, re.M)
     skipped = sum("# SKIP" in rest for _, rest in found)
     failed = [rest for what, rest in found if what == "not ok"]
@@ -50,7 +50,7 @@ def tap(text):
 
 def boot_script(row):
     scripts, kernel, clock, env = row
-    # 4: all of it was skipped.
+    # 4: the script skipped everything.
     return lab.run("\n".join([
         "status=0", *(f"tests/kselftest/{s} || [ $? = 4 ] || status=1"
                       for s in scripts.split()),

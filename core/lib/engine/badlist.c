@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-<<<<<<< HEAD:core/lib/engine/badlist.c
-/* Logical blocks whose content was lost: pure code. */
-#include "engine/badlist.h"
-=======
 /* Logical blocks with lost content: pure code. */
-#include "badlist.h"
->>>>>>> lcore:core/pure/badlist.c
+#include "engine/badlist.h"
 
 /* Index of the first entry that is not below @lblk. */
 static u32 lower_bound(const struct shingle_badlist *b, u64 lblk)

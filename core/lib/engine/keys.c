@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-<<<<<<< HEAD:core/lib/engine/keys.c
-/* The keys of a table line that every target has.  Pure. */
-#include "engine/keys.h"
-=======
 /* The keys of a table line that all targets have.  Pure. */
-#include "keys.h"
->>>>>>> lcore:core/pure/keys.c
+#include "engine/keys.h"
 
 static u32 initial_idle_ms(const void *of)
 {

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-<<<<<<< HEAD:core/lib/engine/trimlist.c
-/* Blocks that the host has discarded and that are not forgotten yet: pure code. */
-#include "engine/trimlist.h"
-=======
 /* Discards of parts of units that an engine can only discard as a whole: pure code. */
-#include "trimlist.h"
->>>>>>> lcore:core/pure/trimlist.c
+#include "engine/trimlist.h"
 
 /* Index of the first entry that ends behind @lblk. */
 static u32 first_behind(const struct shingle_trimlist *t, u64 lblk)

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-<<<<<<< HEAD:core/lib/format/recover.c
-/* Reading a device's metadata back: pure code but for the reader. */
+/* Reads a device's metadata back; pure code except for the reader. */
 #include "format/recover.h"
 #include "format/codec.h"
-=======
-/* Reads a device's metadata back; pure code except for the reader. */
-#include "recover.h"
-#include "codec.h"
->>>>>>> lcore:core/pure/recover.c
 
 /* Blocks read at a time: long transfers without high-order allocations. */
 #define READ_BATCH	64

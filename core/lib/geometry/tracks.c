@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-<<<<<<< HEAD:core/lib/geometry/tracks.c
-/* The medium of a device: its description, and where bands fit on its tracks: pure code. */
-#include "geometry/tracks.h"
-=======
 /* The description of a device's medium, and the places of bands on its tracks: pure code. */
-#include "tracks.h"
->>>>>>> lcore:core/pure/tracks.c
+#include "geometry/tracks.h"
 
 /**
  * shingle_medium_init() - check a medium and derive the rest of its description

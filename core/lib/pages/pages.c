@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-<<<<<<< HEAD:core/lib/pages/pages.c
-/* A map that is larger than RAM: frames, which page is in which, and who may leave. */
+/* A map that is larger than RAM: frames, the pages in them, and their replacement. */
 #include "pages/pages.h"
 #include "format/codec.h"
-=======
-/* A map that is larger than RAM: frames, the pages in them, and their replacement. */
-#include "pages.h"
-#include "codec.h"
->>>>>>> lcore:core/pure/pages.c
 
 /* ------------------------------------------------------------------------
  * The index, and lists of frames

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the lab's commands are made of; see Documentation/lab.rst."""
+"""The modules behind the lab's commands; see Documentation/lab.rst."""

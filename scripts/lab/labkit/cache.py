@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where things are kept, one lock for each, progress, and errors."""
+"""The cache directory, its locks, progress messages, and errors."""
 
 import contextlib
 import fcntl
@@ -18,7 +18,7 @@ CACHE = Path(os.environ.get("SHINGLE_CACHE") or
 
 
 class LabError(Exception):
-    """A sentence for the user: what is wrong, and what to do next."""
+    """An error for the user, as a sentence: what is wrong, and what to do next."""
 
 
 def say(text):
@@ -27,7 +27,7 @@ def say(text):
 
 @contextlib.contextmanager
 def lock(name):
-    """One process at a time; others wait and say so."""
+    """Exclude other processes; a process that has to wait prints a message."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with open(CACHE / f"{name}.lock", "w", encoding="ascii") as handle:
         try:
@@ -50,7 +50,7 @@ def read(path):
 
 
 def write(path, text):
-    """All or nothing, for stamps."""
+    """Write a file atomically, as stamps need."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
@@ -59,7 +59,7 @@ def write(path, text):
 
 
 def step(what, command, log, cwd=None, env=None, usual=None):
-    """Runs a long command into a log; shows time on a terminal."""
+    """Run a long command with its output in a log; show the time on a terminal."""
     log = Path(log)
     log.parent.mkdir(parents=True, exist_ok=True)
     tty = sys.stderr.isatty()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A Debian in a directory: makes packages in one, and tries them in another."""
+"""A Debian in a directory: build packages in one, and try them in another."""
 
 import contextlib
 import hashlib
@@ -19,7 +19,7 @@ from .watch import Watcher
 
 SUITES = {name: (name, f"{name}-updates", f"{name}-security")
           for name in ("bookworm", "trixie")}
-# What is to be there beside the essential packages.
+# Packages to install besides the essential ones.
 BUILD = ("build-essential", "lintian", "fakeroot")
 TRY = ("linux-image-amd64", "linux-headers-amd64", "systemd-sysv", "udev", "kmod", "mount",
        "procps", "e2fsprogs", "dkms", "dmsetup", "fio", "libjson-c5", "liburing2",
@@ -28,12 +28,12 @@ TRY = ("linux-image-amd64", "linux-headers-amd64", "systemd-sysv", "udev", "kmod
        "liburing-dev", "uuid-dev", "pkg-config")
 OUT = TOP / "build/deb"
 LOGS = CACHE / "logs"
-USER = 1000     # who builds
+USER = 1000     # the builder's uid
 LIMIT = 1800    # s, for one boot
 
 
 def _root(suite, name, include, hooks=(), key=""):
-    """A tarball of a fresh Debian, made once for each such question."""
+    """Return a tarball of a fresh Debian, made once for each set of arguments."""
     want = digest(*include, key)
     tarball = CACHE / "debian" / f"{suite}-{name}-{want}.tar"
     if tarball.exists():
@@ -57,7 +57,7 @@ def _root(suite, name, include, hooks=(), key=""):
 
 @contextlib.contextmanager
 def unpacked(tarball):
-    """A copy of a Debian, for as long as it is needed."""
+    """Unpack a copy of a Debian; remove it at the end."""
     root = Path(tempfile.mkdtemp(prefix=f"shingle-debian.{os.getpid()}."))
     try:
         root.chmod(0o755)
@@ -69,14 +69,14 @@ def unpacked(tarball):
 
 
 def _apart(root):
-    """Begins a command line that works on a Debian: with processes and mounts of its own,
-    which end with it, and without a network."""
+    """Return the beginning of a command line that works on a Debian: with namespaces for processes
+    and mounts, which end with it, and without a network."""
     return ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child",
             f"--mount-proc={root}/proc"]
 
 
 def _inside(root, command, user=None):
-    """The command line that runs a shell's commands in there, apart."""
+    """Return the command line that runs shell commands in the Debian, isolated."""
     inner = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] \
         if user else []
     return [*_apart(root), "chroot", root,
@@ -85,7 +85,7 @@ def _inside(root, command, user=None):
 
 
 def _sources(into):
-    """What a checkout consists of, without what is built or ignored."""
+    """Copy a checkout without built and ignored files."""
     if (TOP / ".git").exists():
         names = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -100,7 +100,7 @@ def _sources(into):
 
 
 def build(suite):
-    """Packages, to a folder of build/deb."""
+    """Build the packages, into a directory of build/deb."""
     control = TOP / "debian/control"
     hooks = [f'mkdir -p "$1/tmp/b/debian" && cp {shlex.quote(str(control))} "$1/tmp/b/debian"',
              'cd "$1/tmp/b" && chroot "$1" sh -c "cd /tmp/b && apt-get -y '
@@ -126,17 +126,17 @@ def build(suite):
                 say(f"build/deb/{suite}/{path.name}")
 
 
-# --- in and out again --------------------------------------------------------
+# --- installing and removing -------------------------------------------------
 
-# What a Debian notes of any package that comes and goes: its own books.
+# Paths that dpkg and apt change when any package is installed and removed,
 NOTES = re.compile(r"(var/log|var/lib/(dpkg|apt|systemd)|var/cache|root|tmp|run|proc|sys|dev"
                    r"|packages)(/|$)|etc/ld\.so\.cache$|var/lib/dkms/mok\.(key|pub)$"
-                   # and what a running one does
+                   # and those that a running system changes.
                    r"|etc/(machine-id|resolv\.conf|\.updated)$|var/\.updated$|lost\+found$")
 
 
 def contents(root):
-    """What is in a tree: of each path what it is, and of a file what is in it."""
+    """Return {path: its mode, owner and type, and the contents of a file} for a tree."""
     found = {}
     for path in root.rglob("*"):
         name = str(path.relative_to(root))
@@ -153,7 +153,7 @@ def contents(root):
 
 
 def differences(before, after):
-    """Sentences about what did not come back as it was."""
+    """Return a sentence for each path that differs after removal."""
     def word(name):
         if name not in before:
             return "is left"
@@ -164,7 +164,8 @@ def differences(before, after):
 
 
 def modules_of(root):
-    """Releases, and the names of our modules that DKMS has installed for each."""
+    """Return {release: names of our modules that DKMS has installed}, and the names of all our
+    modules."""
     names = {n.replace("-", "_") for n in
              re.findall(r'^BUILT_MODULE_NAME\[\d+\]="(.*)"$', read(TOP / "dkms.conf"), re.M)}
     return {folder.name: {p.name.split(".ko")[0].replace("-", "_")
@@ -173,7 +174,7 @@ def modules_of(root):
 
 
 def trial(suite, guest=False):
-    """Packages in, and out; with @guest it boots in between."""
+    """Install and remove the packages; with @guest boot the Debian in between."""
     debs = sorted(p for p in (OUT / suite).glob("*.deb") if "-dbgsym_" not in p.name)
     if not debs:
         raise LabError(f"there are no packages in build/deb/{suite}: scripts/lab/debian "
@@ -194,7 +195,7 @@ def trial(suite, guest=False):
                 raise LabError(f"DKMS has installed {sorted(have)} for {release}, and not "
                                f"{sorted(wanted - have)}; see {LOGS}/deb-install.log")
             say(f"{len(have)} modules for {release}")
-        # Without a network, what its Depends name has to be there.
+        # There is no network, so this fails if a package of Depends is missing.
         step("trying the tools, as autopkgtest does",
              [*_apart(root), "autopkgtest", "--no-built-binaries", "--no-auto-control",
               "--test-name=tools", place / "source", "--", "chroot", root],
@@ -209,7 +210,7 @@ def trial(suite, guest=False):
         say(f"{len(before)} files and directories are as before")
 
 
-# --- booted ------------------------------------------------------------------
+# --- booting -----------------------------------------------------------------
 
 DONE = "guest: status "
 UNIT = """[Unit]
@@ -229,8 +230,7 @@ WantedBy=multi-user.target
 
 
 def in_guest(suite, root, names, before):
-    """The Debian as a machine, which is switched off and on again in between: see
-    guest/packages.  Nothing of @root changes."""
+    """Boot the Debian as a machine twice: see guest/packages.  @root does not change."""
     unit = Path("etc/systemd/system/shingle-try.service")
     wants = unit.parent / "multi-user.target.wants" / unit.name
     log = LOGS / f"deb-guest-{suite}.log"
@@ -266,34 +266,35 @@ def in_guest(suite, root, names, before):
 def debugfs(image, command):
     done = subprocess.run(["debugfs", "-w", "-R", command, image], check=True, text=True,
                           capture_output=True)
-    # It ends with 0 whatever became of the command.
+    # debugfs exits with 0 even if the command failed.
     if wrong := [x for x in done.stderr.splitlines() if not x.startswith("debugfs ")]:
         raise LabError(f"debugfs {command}: {'; '.join(wrong)}")
     return done.stdout
 
 
 def put(image, source, target):
-    """A file into a disk's file system, instead of one that is there."""
+    """Write a file into a disk's file system, replacing an existing one."""
     with contextlib.suppress(LabError):
         debugfs(image, f"rm {target}")
     debugfs(image, f"write {source} {target}")
 
 
 def boot(kernel, disks, log):
-    """Boots disks, as guest.py does and for its reasons; what guest/packages says goes to the
-    terminal.  A report of the kernel's, or a status that is not 0, is an error."""
+    """Boot disks, with the options of guest.py and for the same reasons; print the lines of
+    guest/packages.  A report of the kernel, or a status other than 0, is an error."""
     command = ["qemu-system-x86_64", "-M", "q35", "-nodefaults", "-no-user-config",
                "-display", "none", "-no-reboot", "-m", "2G", "-smp", "1",
-               # Seconds of the guest's own work and not of a busy host's, and none of
-               # waiting: half the time, and systemd's 90 s for a device suffice.
+               # The clock counts the guest's own instructions, independent of other load on the
+               # host, and skips waits: that halves the time, and systemd's timeout of 90 s for a
+               # device suffices.
                "-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off",
                "-cpu", "max", "-kernel", kernel,
                "-initrd", kernel.with_name(kernel.name.replace("vmlinuz", "initrd.img")),
                "-append", "root=/dev/vda rw console=ttyS0 loglevel=5 systemd.show_status=0 "
-               # It hangs up the terminal that we write to.
+               # This service would hang up the terminal that the unit writes to.
                "systemd.mask=serial-getty@ttyS0.service "
                "mitigations=off nokaslr audit=0 tsc=reliable no_timer_check nosoftlockup "
-               # While it waits for the host's disk its clock runs from timer to timer.
+               # While the guest waits for the host's disk, its clock jumps from timer to timer.
                "sysctl.kernel.hung_task_timeout_secs=0 "
                "rcupdate.rcu_cpu_stall_suppress=1 panic=-1", "-serial", "stdio"]
     for disk in disks:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Boots a guest, carries its output, and ends it in every case."""
+"""Boot a guest, carry its output, and end it in every case."""
 
 import argparse
 import contextlib
@@ -25,13 +25,13 @@ from .kernels import guest_init
 from .packages import VENV
 from .watch import Watcher, leaks
 
-# Exit statuses of the runner's own.
+# Exit statuses of the runner itself.
 LAB_FAILED = 125
 REPORTED = 126
 TIMED_OUT = 124
 CUT = 137
 
-# Of prctl().
+# Options of prctl().
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 PATH = ":".join((str(VENV / "bin"), str(TOP / "build/userspace"),
@@ -40,7 +40,7 @@ PATH = ":".join((str(VENV / "bin"), str(TOP / "build/userspace"),
 
 
 def parse_size(text):
-    """4G, 512M, 100k or bytes."""
+    """Parse a size: 4G, 512M, 100k or bytes."""
     found = re.fullmatch(r"(\d+)([kKmMgGtT]?)(i?[bB])?", text)
     if not found:
         raise LabError(f"'{text}' is no size; write for example 512M or 4G")
@@ -49,7 +49,7 @@ def parse_size(text):
 
 
 class Guest:
-    """One boot."""
+    """One boot of a guest."""
 
     def __init__(self, options, kernel, moddir, load):
         self.options = options
@@ -67,13 +67,13 @@ class Guest:
         self.shm = None
         self.core = None
 
-    # --- what the guest finds in /run/lab --------------------------------
+    # --- files in /run/lab -----------------------------------------------
 
     def disk_files(self):
-        """Image files in the guest's order: fresh ones, then existing ones."""
+        """Return image files in the guest's order: new ones, then existing ones."""
         files = []
         sizes = [parse_size(size) for size in self.options.disk]
-        # In RAM a flush costs nothing; what may not fit goes to a real disk.
+        # In RAM a flush costs nothing; large images go to a real disk.
         where = self.home
         shm = Path("/dev/shm")
         if sizes and shm.is_dir() and \
@@ -95,7 +95,7 @@ class Guest:
         return files
 
     def prepare(self):
-        """Writes what guest/rc reads."""
+        """Write the files that guest/rc reads."""
         options = self.options
         self.disks = self.disk_files()
         name = "/dev/ubd%c" if self.kernel.uml else "/dev/vd%c"
@@ -126,7 +126,7 @@ class Guest:
         return self.kernel.debug and not self.kernel.smp and \
             not self.options.no_leak_scan
 
-    # --- how each kind boots ---------------------------------------------
+    # --- booting ---------------------------------------------------------
 
     def uml_command(self, fds):
         out, err, ctl = fds
@@ -140,24 +140,24 @@ class Guest:
         ]
         if self.options.clock == "virtual":
             command.append("time-travel=inf-cpu")
-        # Two processors want the faster way to run processes, one can do without.
+        # Two processors need the faster way to run processes; one works without it.
         command += ["seccomp=on", f"ncpus={self.options.cpus}"] if self.kernel.smp \
             else ["seccomp=auto"]
         if self.kernel.debug and self.kernel.smp:
-            # With it every allocation saves another stack, and to disable interrupts
-            # is two system calls here: it takes minutes to boot.
+            # With kmemleak every allocation saves another stack, and disabling interrupts takes two
+            # system calls here: the boot would take minutes.
             command.append("kmemleak=off")
         elif self.kernel.debug:
-            # SLUB's caches of free objects keep stale pointers, which hide
-            # leaks from kmemleak; a cache with a debug flag has none.
+            # SLUB's caches of free objects keep stale pointers, which hide leaks from kmemleak; a
+            # cache with a debug flag has none.
             command.append("slab_debug=F")
         for i, (path, _) in enumerate(self.disks):
             command.append(f"ubd{i}d={path}")
         return command + self.options.append.split()
 
     def in_huge_pages(self, command):
-        """The same with a tmpfs of its own for memory, in a mount namespace that ends with
-        it; as it was where one may not mount."""
+        """Return the command with a tmpfs of huge pages for its memory, in a mount namespace that
+        ends with it; the command unchanged if mounting is not permitted."""
         memory = self.home / "memory"
         memory.mkdir()
         mount = ["mount", "-t", "tmpfs", "-o", "huge=always,size=100%", "memory", str(memory)]
@@ -182,8 +182,8 @@ class Guest:
             "-display", "none", "-no-reboot", "-m", options.memory,
             "-smp", str(1 if virtual else options.cpus),
             "-kernel", self.kernel.image, "-initrd", self.kernel.initramfs,
-            # A guest under TCG stops whenever its host does, for any time: that
-            # is no lockup of its kernel.
+            # A guest under TCG stops for any time while its host does, which is no lockup of its
+            # kernel.
             "-append", f"console=ttyS0 panic=-1 LAB_RUN={self.home} "
             "loglevel=7 mitigations=off nokaslr audit=0 "
             "random.trust_cpu=on "
@@ -199,9 +199,8 @@ class Guest:
         if options.use_kvm:
             command += ["-accel", "kvm", "-cpu", "host"]
         else:
-            # With a thread per virtual CPU, one may run an int3 that another
-            # has just patched away: the kernel, which patches its static keys
-            # that way, then dies of "Oops: int3".
+            # With a thread per virtual CPU, one may run an int3 that another has just patched away:
+            # the kernel, which patches its static keys that way, then dies of "Oops: int3".
             command += ["-accel", "tcg,thread=single", "-cpu", "max"]
         if virtual:
             command += ["-icount", "shift=1,sleep=off"]
@@ -264,7 +263,7 @@ class Guest:
                     self.process.stdout.fileno())
 
     def _carry(self, out, err, ctl, log):
-        """Until the guest is gone or must be ended."""
+        """Carry output until the guest is gone or must be ended."""
         texts = {ctl: b"", log: b"", out: b""}
         watch = selectors.DefaultSelector()
         for fd in (out, err, ctl, log):
@@ -314,7 +313,7 @@ class Guest:
                 grace = now + 0.5
 
     def _hopeless(self):
-        """After a panic nothing more will come."""
+        """Return True after a panic, because then no more output comes."""
         return self.watcher.first is not None and any(
             "Kernel panic" in line for line in self.watcher.lines[-60:])
 
@@ -344,7 +343,7 @@ class Guest:
                 self.watcher.feed(line)
 
     def _end(self):
-        """No process of this guest survives."""
+        """End all processes of this guest."""
         if self.process is None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -353,7 +352,7 @@ class Guest:
         reap_orphans()
         if self.core:
             self.core.close()
-        # What the kernel said last is still in the pipe.
+        # The kernel's last messages are still in the pipe.
         fd = self.process.stdout.fileno()
         os.set_blocking(fd, False)
         rest = b"".join(iter(lambda: _read(fd), b""))
@@ -389,7 +388,7 @@ class Guest:
 
 
 def environment(options, kernel, moddir):
-    """What every command finds in its environment, guest or host."""
+    """Return the environment of every command, in a guest or on the host."""
     return {
         "PATH": PATH, "HOME": "/root", "TERM": os.environ.get("TERM", "dumb"),
         "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1",
@@ -400,7 +399,7 @@ def environment(options, kernel, moddir):
 
 
 def scratch(where):
-    """A directory for this run; those of runs that were killed are removed."""
+    """Make a directory for this run; remove those of runs that were killed."""
     for old in where.glob("shingle-lab.*.*"):
         pid = old.name.split(".")[1]
         if pid.isdigit() and not Path("/proc", pid).exists():
@@ -429,17 +428,18 @@ def prctl(option, value):
 
 
 def adopt_orphans():
-    """Helpers of a killed guest become our children, so we can end them."""
+    """Make helpers of a killed guest our children, so that this process can end them."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def one_core(cpus):
-    """A processor for a guest of user-mode Linux, and an open file that keeps it from
-    other guests, or None if all are taken.
+    """Return a processor for a guest of user-mode Linux, and an open file that keeps it from other
+    guests, or None if all are taken.
 
-    Such a guest is one kernel and processes that take turns with it at every system
-    call: across two processors each turn wakes an idle one, which takes five times as
-    long as all the rest, and more beside another guest."""
+    Such a guest is one kernel and processes that take turns with it at every system call.  Across
+    two processors each turn wakes an idle one, which takes five times as long as all the rest, and
+    even more beside another guest.
+    """
     CACHE.mkdir(parents=True, exist_ok=True)
     for cpu in sorted(cpus):
         handle = open(CACHE / f"cpu{cpu}.lock", "w", encoding="ascii")
@@ -452,27 +452,26 @@ def one_core(cpus):
 
 
 def settle(cpus):
-    """In the child: it keeps to these processors, and no guest outlives a runner that
-    was killed."""
+    """In the child: restrict it to these processors, and have the kernel end it when the runner is
+    killed."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    # Without the right to, it is only slower.
+    # Without permission the guest is only slower.
     with contextlib.suppress(OSError):
         os.sched_setaffinity(0, cpus)
 
 
 def end_with(caller):
-    """Who waits for this runner may be killed: then it is ended in order, too, and with it
-    its guest."""
+    """Have the kernel end this runner in order, and with it the guest, when its caller is killed.
+    """
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != caller:
         sys.exit(143)
 
 
 def kvm_works(options, kernel):
-    """Whether a guest boots under KVM here; tried once per boot of the host.
+    """Return whether a guest boots under KVM here; tried once for each boot of the host.
 
-    That /dev/kvm opens proves nothing: nested in some virtual machines, guests
-    hang.
+    An openable /dev/kvm is not enough: nested in some virtual machines, guests hang.
     """
     if options.clock == "virtual" or kernel.uml or \
             not os.access("/dev/kvm", os.R_OK | os.W_OK) or \
@@ -497,8 +496,8 @@ def kvm_works(options, kernel):
 
 
 def show_blocked(home):
-    """Has a user-mode kernel log what its tasks wait for; its management console answers
-    when that is done."""
+    """Have a user-mode kernel log what its tasks wait for; its management console answers when
+    that is done."""
     asked = b"sysrq w"
     for path in home.glob("*/mconsole"):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as console, \
@@ -512,14 +511,14 @@ def show_blocked(home):
 
 
 def last_words(lines):
-    """What was logged last before show_blocked(), and all that this made it log."""
+    """Return the last lines before show_blocked(), and the lines that it logged."""
     asked = next((i for i, line in enumerate(lines) if "sysrq: Show Blocked State" in line),
                  len(lines))
     return lines[max(asked - 12, 0):]
 
 
 def children():
-    """Pids of ours, whichever thread began them."""
+    """Return the pids of the children of all threads."""
     found = []
     for thread in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):
@@ -528,7 +527,7 @@ def children():
 
 
 def reap_orphans():
-    """Ends every child that is left; all of them belonged to the guest."""
+    """End every child that is left; all of them belonged to the guest."""
     for _ in range(200):
         mine = children()
         if not mine:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Finds, fetches or builds the kernels of the lab."""
+"""Find, fetch or build the kernels of the lab."""
 
 import lzma
 import os
@@ -31,11 +31,11 @@ NAMES = ("stock", "backports", *FRAGMENTS, "host")
 
 @dataclass
 class Kernel:
-    """What a runner needs to know of one kernel."""
+    """The properties of a kernel that the runner needs."""
     name: str
     kdir: Path              # for make KDIR=
     arch: str = ""          # for make ARCH=
-    image: Path = None      # what boots
+    image: Path = None      # the file to boot
     modules: Path = None    # its lib/modules/<release>
     initramfs: Path = None  # QEMU only
 
@@ -45,7 +45,7 @@ class Kernel:
 
     @property
     def debug(self):
-        """With every checker that user-mode Linux can carry."""
+        """Whether it has every checker that user-mode Linux supports."""
         return "debug.config" in FRAGMENTS.get(self.name, ())
 
     @property
@@ -54,7 +54,7 @@ class Kernel:
 
 
 def smp(name):
-    """User-mode Linux with two processors, and no virtual clock."""
+    """Whether it is user-mode Linux with two processors, which has no virtual clock."""
     return "smp.config" in FRAGMENTS.get(name, ())
 
 
@@ -63,7 +63,7 @@ def jobs():
 
 
 def source_tree():
-    """The kernel source: a tree named by the user, or the newest packaged."""
+    """Return the kernel source: a tree named by the user, or the newest packaged one."""
     own = os.environ.get("SHINGLE_UML_SOURCE")
     if own:
         if not Path(own, "arch/um/Makefile").exists():
@@ -95,7 +95,7 @@ def source_tree():
 
 
 def _check_config(wanted, config):
-    """Says which wanted options this kernel's Kconfig did not grant."""
+    """Print the wanted options that this kernel's Kconfig did not grant."""
     have = dict(line.split("=", 1) for line in config.splitlines()
                 if line.startswith("CONFIG_"))
     want = dict(line.split("=", 1) for line in wanted.splitlines()
@@ -106,7 +106,8 @@ def _check_config(wanted, config):
 
 
 def _faster_traces(tree, fragments):
-    """What goes in front of a file of user-mode Linux, if it is as we know it."""
+    """Return the text to put in front of a file of user-mode Linux, if that file is the known one.
+    """
     text = read(tree / "arch/um/kernel/stacktrace.c")
     known = ("if (__kernel_text_address(addr)) {", "sp == bp + sizeof(long)",
              "static const struct stacktrace_ops dump_ops = {")
@@ -116,7 +117,7 @@ def _faster_traces(tree, fragments):
 
 
 def _patch(tree, fragments):
-    """The patch for kernels with two processors, if it fits this source."""
+    """Return the patch for kernels with two processors, if it fits this source."""
     patch = LAB / "kernel/smp.patch"
     if "smp.config" not in fragments:
         return ""
@@ -126,7 +127,7 @@ def _patch(tree, fragments):
 
 
 def _patched(tree, patch):
-    """A source beside the tree whose files are the tree's own, but for those patched."""
+    """Return a copy of the source with hard links to the tree's files, except the patched ones."""
     copy = CACHE / "src" / f"{tree.name}-{digest(tree, patch)[:8]}"
     if (copy / "Makefile").exists():
         return copy
@@ -138,17 +139,17 @@ def _patched(tree, patch):
         fresh.parent.mkdir(parents=True, exist_ok=True)
         linked = "l" if tree.stat().st_dev == fresh.parent.stat().st_dev else ""
         subprocess.run(["cp", f"-a{linked}", tree, fresh], check=True)
-        # It writes a new file, and leaves what the old one is linked to.
+        # patch writes a new file and leaves the linked one unchanged.
         subprocess.run(["patch", "-sp1", "-d", fresh], input=patch, text=True, check=True)
         fresh.rename(copy)
     return copy
 
 
 def _uml_place(name):
-    """Where a build of today's fragments and source is or will be, and why.
+    """Return the directory of the build for the current fragments and source, and its inputs.
 
-    Checkouts with different fragments must not rebuild each other's kernel, so
-    every combination has its own directory.
+    Every combination has its own directory, because checkouts with different fragments must not
+    rebuild each other's kernel.
     """
     tree = source_tree()
     wanted = "".join(read(LAB / "kernel" / part) for part in FRAGMENTS[name])
@@ -159,7 +160,7 @@ def _uml_place(name):
 
 
 def _seed(name, out):
-    """Starts from the newest other build, so that make has little to do."""
+    """Start from the newest other build, so that make has little to do."""
     builds = [p.parent for p in KERNELS.glob(f"{name}-*/.complete")
               if re.fullmatch(rf"{name}-[0-9a-f]{{8}}", p.parent.name)]
     old = time.time() - 14 * 86400
@@ -194,7 +195,7 @@ def _build_uml(name):
         _seed(name, out)
         out.mkdir(parents=True, exist_ok=True)
         write(out / "lab.config", wanted)
-        # No ccache: on a cold one the build takes a quarter longer.
+        # No ccache: with a cold one the build takes a quarter longer.
         make = ["make", "-C", source, f"O={out}", "ARCH=um"]
         if traces:
             write(out / "lab-stacktrace.h", traces)
@@ -217,13 +218,13 @@ def _build_uml(name):
     return found()
 
 
-# What a stock kernel needs to reach the host's root, its output and its disks.
+# Modules with which a stock kernel reaches the host's root, its output and its disks.
 INITRAMFS_MODULES = ("virtio_pci", "virtio_console", "virtio_blk", "9p",
                      "9pnet_virtio", "overlay")
 
 
 def _module_files(modules):
-    """Every module file of a kernel by name, and what each needs."""
+    """Return every module file of a kernel by name, and the modules that each needs."""
     files, needs = {}, {}
     for line in read(modules / "modules.dep").splitlines():
         path, _, after = line.partition(":")
@@ -235,7 +236,7 @@ def _module_files(modules):
 
 
 def _cpio(entries):
-    """A newc archive of (name, mode, data)."""
+    """Return a newc archive of (name, mode, data)."""
     blob = bytearray()
     for i, (name, mode, data) in enumerate([*entries, ("TRAILER!!!", 0, b"")]):
         raw = name.encode() + b"\0"
@@ -251,7 +252,7 @@ def _initramfs(modules, init):
     order = []
 
     def add(name):
-        if name in order or name not in files:    # or it is built in
+        if name in order or name not in files:    # already listed, or built in
             return
         for need in reversed(needs[name]):
             add(need)
@@ -272,7 +273,7 @@ def _initramfs(modules, init):
 
 
 def _fetch_debian(name):
-    """A Debian kernel and its headers, unpacked privately."""
+    """Fetch a Debian kernel and its headers, unpacked privately."""
     out = KERNELS / name
     stamp = out / ".complete"
     init = guest_init()
@@ -304,7 +305,7 @@ def _fetch_debian(name):
                 [image, headers,
                  suites.depends(headers, r"linux-headers-\S+-common"),
                  suites.depends(headers, r"linux-kbuild-\S+")], root)
-            # The headers point to where the packages would be installed.
+            # The headers refer to the directories of an installed package.
             makefile = root / f"usr/src/{headers}/Makefile"
             write(makefile, re.sub(r"(?<=\s)/usr/", f"{root}/usr/",
                                    read(makefile)))
@@ -319,7 +320,7 @@ def _fetch_debian(name):
 
 
 def guest_init():
-    """The static init of all guests."""
+    """Return the static init of all guests."""
     source = LAB / "guest/init.c"
     binary = CACHE / f"init-{digest(read(source))}"
     if not binary.exists():
@@ -344,7 +345,7 @@ def _host():
 
 
 def get(name):
-    """The kernel of that name, made ready if it is not."""
+    """Return the kernel of that name; build or fetch it if needed."""
     if name == "host":
         return _host()
     if name in FRAGMENTS:
@@ -353,7 +354,7 @@ def get(name):
 
 
 def place(name):
-    """Where a guest's kernel is kept once it is made; None without a source."""
+    """Return the directory of a guest's kernel, built or not; None without a source."""
     if name not in FRAGMENTS:
         return KERNELS / name
     if not os.environ.get("SHINGLE_UML_SOURCE") and \
@@ -363,13 +364,13 @@ def place(name):
 
 
 def cached():
-    """Names of the guests' kernels that are ready."""
+    """Return the names of the guests' kernels that are ready."""
     return [n for n in NAMES if n != "host" and place(n) and
             (place(n) / ".complete").exists()]
 
 
 def listing():
-    """Lines for --list."""
+    """Yield lines for --list."""
     for name in NAMES:
         if name == "host":
             state = "this machine's own kernel, " + os.uname().release

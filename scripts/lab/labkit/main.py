@@ -77,7 +77,7 @@ def parser():
 
 
 def run_on_host(options, kernel, moddir, load):
-    """Straight on this machine; modules stay loaded only while it runs."""
+    """Run a command on this machine itself; modules stay loaded only while it runs."""
     if options.disk or options.disk_file:
         raise LabError("--disk is for guests; on the host pass a device, "
                        "for example from losetup")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Builds this checkout's modules for a kernel, only if something changed."""
+"""Build this checkout's modules for a kernel, only if something changed."""
 
 import os
 import re
@@ -16,13 +16,13 @@ def rooms():
 
 
 def folders():
-    """Where sources are: rooms, layers of core, engines, and the exerciser of engines."""
+    """Return the source directories: top directories, core's layers, engines, the exerciser."""
     below = [p for room in rooms() if room.name != "tests" for p in room.rglob("*") if p.is_dir()]
     return rooms() + sorted(below) + [TOP / "tests/exercise"]
 
 
 def fingerprint(kernel):
-    """Changes whenever a source, a Makefile or the kernel does."""
+    """Return a digest that changes with every source, Makefile and kernel."""
     facts = [kernel.kdir, (kernel.kdir / "Module.symvers").stat().st_mtime_ns]
     names = [TOP / name for name in ("Makefile", "Kbuild", "dkms.conf", "version.mk", "sources.mk")]
     for folder in folders():
@@ -40,7 +40,7 @@ def make(kernel):
 
 
 def _load_list(directory):
-    """insmod lines in an order that satisfies every dependency."""
+    """Return insmod lines in an order that satisfies every dependency."""
     files = {}
     for line in read(directory / "modules.order").splitlines():
         path = Path(line)
@@ -48,7 +48,7 @@ def _load_list(directory):
             path = directory / path
         path = path.with_suffix(".ko")
         if not path.exists():
-            # Written relative to somewhere else on older kernels.
+            # Older kernels write the path relative to another directory.
             path = directory / path.parent.name / path.name
         files[path.stem.replace("-", "_")] = path
     needs = {name: _depends(path) for name, path in files.items()}
@@ -62,7 +62,7 @@ def _load_list(directory):
             lines.append(line)
 
     for name in files:
-        # Tests run when loaded: that is for scripts/lab/kunit to ask for.
+        # KUnit modules run their tests when loaded, so only scripts/lab/kunit loads them.
         if "kunit" not in needs[name] and not name.endswith("_kunit"):
             add(name)
     return lines
@@ -75,7 +75,7 @@ def _depends(path):
 
 
 def build(kernel):
-    """Up-to-date modules; returns their directory and the load list."""
+    """Build the modules if needed; return their directory and the load list."""
     stamp = TOP / "build/.lab" / kernel.name
     have = _valid(kernel, stamp)
     if not have:
@@ -88,7 +88,8 @@ def build(kernel):
 
 
 def _nothing_built(kernel, directory):
-    """A test that loads no module of ours passes or fails for the wrong reason."""
+    """Refuse an empty build, because tests without our modules would pass or fail for a wrong
+    reason."""
     found = re.search(r"^(?:export )?KBUILD_OUTPUT *[:?]?= *(\S+)",
                       read(kernel.kdir / "Makefile"), re.M)
     elsewhere = found and Path(found[1]).resolve() != kernel.kdir.resolve()
@@ -101,7 +102,7 @@ def _nothing_built(kernel, directory):
 
 
 def _valid(kernel, stamp):
-    """What a stamp says, if sources and modules are as it left them."""
+    """Return the contents of a stamp if sources and modules are unchanged since."""
     have = read(stamp).splitlines()
     if len(have) >= 3 and have[0] == fingerprint(kernel) and \
             have[1] == _state(have[3:]):
@@ -110,7 +111,7 @@ def _valid(kernel, stamp):
 
 
 def _state(load):
-    """Changes when anyone else has built into the same directory."""
+    """Return a digest that changes when another process has built into the same directory."""
     facts = []
     for line in load:
         how, path = line.split(" ", 1)

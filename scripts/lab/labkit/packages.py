@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .cache import CACHE, LabError, digest, lock, read, say, step, write
 
-# command that shows it is there (or a file): package
+# The command (or file) that proves presence: package
 NEEDED = {
     "bc": "bc", "bison": "bison", "flex": "flex", "gcc": "gcc",
     "pahole": "pahole", "patch": "patch",
@@ -36,15 +36,16 @@ NEEDED = {
     "/usr/include/openssl/ssl.h": "libssl-dev",
     "/usr/lib/python3*/ensurepip": "python3-venv",
 }
-# Each with its version and the sums of its files; python.in says which are wanted.
+# Each package with its version and checksums; python.in lists the wanted ones.
 PYTHON = Path(__file__).with_name("python.txt")
-# Checkouts with other lists must not rebuild each other's: who runs in it would lose it.
+# The name depends on the list, because a checkout with another list must not rebuild an environment
+# in which programs may be running.
 VENV = CACHE / f"venv-{digest(read(PYTHON))[:8]}"
 
 
 def _present(what):
     if what.startswith("/"):
-        # Headers of libraries may live in an architecture's folder.
+        # Headers of libraries may be in an architecture's directory.
         return bool(glob.glob(what) or glob.glob(
             what.replace("/usr/include/", "/usr/include/*-linux-gnu/")))
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin"
@@ -52,13 +53,13 @@ def _present(what):
 
 
 def need(command, package=None):
-    """A command that only some of the lab's programs want."""
+    """Install a command that only some of the lab's programs need."""
     if not _present(command):
         _install([package or command])
 
 
 def install_packages():
-    """Whatever is missing, by the machine's own apt; nothing if all is here."""
+    """Install missing packages with the machine's own apt."""
     missing = sorted({package for what, package in NEEDED.items()
                       if not _present(what)})
     if missing:
@@ -95,7 +96,7 @@ def make_venv():
     with lock("venv"):
         if read(stamp) == want:
             return
-        # The distribution's interpreter: guests have the same one.
+        # The distribution's interpreter, because guests have the same one.
         step("creating the Python environment",
              ["/usr/bin/python3", "-m", "venv", "--clear", VENV],
              CACHE / "logs/venv.log")
@@ -106,7 +107,7 @@ def make_venv():
 
 
 def archive(label="Debian"):
-    """The archive of that label this machine uses: apt knows its address."""
+    """Return the address of the archive of that label, from apt's configuration."""
     if label == "Debian" and os.environ.get("SHINGLE_ARCHIVE"):
         return os.environ["SHINGLE_ARCHIVE"]
     policy = subprocess.run(["apt-cache", "policy"], text=True, check=False,
@@ -114,7 +115,7 @@ def archive(label="Debian"):
     found = re.search(r"^ *-?\d+ (\S+) \S+/main amd64 Packages\n"
                       rf" +release \S*\bl={label}(?:,|$)", policy, re.M)
     if not found:
-        # Lists not fetched yet: the configuration has it too.
+        # If apt has not fetched its lists yet, the configuration has the address.
         folder = {"Debian": "debian"}.get(label, "debian-security")
         for path in [Path("/etc/apt/sources.list"),
                      *Path("/etc/apt/sources.list.d").glob("*")]:
@@ -126,7 +127,7 @@ def archive(label="Debian"):
 
 
 class Suites:
-    """apt over suites of our choice, apart from the machine's own set-up."""
+    """apt with suites of our choice, separate from the machine's own set-up."""
 
     def __init__(self, *suites, types="deb"):
         self.home = CACHE / "apt" / (suites[0] + types[len("deb"):])
@@ -174,7 +175,7 @@ class Suites:
                               check=True, capture_output=True).stdout
 
     def newest(self, pattern):
-        """The package with the highest version number in its name."""
+        """Return the package with the highest version number in its name."""
         names = [line.split(" ")[0] for line in
                  self._ask("search", "--names-only", pattern).splitlines()]
         if not names:
@@ -184,7 +185,7 @@ class Suites:
                                          re.findall(r"\d+", n)])
 
     def depends(self, package, pattern):
-        """The first dependency of a package that matches."""
+        """Return the first dependency of a package that matches."""
         text = self._ask("depends", "--important", package)
         found = re.search(rf"Depends: ({pattern})$", text, re.M)
         if not found:
@@ -193,8 +194,8 @@ class Suites:
         return found.group(1)
 
     def source(self, package, version, into):
-        """The original sources of a package, unpacked under a directory, which
-        is complete if it is there; with types="deb-src"."""
+        """Fetch the original sources of a package and unpack them into a directory, atomically;
+        needs types="deb-src"."""
         if Path(into).is_dir():
             return
         with lock("source-" + digest(into)):
@@ -214,7 +215,7 @@ class Suites:
             fresh.replace(into)
 
     def unpack(self, packages, into):
-        """Downloads packages and unpacks them under a directory."""
+        """Download packages and unpack them into a directory."""
         debs = self.home / "debs"
         shutil.rmtree(debs, ignore_errors=True)
         debs.mkdir()
@@ -227,7 +228,7 @@ class Suites:
 
 
 def setup():
-    """Everything but the kernels; a stamp makes the second time free."""
+    """Set up everything except the kernels; a stamp makes later calls cheap."""
     stamp = CACHE / "setup.stamp"
     want = digest(sorted(NEEDED.items()), read(PYTHON))
     if read(stamp) == want and (VENV / ".complete").exists():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Reads a kernel's log for reports that mean failure."""
+"""Watch a kernel's log for reports that mean failure."""
 
 import re
 
@@ -13,16 +13,16 @@ REPORT = re.compile("|".join((
     r"refcount_t: ", r"Kernel tried to access", r"Segfault with no mm",
     r"DEBUG_LOCKS_WARN_ON", r"Bad page state", r"out of memory: Kill",
 )), re.I)
-# What looks like a report and is none.
+# Lines that look like a report but are harmless.
 HARMLESS = re.compile(r"WARNING: Unprivileged|WARNING: Spectre|lab: "
-                      # An initrd's own words.
+                      # a message of an initrd
                       r"|^Warning: fsck not present")
-# An expected report goes on until its end mark, or for so many lines.
+# An expected report lasts until its end mark, or for REPORT_LENGTH lines.
 REPORT_LENGTH = 80
 
 
 class Watcher:
-    """Fed with log lines; remembers the first report and where it is."""
+    """Receives log lines; remembers the first report and its place."""
 
     def __init__(self, expected=()):
         self.lines = []
@@ -42,7 +42,7 @@ class Watcher:
             self.first = len(self.lines) - 1
 
     def excerpt(self, after=45):
-        """The report with a little of what came before."""
+        """Return the report with a few lines before it."""
         if self.first is None:
             return ""
         return "\n".join(self.lines[max(0, self.first - 3):
@@ -50,10 +50,10 @@ class Watcher:
 
 
 def leaks(text, modules):
-    """kmemleak's reports with a frame in one of our modules."""
+    """Return kmemleak's reports with a frame in one of our modules."""
     ours = re.compile(r"\[(" + "|".join(map(re.escape, modules)) + r")\]"
                       if modules else r"(?!)")
-    # A module that is gone leaves bare addresses in the backtrace.
+    # An unloaded module leaves bare addresses in the backtrace.
     gone = re.compile(r"^\s+(\[<[0-9a-f]+>\] )?0x[0-9a-f]+$", re.M)
     return [r for r in re.split(r"(?m)^(?=unreferenced object)", text)
             if r.startswith("unreferenced") and
