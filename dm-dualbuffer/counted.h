@@ -66,7 +66,8 @@ static inline u32 counted_encode(const struct shingle_slotmap *m, const u16 *cou
  * @buf: its bytes
  * @bytes: how many
  *
- * Context: before I/O.  Returns 0, or -EUCLEAN if it makes no sense.
+ * Context: before I/O.
+ * Return: 0, or -EUCLEAN if it makes no sense.
  */
 static inline int counted_decode(struct shingle_slotmap *m, u16 *count, unsigned long *unfit,
 				 u64 blocks, u32 at, const void *buf, u32 bytes)

@@ -11,7 +11,8 @@
  * @shape: of it, checked; the caller's
  * @band_blocks: of the bands that blocks belong to
  *
- * Context: may sleep.  Returns 0, -EINVAL or -ENOMEM.
+ * Context: may sleep.
+ * Return: 0, -EINVAL or -ENOMEM.
  */
 int dual_cache_init(struct dual_cache *c, const struct dual_shape *shape, u32 band_blocks)
 {
@@ -252,7 +253,8 @@ static void take(struct dual_cache *c, u32 n)
  * @slot: as dual_next()
  * @passed: result, how many slots it went past because they are unfit
  *
- * Context: map lock.  Returns as dual_next().
+ * Context: map lock.
+ * Return: as dual_next().
  */
 u32 dual_next_fit(const struct dual_cache *c, enum dual_part part, struct dual_cursor *at, u32 n,
 		  u32 *slot, u32 *passed)
@@ -310,7 +312,8 @@ static bool goes_on(struct dual_cache *c, u32 slot)
  * @slot: result, the first
  * @got: result, how many that follow each other
  *
- * Context: map lock.  Returns 0; -ENOSPC: there is something to clean first; -EBUSY: wait
+ * Context: map lock.
+ * Return: 0; -ENOSPC: there is something to clean first; -EBUSY: wait
  * for the writes under way, or for a release.
  */
 int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got)
@@ -447,7 +450,8 @@ void dual_abort(struct dual_cache *c)
  * @lblk: the first
  * @n: how many
  *
- * Context: map lock.  Returns how many of them were cached.
+ * Context: map lock.
+ * Return: how many of them were cached.
  */
 u32 dual_drop(struct dual_cache *c, u32 lblk, u32 n)
 {
@@ -556,7 +560,8 @@ static void count_unfit(struct dual_cache *c)
  * What was placed behind all that is current is placed again: nothing that counts is
  * behind it in its columns.
  *
- * Context: before I/O.  Returns 0 or -EUCLEAN.
+ * Context: before I/O.
+ * Return: 0 or -EUCLEAN.
  */
 int dual_ready(struct dual_cache *c, const char **why)
 {
@@ -625,7 +630,8 @@ int dual_ready(struct dual_cache *c, const char **why)
  * @report: called with a sentence
  * @ctx: handed to it
  *
- * Context: map lock.  Returns how many there are.
+ * Context: map lock.
+ * Return: how many there are.
  */
 u32 dual_verify_slot(const struct dual_cache *c, u32 slot, shingle_report_fn report, void *ctx)
 {
@@ -659,7 +665,8 @@ u32 dual_verify_slot(const struct dual_cache *c, u32 slot, shingle_report_fn rep
  * @report: called with a sentence
  * @ctx: handed to it
  *
- * Context: map lock; for tests, it looks at all slots.  Returns how many there are.
+ * Context: map lock; for tests, it looks at all slots.
+ * Return: how many there are.
  */
 u32 dual_verify(const struct dual_cache *c, shingle_report_fn report, void *ctx)
 {

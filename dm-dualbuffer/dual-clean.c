@@ -166,7 +166,8 @@ static int next_phase(struct dual_cache *c, struct dual_step *step)
  * @forced: even if no write waits for it
  * @step: result
  *
- * Context: map lock, no step is in progress and dual_tidy() has nothing to do.  Returns 1 and
+ * Context: map lock, no step is in progress and dual_tidy() has nothing to do.
+ * Return: 1 and
  * a step; 0 if there is nothing to do; -EAGAIN if there will be.
  */
 int dual_clean_next(struct dual_cache *c, bool forced, struct dual_step *step)
@@ -216,7 +217,8 @@ int dual_clean_next(struct dual_cache *c, bool forced, struct dual_step *step)
  * @first: result
  * @n: result, so many that follow each other, from and to, blocks and slots
  *
- * Context: map lock, a step is in progress.  Returns false if there is no other.
+ * Context: map lock, a step is in progress.
+ * Return: false if there is no other.
  */
 bool dual_step_extent(const struct dual_cache *c, u32 *cursor, struct dual_move *first, u32 *n)
 {
@@ -240,7 +242,8 @@ bool dual_step_extent(const struct dual_cache *c, u32 *cursor, struct dual_move 
  * @c: the cache
  * @lblk: block of the band
  *
- * Context: map lock, a step of that band is in progress.  Returns its slot, or
+ * Context: map lock, a step of that band is in progress.
+ * Return: its slot, or
  * SHINGLE_NO_SLOT: what is at home.
  */
 u32 dual_merge_source(const struct dual_cache *c, u32 lblk)
@@ -395,7 +398,8 @@ static void pass_over(struct dual_cache *c, u32 from, const struct dual_failure 
  *
  * The step is offered again, to other slots if it could not write these.
  *
- * Context: map lock.  Returns true if slots are unfit of which that was not known.
+ * Context: map lock.
+ * Return: true if slots are unfit of which that was not known.
  */
 bool dual_step_failed(struct dual_cache *c, const struct dual_failure *f)
 {
@@ -418,7 +422,8 @@ bool dual_step_failed(struct dual_cache *c, const struct dual_failure *f)
  * dual_tidy() - forget a part of what a staged band has made useless
  * @c: the cache
  *
- * Context: map lock.  Returns true if there is more of it.
+ * Context: map lock.
+ * Return: true if there is more of it.
  */
 bool dual_tidy(struct dual_cache *c)
 {
@@ -442,7 +447,8 @@ bool dual_tidy(struct dual_cache *c)
  * @c: the cache
  * @seq: up to this one
  *
- * Context: map lock.  Returns true if there is more of it.
+ * Context: map lock.
+ * Return: true if there is more of it.
  */
 bool dual_release(struct dual_cache *c, u64 seq)
 {

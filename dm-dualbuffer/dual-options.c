@@ -97,7 +97,8 @@ static u32 permille(u32 part, u32 of)
  * @line: result
  * @size: of @line
  *
- * Context: as an engine's operations.  Returns 1, 0 if there is no such line, or -ENOENT.
+ * Context: as an engine's operations.
+ * Return: 1, 0 if there is no such line, or -ENOENT.
  */
 int dual_tell(struct shingle_engine *e, const char *word, u64 *cursor, char *line, size_t size)
 {

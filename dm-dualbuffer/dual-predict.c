@@ -55,7 +55,8 @@ void dual_curve_begin(struct dual_curve *c)
  * @x: allocated, not less than the last time
  * @v: current
  *
- * Context: any.  Returns whether that is a sample.
+ * Context: any.
+ * Return: whether that is a sample.
  */
 bool dual_curve_note(struct dual_curve *c, u32 x, u32 v)
 {
@@ -93,7 +94,8 @@ void dual_curve_trim(struct dual_curve *c, u32 x)
  * @c: samples, from wherever they come
  * @blocks: of the cache
  *
- * Context: any.  Returns 0 or -EUCLEAN.
+ * Context: any.
+ * Return: 0 or -EUCLEAN.
  */
 int dual_curve_check(const struct dual_curve *c, u32 blocks)
 {
@@ -267,7 +269,8 @@ static bool reaches(const struct fitted *f, u32 x, u32 y)
  * @blocks: of the cache, N
  * @x: result, from 0 to @blocks; what the samples have passed already is not held against it
  *
- * Context: any.  Returns 0, or -ENODATA if there are no two samples.
+ * Context: any.
+ * Return: 0, or -ENODATA if there are no two samples.
  */
 int dual_predict(const struct dual_curve *c, enum dual_fit fit, u32 blocks, u32 *x)
 {

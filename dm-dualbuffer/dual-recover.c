@@ -35,7 +35,8 @@ static u32 nominal_track(u32 wanted, u32 blocks)
  * @shape: result, but for what can be set
  * @why: on error, a sentence
  *
- * Context: any.  Returns 0 or -EINVAL.
+ * Context: any.
+ * Return: 0 or -EINVAL.
  */
 int dual_layout_shape(const struct shingle_layout *l, struct dual_shape *shape, const char **why)
 {
@@ -422,7 +423,7 @@ const struct shingle_record_kind dual_records[] = {
 	{ }
 };
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int dual_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
 	struct dualbuffer *s = to_dual(e);
@@ -437,7 +438,7 @@ int dual_replay(struct shingle_engine *e, const struct shingle_record *rec)
 	return shingle_record_replay(dual_records, e, rec);
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int dual_engine_ready(struct shingle_engine *e, const char **why)
 {
 	struct dualbuffer *s = to_dual(e);

@@ -53,7 +53,8 @@ static u32 fb2_least(const struct dual_shape *s)
  * @s: the shape
  * @why: if not, the reason, in a sentence
  *
- * Context: any.  Returns 0 or -EINVAL.
+ * Context: any.
+ * Return: 0 or -EINVAL.
  */
 int dual_shape_check(const struct dual_shape *s, const char **why)
 {
@@ -117,7 +118,8 @@ static u32 area(const struct dual_shape *s, u32 columns, u32 from, u32 to)
  * dual_blocks() - blocks of a cache that any of its parts may use
  * @s: the shape
  *
- * Context: any.  Returns N; without FB_1 there are a few more.
+ * Context: any.
+ * Return: N; without FB_1 there are a few more.
  */
 u32 dual_blocks(const struct dual_shape *s)
 {
@@ -227,7 +229,8 @@ void dual_round_next(const struct dual_shape *s, struct dual_round *r)
  * @s: the shape
  * @r: a round, from wherever it comes
  *
- * Context: any.  Returns 0 or -EUCLEAN.
+ * Context: any.
+ * Return: 0 or -EUCLEAN.
  */
 int dual_round_check(const struct dual_shape *s, const struct dual_round *r)
 {
@@ -285,7 +288,8 @@ void dual_round_decide(const struct dual_shape *s, struct dual_round *r, u32 x)
  *
  * Not for less than a 64th of a track, and not more often than there is room for.
  *
- * Context: any.  Returns whether it is.
+ * Context: any.
+ * Return: whether it is.
  */
 bool dual_round_lower(const struct dual_shape *s, struct dual_round *r, u32 track, u32 x,
 		      u32 allocated)
@@ -418,7 +422,8 @@ u32 dual_part_blocks(const struct dual_shape *s, const struct dual_round *r,
  * @part: DUAL_NEW or DUAL_FB2
  * @c: how far, from wherever it comes
  *
- * Context: any.  Returns 0 or -EUCLEAN.
+ * Context: any.
+ * Return: 0 or -EUCLEAN.
  */
 int dual_cursor_check(const struct dual_shape *s, const struct dual_round *r,
 		      enum dual_part part, const struct dual_cursor *c)
@@ -439,7 +444,8 @@ int dual_cursor_check(const struct dual_shape *s, const struct dual_round *r,
  * @n: so many, at most
  * @slot: result, number of the first block, counted from the start of the first track
  *
- * Context: any.  Returns how many follow each other there; 0 if the part is full, or M has
+ * Context: any.
+ * Return: how many follow each other there; 0 if the part is full, or M has
  * to be decided first.
  */
 u32 dual_next(const struct dual_shape *s, const struct dual_round *r, enum dual_part part,

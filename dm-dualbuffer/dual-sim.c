@@ -764,7 +764,8 @@ static int make_all(struct sim *s)
  * @plan: what
  * @res: result
  *
- * Context: may sleep.  Returns 0, or -EIO with a sentence in @res->error.
+ * Context: may sleep.
+ * Return: 0, or -EIO with a sentence in @res->error.
  */
 int dual_sim(const struct dual_sim_plan *plan, struct dual_sim_result *res)
 {

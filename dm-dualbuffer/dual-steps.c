@@ -109,7 +109,7 @@ static void band_step(struct dualbuffer *s, struct shingle_step *step)
 	step->whole_in_memory = s->step.kind == DUAL_STEP_INPLACE;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int dual_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step)
 {
 	struct dualbuffer *s = to_dual(e);
@@ -145,7 +145,7 @@ int dual_next_step(struct shingle_engine *e, enum shingle_why why, struct shingl
 	return 1;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool dual_extent(struct shingle_engine *e, const struct shingle_step *step, u64 *cursor,
 		 struct shingle_extent *out)
 {
@@ -162,7 +162,7 @@ bool dual_extent(struct shingle_engine *e, const struct shingle_step *step, u64 
 	return true;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool dual_step_source(struct shingle_engine *e, const struct shingle_step *step, u32 offset,
 		      struct shingle_run *out)
 {
@@ -233,7 +233,7 @@ static void count_round(struct dualbuffer *s)
 	s->count.rounds++;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 void dual_finish_step(struct shingle_engine *e, const struct shingle_step *step,
 		      struct shingle_emit *emit)
 {
@@ -278,7 +278,7 @@ void dual_finish_step(struct shingle_engine *e, const struct shingle_step *step,
 		shingle_mark(e, DUAL_PIECE_STATE, 1);
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool dual_fail_step(struct shingle_engine *e, const struct shingle_step *step,
 		    const struct shingle_unwritten *bad)
 {
@@ -294,7 +294,7 @@ bool dual_fail_step(struct shingle_engine *e, const struct shingle_step *step,
 	return dual_step_failed(&s->cache, &f);
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool dual_tidy_step(struct shingle_engine *e)
 {
 	struct dualbuffer *s = to_dual(e);
@@ -306,13 +306,13 @@ bool dual_tidy_step(struct shingle_engine *e)
 	return more;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool dual_release_step(struct shingle_engine *e, u64 seq)
 {
 	return dual_release(&to_dual(e)->cache, seq);
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool dual_pending(struct shingle_engine *e)
 {
 	return to_dual(e)->cache.waits;

@@ -76,7 +76,8 @@ static void age(struct rmwf_flash *f, const struct rmwf_want *want)
  * The track with the most cold pages for each track that is rewritten, of those that free
  * enough; if none does, because too much of it is hot, hot ones go, too (R5).
  *
- * Context: map lock; O(pages asked for + tracks of a band).  Returns false if none of them
+ * Context: map lock; O(pages asked for + tracks of a band).
+ * Return: false if none of them
  * holds anything; or, literally, if all of it is hot.
  */
 bool rmwf_collect(struct rmwf_flash *f, const struct rmwf_want *want, u16 *row,

@@ -244,7 +244,8 @@ static bool is_direct(const struct rmwf *s, const struct shingle_run *run)
  * @band: its band
  * @seq: of the transaction that says so
  *
- * Context: map lock.  Returns how often it was written there, 0 if it is not there.
+ * Context: map lock.
+ * Return: how often it was written there, 0 if it is not there.
  */
 u32 rmwf_leave_flash(struct rmwf *s, u32 lblk, u32 band, u64 seq)
 {

@@ -17,7 +17,8 @@ static u32 longest_track(const struct rmwf_space *s)
  * @group_columns: of a group; 0: as many as there are flash blocks for
  * @why: on error, a sentence
  *
- * Context: may sleep.  Returns 0, -EINVAL or -ENOMEM, after which rmwf_flash_exit() is due all
+ * Context: may sleep.
+ * Return: 0, -EINVAL or -ENOMEM, after which rmwf_flash_exit() is due all
  * the same.
  */
 int rmwf_flash_init(struct rmwf_flash *f, struct rmwf_space *s, u32 slots, u32 page_blocks,
@@ -127,7 +128,8 @@ static u32 take(struct rmwf_flash *f, u32 block, u32 n, u32 *slot)
  * @n: how many, at most; of one band
  * @slot: result, the first page
  *
- * Context: map lock.  Returns how many that follow each other, 0 if none is free.
+ * Context: map lock.
+ * Return: how many that follow each other, 0 if none is free.
  */
 u32 rmwf_flash_place(struct rmwf_flash *f, const struct rmwf_place *p, u32 n, u32 *slot)
 {
@@ -202,7 +204,8 @@ void rmwf_flash_age(struct rmwf_flash *f)
  *
  * What is passed by counts as young: it holds nothing, or what came since.
  *
- * Context: map lock.  Returns whether there is one in the part that was looked at.
+ * Context: map lock.
+ * Return: whether there is one in the part that was looked at.
  */
 bool rmwf_flash_old(struct rmwf_flash *f, u32 *at)
 {
@@ -232,7 +235,8 @@ bool rmwf_flash_old(struct rmwf_flash *f, u32 *at)
  * @n: how many, at most: up to the first one that another page holds
  * @band: of which they are
  *
- * Context: map lock.  Returns how many do.
+ * Context: map lock.
+ * Return: how many do.
  */
 u32 rmwf_flash_hold(struct rmwf_flash *f, u32 slot, u32 lblk, u32 n, u32 band)
 {
@@ -293,7 +297,8 @@ void rmwf_flash_free(struct rmwf_flash *f, u32 slot, u64 seq)
  * @f: the flash
  * @seq: up to this one
  *
- * Context: map lock.  Returns true if there is more of it.
+ * Context: map lock.
+ * Return: true if there is more of it.
  */
 bool rmwf_flash_release(struct rmwf_flash *f, u64 seq)
 {

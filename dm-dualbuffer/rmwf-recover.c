@@ -240,7 +240,7 @@ const struct shingle_record_kind rmwf_records[] = {
 	{ }
 };
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int rmwf_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
 	struct rmwf *s = to_rmwf(e);
@@ -270,7 +270,7 @@ static bool is_twice(const struct rmwf *s)
 	return false;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int rmwf_ready(struct shingle_engine *e, const char **why)
 {
 	struct rmwf *s = to_rmwf(e);

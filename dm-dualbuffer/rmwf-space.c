@@ -27,7 +27,8 @@ static const struct shingle_group *group_of(const struct rmwf_space *s, u32 band
  * @e: the engine whose it is, which says what of it is in use
  * @l: layout of the device; outlives it
  *
- * Context: may sleep.  Returns 0 or -ENOMEM, after which rmwf_space_exit() is due all the same.
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM, after which rmwf_space_exit() is due all the same.
  */
 int rmwf_space_init(struct rmwf_space *s, struct shingle_engine *e,
 		    const struct shingle_layout *l)
@@ -169,7 +170,8 @@ static u32 within_track(const struct rmwf_place *p, u32 n)
  * example asks for (VF2; F1).  Where tracks are turned against each other what lies under an
  * angle is asked besides.
  *
- * Context: map lock.  Returns how many of them, from the first on.
+ * Context: map lock.
+ * Return: how many of them, from the first on.
  */
 u32 rmwf_direct(const struct rmwf_space *s, const struct rmwf_place *p, u32 lblk, u32 n,
 		bool pointer)
@@ -441,7 +443,8 @@ void rmwf_space_failed(struct rmwf_space *s, u32 lblk, u32 n, bool direct)
  * @s: the space
  * @seq: up to this one
  *
- * Context: map lock.  Returns true if there is more of it.
+ * Context: map lock.
+ * Return: true if there is more of it.
  */
 bool rmwf_space_release(struct rmwf_space *s, u64 seq)
 {

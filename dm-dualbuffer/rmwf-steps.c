@@ -200,7 +200,7 @@ static void band_step(struct rmwf *s, struct shingle_step *step)
 	step->records = s->nr_merges + 2;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int rmwf_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step)
 {
 	struct rmwf *s = to_rmwf(e);
@@ -253,7 +253,7 @@ static const struct rmwf_merge *merge_at(const struct rmwf *s, u32 lblk)
 }
 
 /*
- * Operation of an engine.  What is live at home and was not written again in flash comes from
+ * An operation of struct shingle_engine_ops.  What is live at home and was not written again in flash comes from
  * there; what was destroyed nobody looks at.
  */
 bool rmwf_step_source(struct shingle_engine *e, const struct shingle_step *step, u32 offset,
@@ -320,7 +320,7 @@ static void merged(struct rmwf *s, struct shingle_emit *emit)
 	s->stuck = false;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 void rmwf_finish_step(struct shingle_engine *e, const struct shingle_step *step,
 		      struct shingle_emit *emit)
 {
@@ -353,7 +353,7 @@ void rmwf_finish_step(struct shingle_engine *e, const struct shingle_step *step,
 	s->waits_seq = emit->seq;
 }
 
-/* Operation of an engine: what was chosen may be another one when it is asked again. */
+/* An operation of struct shingle_engine_ops: what was chosen may be another one when it is asked again. */
 bool rmwf_fail_step(struct shingle_engine *e, const struct shingle_step *step,
 		    const struct shingle_unwritten *bad)
 {
@@ -364,7 +364,7 @@ bool rmwf_fail_step(struct shingle_engine *e, const struct shingle_step *step,
 	return false;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool rmwf_release_step(struct shingle_engine *e, u64 seq)
 {
 	struct rmwf *s = to_rmwf(e);
@@ -374,7 +374,7 @@ bool rmwf_release_step(struct shingle_engine *e, u64 seq)
 	return rmwf_space_release(&s->space, seq) || rmwf_flash_release(&s->flash, seq);
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool rmwf_is_pending(struct shingle_engine *e)
 {
 	const struct rmwf *s = to_rmwf(e);

@@ -12,7 +12,8 @@
  * @provision: see there
  * @log_bands: see there
  *
- * Context: any.  Returns a sentence, or NULL.
+ * Context: any.
+ * Return: a sentence, or NULL.
  */
 const char *stl_full_params_wrong(u32 zone_bands, u32 provision, u32 log_bands)
 {

@@ -164,7 +164,7 @@ void stl_set_abort_home(struct stl_set *s, const struct shingle_run *run)
 		shingle_stream_end(st);
 }
 
-/* Operation of an engine.  Runs of a band come together. */
+/* An operation of struct shingle_engine_ops.  Runs of a band come together. */
 int stl_set_epoch_add(struct shingle_engine *e, u64 lblk, u32 n)
 {
 	struct stl_set *s = to_set(e);
@@ -181,7 +181,7 @@ int stl_set_epoch_add(struct shingle_engine *e, u64 lblk, u32 n)
 	return 0;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 void stl_set_epoch_end(struct shingle_engine *e)
 {
 	struct set_epoch *ep = &to_set(e)->epoch;

@@ -32,7 +32,8 @@
  * @to: a slot that holds nothing, tiler_slot_init(), with all pages; if the shape says
  *	@unsafe_inplace it is not used
  *
- * Context: under the map lock.  Returns 0; -EAGAIN if that must be tried again when the
+ * Context: under the map lock.
+ * Return: 0; -EAGAIN if that must be tried again when the
  * writes under way have ended, and none is placed until then.
  */
 int tiler_clean_begin(struct tiler_region *r, struct tiler_slot *to)
@@ -53,7 +54,8 @@ int tiler_clean_begin(struct tiler_region *r, struct tiler_slot *to)
  * @n: how many
  * @out: result
  *
- * Context: tiler_place().  Returns what that does.
+ * Context: tiler_place().
+ * Return: what that does.
  */
 int tiler_clean_place(struct tiler_region *r, u32 laro, u32 n, struct tiler_run *out)
 {
@@ -139,7 +141,8 @@ static u32 ascending(const struct tiler_region *r, u32 n)
  * Until tiler_clean_done() or tiler_clean_failed() nothing of the region changes, and no
  * write is placed.
  *
- * Context: under the map lock.  Returns 1; 0 if there is nothing left to be moved, and
+ * Context: under the map lock.
+ * Return: 1; 0 if there is nothing left to be moved, and
  * tiler_clean_flip() is due; -EAGAIN if it must be asked for again when the writes under way
  * have ended, since the head might be over its places then: none is placed until then.
  */
@@ -188,7 +191,8 @@ int tiler_clean_next(struct tiler_region *r, u32 most, struct tiler_step *step)
  * @cursor: 0 at first, then tiler_clean_behind()
  * @out: result
  *
- * Context: under the map lock, while the step is in progress.  Returns false if there is
+ * Context: under the map lock, while the step is in progress.
+ * Return: false if there is
  * no other.
  */
 bool tiler_clean_moved(const struct tiler_region *r, const struct tiler_step *step, u64 cursor,
@@ -216,7 +220,8 @@ bool tiler_clean_moved(const struct tiler_region *r, const struct tiler_step *st
  * @cursor: 0 at first, then tiler_clean_behind(), of a part of the extent if it must be
  * @out: result; destinations ascend
  *
- * Context: as tiler_clean_moved().  Returns what that does.
+ * Context: as tiler_clean_moved().
+ * Return: what that does.
  */
 bool tiler_clean_extent(const struct tiler_region *r, const struct tiler_step *step, u64 cursor,
 			struct tiler_extent *out)
@@ -310,7 +315,8 @@ void tiler_clean_failed(struct tiler_region *r, const struct tiler_step *step, b
  * tiler_clean_flip() - the region is where it was moved to
  * @r: the region, with nothing left to be moved
  *
- * Context: under the map lock.  Returns the slot where it was: it holds nothing, but is not
+ * Context: under the map lock.
+ * Return: the slot where it was: it holds nothing, but is not
  * to be used before that is durable and nobody reads there; NULL if it was cleaned in place.
  */
 struct tiler_slot *tiler_clean_flip(struct tiler_region *r)

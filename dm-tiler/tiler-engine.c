@@ -126,7 +126,8 @@ static u32 page_of(const struct tiler_region *r, const struct tiler_slot *slot, 
  *
  * Of both slots, if it is being moved: that does not change until all is put.
  *
- * Context: map lock.  Returns false if one is absent; then none is held.
+ * Context: map lock.
+ * Return: false if one is absent; then none is held.
  */
 bool tiler_hold(struct tiler *s, struct tiler_region *r, u32 laro)
 {

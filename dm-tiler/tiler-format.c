@@ -78,7 +78,8 @@ static int zones_of(const struct shingle_layout *l, const struct shingle_group *
  * @exact: of each stretch, whether its columns are known; NULL if nobody asks
  * @why: on error, a sentence
  *
- * Context: any.  Returns 0 or -EINVAL.
+ * Context: any.
+ * Return: 0 or -EINVAL.
  */
 int tiler_map_layout(const struct shingle_layout *l, struct tiler_map *m, bool *exact,
 		     const char **why)
@@ -128,7 +129,7 @@ static bool add_up(const struct shingle_layout *l, struct tiler_map *m)
 	return !err;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 u64 tiler_logical_blocks(const struct shingle_layout *l)
 {
 	struct tiler_map m;
@@ -136,7 +137,7 @@ u64 tiler_logical_blocks(const struct shingle_layout *l)
 	return add_up(l, &m) ? m.logical_blocks : 0;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 u64 tiler_nr_pages(const struct shingle_layout *l)
 {
 	struct tiler_map m;
@@ -344,7 +345,7 @@ const struct shingle_record_kind tiler_records[] = {
 	{ }
 };
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int tiler_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
 	return shingle_record_replay(tiler_records, e, rec);
@@ -378,7 +379,7 @@ static void find_spares(struct tiler *s, u32 stretch)
 		sp[nr].slot = NO_SLOT;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int tiler_ready(struct shingle_engine *e, const char **why)
 {
 	struct tiler *s = to_tiler(e);
@@ -415,7 +416,7 @@ int tiler_ready(struct shingle_engine *e, const char **why)
  * Pages
  */
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int tiler_page_check(const struct shingle_engine *e, u32 nr, const void *page)
 {
 	const struct tiler *s = to_tiler(e);
@@ -432,7 +433,7 @@ int tiler_page_check(const struct shingle_engine *e, u32 nr, const void *page)
 	return 0;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 void tiler_page_blocks(const struct shingle_engine *e, u32 nr, u64 *lblk, u64 *n)
 {
 	const struct tiler *s = to_tiler(e);

@@ -33,7 +33,8 @@ static int shape_of(const struct tiler_zones *z, u32 skew, struct tiler_shape *s
  * Their tracks may be of several runs: the head reaches into no other run, and whichever
  * angle a row begins with is right if the rows of its own run agree with it.
  *
- * Context: any.  Returns 0; -EINVAL; or -ENOSPC if they have no slot but for spare ones.
+ * Context: any.
+ * Return: 0; -EINVAL; or -ENOSPC if they have no slot but for spare ones.
  */
 int tiler_map_add(struct tiler_map *m, const struct tiler_zones *z, const char **why)
 {
@@ -173,7 +174,8 @@ const struct tiler_stretch *tiler_map_slot(const struct tiler_map *m, u32 slot)
  * @m: the map
  * @zone: its number
  *
- * Context: any; O(log stretches).  Returns NULL if it is of none.
+ * Context: any; O(log stretches).
+ * Return: NULL if it is of none.
  */
 const struct tiler_stretch *tiler_map_zone(const struct tiler_map *m, u64 zone)
 {
@@ -240,7 +242,8 @@ u64 tiler_map_block(const struct tiler_stretch *st, u32 slot, u32 paro, u32 *n)
  * @slot: result
  * @paro: result
  *
- * Context: any.  Returns false if it is none: behind the last row, in a column of no slot,
+ * Context: any.
+ * Return: false if it is none: behind the last row, in a column of no slot,
  * outside of all zones.
  */
 bool tiler_map_place(const struct tiler_stretch *st, u64 block, u32 *slot, u32 *paro)

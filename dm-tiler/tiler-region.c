@@ -13,7 +13,8 @@
  * @shape: as asked for
  * @why: on error, what is wrong, in a sentence
  *
- * Context: any.  Returns 0 or -EINVAL.
+ * Context: any.
+ * Return: 0 or -EINVAL.
  */
 int tiler_shape_check(const struct tiler_shape *shape, const char **why)
 {
@@ -59,7 +60,8 @@ void tiler_slot_init(const struct tiler_shape *shape, struct tiler_slot *slot)
  * @slot: the slot, with that page
  * @page: number of the page, each once after tiler_slot_init()
  *
- * Context: under the map lock.  Returns 0, or -EUCLEAN if it names a place that there is
+ * Context: under the map lock.
+ * Return: 0, or -EUCLEAN if it names a place that there is
  * not, or that another block has.
  */
 int tiler_slot_add_page(const struct tiler_shape *shape, struct tiler_slot *slot, u32 page)
@@ -86,7 +88,8 @@ int tiler_slot_add_page(const struct tiler_shape *shape, struct tiler_slot *slot
  * @r: the region: @shape, @count, @at and @to are set, the rest is zeroes
  * @page: number of the page, each once
  *
- * Context: under the map lock.  Returns what that does.
+ * Context: under the map lock.
+ * Return: what that does.
  */
 int tiler_region_add_page(struct tiler_region *r, u32 page)
 {
@@ -110,7 +113,8 @@ int tiler_region_add_page(struct tiler_region *r, u32 page)
  * The log goes on behind the last place that is current: what it had reached behind that
  * holds nothing, and the head destroys nothing there.
  *
- * Context: under the map lock.  Returns 0 or -EUCLEAN.
+ * Context: under the map lock.
+ * Return: 0 or -EUCLEAN.
  */
 int tiler_region_ready(struct tiler_region *r, const char **why)
 {
@@ -293,7 +297,8 @@ void tiler_abort(struct tiler_region *r, const struct tiler_run *run)
  * @n: how many
  * @seq: transaction that the change belongs to
  *
- * Context: under the map lock.  Returns 0, or -EBUSY while a step is in progress.
+ * Context: under the map lock.
+ * Return: 0, or -EBUSY while a step is in progress.
  */
 int tiler_drop(struct tiler_region *r, u32 laro, u32 n, u64 seq)
 {
@@ -342,7 +347,8 @@ static void release_slot(struct tiler_region *r, struct tiler_slot *slot, u64 se
  * @r: the region
  * @seq: up to this one
  *
- * Context: under the map lock.  Returns whether something else waits.
+ * Context: under the map lock.
+ * Return: whether something else waits.
  */
 bool tiler_release(struct tiler_region *r, u64 seq)
 {
@@ -427,7 +433,8 @@ static u32 verify_slot(const struct tiler_region *r, const struct tiler_slot *sl
  * @report: as verify() of an engine
  * @ctx: as verify() of an engine
  *
- * Context: under the map lock.  Returns how many.
+ * Context: under the map lock.
+ * Return: how many.
  */
 u32 tiler_verify(const struct tiler_region *r, shingle_report_fn report, void *ctx)
 {

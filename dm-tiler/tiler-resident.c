@@ -91,7 +91,8 @@ static u32 nr_wanted(const struct tiler *s)
  * tiler_residents_create() - make the pool
  * @s: the engine, its options set
  *
- * Context: may sleep.  Returns 0 or -ENOMEM.
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.
  */
 int tiler_residents_create(struct tiler *s)
 {
@@ -153,7 +154,8 @@ u64 tiler_residents_bytes(const struct tiler *s)
  * @shape: its kind
  * @laro: the L-ARO
  *
- * Context: map lock; for the time of one call.  Returns whether it is there.
+ * Context: map lock; for the time of one call.
+ * Return: whether it is there.
  */
 bool tiler_page_look(struct tiler *s, struct tiler_slot *slot, const struct tiler_shape *shape,
 		     u32 laro)
@@ -368,7 +370,8 @@ static int load(struct tiler *s, struct tiler_resident *res)
  * @region: number of the region
  * @out: result
  *
- * Context: map lock.  Returns 0; SHINGLE_ABSENT; -EBUSY: wait for the end of a write, a step
+ * Context: map lock.
+ * Return: 0; SHINGLE_ABSENT; -EBUSY: wait for the end of a write, a step
  * or a release; -ENOSPC: for the end of the clean that is under way; SHINGLE_FULL: its map
  * contradicts itself.
  */

@@ -748,7 +748,8 @@ static int make_all(struct sim *s)
  * @plan: what
  * @res: result
  *
- * Context: may sleep.  Returns 0, or -EIO with a sentence in @res->error.
+ * Context: may sleep.
+ * Return: 0, or -EIO with a sentence in @res->error.
  */
 int tiler_sim(const struct tiler_sim_plan *plan, struct tiler_sim_result *res)
 {

@@ -57,7 +57,7 @@ static u32 asked_resident(struct tiler *s)
 	return region;
 }
 
-/* Operation of an engine: regions that want to be cleaned and cannot be. */
+/* An operation of struct shingle_engine_ops: regions that want to be cleaned and cannot be. */
 u32 tiler_left(struct shingle_engine *e)
 {
 	const struct tiler *s = to_tiler(e);
@@ -359,7 +359,7 @@ static int go_on(struct tiler *s, enum shingle_why why, struct shingle_step *ste
 	return 1;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int tiler_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step)
 {
 	struct tiler *s = to_tiler(e);
@@ -404,7 +404,7 @@ static struct tiler_resident *moved_by(struct tiler *s, const struct shingle_ste
 	return &s->resident[s->in_memory[(u32)step->cookie]];
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool tiler_step_extent(struct shingle_engine *e, const struct shingle_step *step, u64 *cursor,
 		       struct shingle_extent *out)
 {
@@ -428,7 +428,7 @@ bool tiler_step_extent(struct shingle_engine *e, const struct shingle_step *step
 	return true;
 }
 
-/* Operation of an engine: of a region that is cleaned over itself. */
+/* An operation of struct shingle_engine_ops: of a region that is cleaned over itself. */
 bool tiler_step_source(struct shingle_engine *e, const struct shingle_step *step, u32 offset,
 		       struct shingle_run *out)
 {
@@ -547,7 +547,7 @@ static void flipped(struct tiler *s, struct tiler_resident *res, struct shingle_
 	shingle_emit(emit, TILER_REC_FLIP, 0, 0, region, s->at[region]);
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 void tiler_step_done(struct shingle_engine *e, const struct shingle_step *step,
 		     struct shingle_emit *emit)
 {
@@ -570,7 +570,7 @@ void tiler_step_done(struct shingle_engine *e, const struct shingle_step *step,
 	}
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool tiler_step_failed(struct shingle_engine *e, const struct shingle_step *step,
 		       const struct shingle_unwritten *bad)
 {

@@ -173,7 +173,8 @@ static int place_lazy(struct tiler_region *r, u32 n, struct tiler_run *out)
  * @n: how many, within the region
  * @out: of a prefix, not empty, where they go: in one row
  *
- * Context: under the map lock.  Returns 0; -EBUSY: wait for a step, the end of a write, or
+ * Context: under the map lock.
+ * Return: 0; -EBUSY: wait for a step, the end of a write, or
  * a commit and tiler_release(); -ENOSPC: for the next flip, and if the region is not being
  * cleaned, it is to be.
  */
