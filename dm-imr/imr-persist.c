@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How what was gathered is persisted in the tracks that it was given: the two algorithms of
- * Liang, Yang, Yang: "KVIMR: Key-Value Store Aware Data Management Middleware for
- * Interlaced Magnetic Recording Based Hard Disk Drive", USENIX ATC 2021, 3.3.  SST is what
- * was gathered, TrackList where it goes, and "valid" what a logical track owns.  Lines as
- * the paper's text counts them, which leaves out those of Algorithm 1 that are comments.
+ * How an epoch persists the gathered writes on the tracks allocated to them: the two
+ * algorithms of Liang, Yang, Yang: "KVIMR: Key-Value Store Aware Data Management Middleware
+ * for Interlaced Magnetic Recording Based Hard Disk Drive", USENIX ATC 2021, 3.3.  SST is the
+ * gathered data, TrackList the allocated tracks, and "valid" the data that a logical track
+ * owns.  Line numbers are those of the paper's text, which skips the comment lines of
+ * Algorithm 1.
  *
  * Algorithm 1: SSTable Persisting with Naive RMW (rmw naive)
  *
@@ -50,19 +51,20 @@
  *	22	    write SST[i] to TrackList[i]
  *	23	sync							PHASE_LAST
  *
- * Where this does otherwise:
+ * Differences from the paper:
  *
- * - The first sync commits, so that recovery knows what is in BackupRegion, and the last
- *   one the map.
- * - A top between two bottoms is saved and restored once, which the paper says, though
- *   not its lines.
- * - BackupRegion may have fewer slots than there are tops: then lines 2 to 15 of
- *   Algorithm 2 come again, for what is left.
- * - Syncs that separate nothing are left out (syncs needed): line 19 of Algorithm 2 unless
- *   bottoms come before tops, its line 23 if nothing came behind line 15; and the one of
- *   line 3 of Algorithm 1 before a bottom (adjsync needed).
+ * - The first sync commits, so that recovery knows what is in BackupRegion.  The last sync
+ *   commits the map.
+ * - A top between two bottoms is saved and restored once.  The paper's text says this, its
+ *   algorithm does not.
+ * - BackupRegion may have fewer slots than there are tops to save.  Then lines 2 to 15 of
+ *   Algorithm 2 run again for the remaining tops.
+ * - With "syncs needed", syncs that separate nothing are left out: line 19 of Algorithm 2
+ *   unless bottoms come before tops, and its line 23 if nothing was written after line 15.
+ *   With "adjsync needed", so is the sync of line 3 of Algorithm 1 before a bottom.
  *
- * A phase asks for one step after the other, then for the next phase.
+ * Each call returns the next step of the current phase; at the end of a phase it moves on to
+ * the next.
  */
 #include "imr-state.h"
 
