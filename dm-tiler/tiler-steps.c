@@ -309,8 +309,8 @@ static int find_left(struct tiler *s, struct tiler_region *r)
 		if (++looks < TILER_CALL_PAGES || r->clean_laro >= r->shape->logical_blocks)
 			continue;
 		/*
-		 * Pages of zeroes take no frame.  If the page is another one, ask for it
-		 * again.
+		 * One call has looked at enough pages: make core call again.  A page of zeroes
+		 * has no frame to name for this; then continue.
 		 */
 		if ((const u8 *)r->at->page[(r->clean_laro - 1) / TILER_PAGE_ENTRIES] ==
 		    s->engine.pages->zeroes)
