@@ -75,7 +75,7 @@ struct dual_home dual_home_of(u64 lblk, u32 bands, u32 band_tracks, u32 track_bl
 }
 
 /* ------------------------------------------------------------------------
- * What is where
+ * Slots and blocks
  */
 
 static u32 rank_of(const struct dual_cache *c, u32 slot, enum dual_part part)
@@ -89,10 +89,7 @@ static void mark(struct dual_cache *c, u32 piece)
 		shingle_mark(c->engine, piece, 1);
 }
 
-/*
- * Slots begin or cease to hold blocks of a band: @more is 1 or -1 for a single slot, 0 to
- * only mark.
- */
+/* @n slots change: they begin to hold blocks (@more = @n), cease to (-@n), or neither (0). */
 static __always_inline void note_slots(struct dual_cache *c, u32 slot, u32 lblk, u32 n, u32 more)
 {
 	u32 band = lblk / c->band_blocks, piece = slot / PART_SLOTS;
@@ -292,7 +289,10 @@ static void seek(struct dual_cache *c)
 	c->filled += passed;
 }
 
-/* Find the next new slots, and decide M before if necessary.  Does nothing within a piece. */
+/*
+ * Find the next new slots; before, decide M or lower it if necessary.  Within a run of slots
+ * that is known already, the search does nothing.
+ */
 static bool look_ahead(struct dual_cache *c)
 {
 	seek(c);
@@ -300,7 +300,7 @@ static bool look_ahead(struct dual_cache *c)
 		dual_decide(c);
 	if (c->round.nr_drops)
 		ratchet(c);
-	/* M has changed. */
+	/* Search again if M has changed. */
 	seek(c);
 	return !c->round.nr_drops || c->filled < c->limit;
 }
@@ -480,7 +480,7 @@ u32 dual_drop(struct dual_cache *c, u32 lblk, u32 n)
 }
 
 /* ------------------------------------------------------------------------
- * What a power cut leaves
+ * Recovery
  */
 
 /*

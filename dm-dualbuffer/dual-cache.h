@@ -98,7 +98,8 @@ struct dual_step {
  * @end: one past the last slot of the write that failed; 0: no write failed
  * @slot: slots of that write that cannot be written
  * @nr: entries in @slot
- * @proven: other slots of the device could be written; otherwise the device may be at fault
+ * @proven: other blocks of the same write succeeded, so these slots are at fault and not
+ *	the device
  */
 struct dual_failure {
 	u32 end;

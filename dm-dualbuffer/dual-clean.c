@@ -3,8 +3,8 @@
  * The end of a round (Ma 2019, Algorithm 6), in steps: see dual-cache.h.
  *
  *	L <= F, or sort and take the first F	dual_choose(): counted, not sorted
- *	hot: move to FB, FB-Tree		COPY: keep_step(); the map is one
- *	cold: move to NDA (RMW)			STAGE, HOME: one of each band, home_step()
+ *	hot: move to FB, FB-Tree		COPY: keep_step(); there is one map
+ *	cold: move to NDA (RMW)			STAGE, HOME: once per band, home_step()
  *	PC-Tree = FB-Tree, PB is empty		SWITCH
  */
 #include "dual-cache.h"

@@ -250,7 +250,7 @@ static int engine_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, 
 }
 
 /* ------------------------------------------------------------------------
- * What core asks
+ * Other operations
  */
 
 /* Until a step that moves a band is durable, its old place is still referenced. */

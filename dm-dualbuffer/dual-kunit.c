@@ -433,7 +433,7 @@ static void dual_partitions(struct kunit *test)
 
 			KUNIT_ASSERT_EQ(test, dual_round_check(&s, &r), 0);
 			for (k = 0; k < blocks; k++) {
-				/* Of the last round only the kept blocks are current. */
+				/* Only the kept blocks of the last round are current. */
 				if (when[k] <= kept)
 					when[k] = 0;
 				KUNIT_EXPECT_TRUE(test, !when[k] ||

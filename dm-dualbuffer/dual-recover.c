@@ -344,7 +344,10 @@ static int replay_round(struct shingle_engine *e, u64 fb1_at, u64 fb1_columns, u
 	return 0;
 }
 
-/* The pieces may describe a later round; records of it follow where they matter. */
+/*
+ * A record of another round is ignored: the pieces know that this round is over.  Where later
+ * records depend on a round, all of it was recorded again before them.
+ */
 static int replay_m(struct shingle_engine *e, u64 track, u64 columns, u32 n, u32 number)
 {
 	struct dual_round *r = &to_dual(e)->cache.round;

@@ -5,8 +5,8 @@
  *
  * The thesis sorts by update count (Algorithm 6).  Here the number of blocks of each rank
  * is counted at all times.  From these counts follows the lowest rank of which all blocks
- * have room, without a look at any block.  Of the rank below it, as many blocks as still
- * have room are kept, in the order of the cache.  A rank is the update count; at equal
+ * have room, without a look at any block.  Blocks of the rank below it are kept in the order
+ * of the cache while there is room.  A rank is the update count; at equal
  * counts, blocks written in this round rank higher.
  *
  * The thesis resets the count of kept blocks to zero, and keeps blocks while there is room.

@@ -592,7 +592,7 @@ static void clean(struct sim *s, u32 surface)
 }
 
 /* ------------------------------------------------------------------------
- * All together
+ * The simulation
  */
 
 static int try_write(struct sim *s)

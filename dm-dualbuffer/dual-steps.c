@@ -43,7 +43,7 @@ static void emit_round(const struct dualbuffer *s, struct shingle_emit *emit)
 }
 
 /* ------------------------------------------------------------------------
- * Why
+ * Reasons for a clean
  */
 
 /* Is the forced clean still in progress?  It ends with the round in which it began. */
@@ -92,7 +92,7 @@ static int next_clean(struct dualbuffer *s, enum shingle_why why)
 }
 
 /* ------------------------------------------------------------------------
- * What
+ * Steps
  */
 
 /* Build a step that merges a band into the staging band, or copies it home. */
@@ -190,7 +190,7 @@ bool dual_step_source(struct shingle_engine *e, const struct shingle_step *step,
 }
 
 /* ------------------------------------------------------------------------
- * What comes of it
+ * The end of a step
  */
 
 /* Emit records of the moved blocks that are still current, one per run. */

@@ -360,7 +360,7 @@ static int engine_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, 
 }
 
 /* ------------------------------------------------------------------------
- * What core asks
+ * Other operations
  */
 
 static bool engine_referenced(struct shingle_engine *e, enum shingle_role role, u64 band,

@@ -76,7 +76,7 @@ void rmwf_flash_exit(struct rmwf_flash *f)
 }
 
 /* ------------------------------------------------------------------------
- * Where a block is written
+ * Placing blocks
  */
 
 /**
@@ -177,7 +177,7 @@ void rmwf_flash_abort(struct rmwf_flash *f, u32 slot, u32 n)
 }
 
 /* ------------------------------------------------------------------------
- * How old it is
+ * Age of pages
  */
 
 static void make_young(struct rmwf_flash *f, u32 slot, u32 n)
@@ -227,7 +227,7 @@ bool rmwf_flash_old(struct rmwf_flash *f, u32 *at)
 }
 
 /* ------------------------------------------------------------------------
- * What it holds
+ * Content of pages
  */
 
 /**

@@ -64,7 +64,7 @@ static struct shingle_layout *new_layout(struct kunit *test, const struct rmwf_c
 }
 
 /* ------------------------------------------------------------------------
- * Vectors
+ * Worked examples
  */
 
 struct rmwf_toy {

@@ -137,7 +137,7 @@ u64 rmwf_pblk_of(const struct rmwf_space *s, const struct rmwf_place *p)
 }
 
 /* ------------------------------------------------------------------------
- * Which writes need no read-modify-write
+ * Direct writes
  */
 
 /* T_i >= T_p: does the block's column hold nothing on later tracks of the band? */
@@ -245,7 +245,7 @@ u32 rmwf_chain_end(const struct rmwf_space *s, u32 band)
 }
 
 /* ------------------------------------------------------------------------
- * What becomes of it
+ * Changes of live and claimed places
  */
 
 /*

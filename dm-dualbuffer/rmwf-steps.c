@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine of RMW-F: a step of a collection as core sees it, and why there is one.  Pure
- * code.
+ * The engine of RMW-F: steps of a collection as core sees them, and their reasons.  Pure code.
  *
- * A collection is of one band, from a track on:
+ * A collection rewrites one band, from a track on:
  *
- *	choose	what: rmwf_collect().  From here on nothing is written to the band, and what
- *		is under way is waited for
- *	look	what else of these tracks is in flash, a part of them at a time
- *	stage	all of it is merged into the staging band (F4)
- *	write	and home from there, when that is durable
+ *	choose	rmwf_collect() chooses band and track.  From here on the band takes no writes;
+ *		wait for those in flight
+ *	look	find the other blocks of these tracks in flash, a part of them at a time
+ *	stage	merge all blocks into the staging band (F4)
+ *	write	copy them home from there, when that is durable
  *	back
  */
 #include "rmwf-state.h"
 
 /* ------------------------------------------------------------------------
- * Why, and what
+ * Reasons for a collection, and its blocks
  */
 
 static void choose_span(struct rmwf *s)
@@ -290,7 +289,7 @@ bool rmwf_step_source(struct shingle_engine *e, const struct shingle_step *step,
 }
 
 /* ------------------------------------------------------------------------
- * What comes of it
+ * The end of a step
  */
 
 /* Look up a part of the span in flash. */

@@ -251,7 +251,7 @@ static int imr_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, boo
 }
 
 /* ------------------------------------------------------------------------
- * What core sees
+ * Operations for core
  */
 
 static_assert(!offsetof(struct imr, engine));

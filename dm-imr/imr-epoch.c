@@ -54,7 +54,7 @@ static void sort_items(struct imr *s)
 }
 
 /* ------------------------------------------------------------------------
- * Its tracks
+ * Allocating tracks
  */
 
 /* Withhold @phys for one epoch, and free the track that was withheld until now. */
@@ -165,7 +165,7 @@ void imr_epoch_end(struct shingle_engine *e)
 }
 
 /* ------------------------------------------------------------------------
- * From one step to the next
+ * Steps
  */
 
 static int epoch_step(struct imr *s, struct shingle_step *step)

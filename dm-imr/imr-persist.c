@@ -301,7 +301,7 @@ int imr_merged_step(struct imr *s, struct shingle_step *step)
 }
 
 /* ------------------------------------------------------------------------
- * Both
+ * Both algorithms
  */
 
 /**

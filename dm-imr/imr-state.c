@@ -312,7 +312,7 @@ void imr_unmap_track(struct imr *s, u32 track, u64 seq)
 }
 
 /* ------------------------------------------------------------------------
- * What is in use
+ * Places in use
  */
 
 static bool phys_referenced(const struct imr *s, u32 phys, u64 offset)

@@ -110,7 +110,7 @@ static int engine_create(struct shingle_engine **out, const struct shingle_layou
 }
 
 /* ------------------------------------------------------------------------
- * Pages that are held
+ * Holding pages
  */
 
 static u32 page_of(const struct tiler_region *r, const struct tiler_slot *slot, u32 laro)
@@ -409,7 +409,7 @@ static bool engine_referenced(struct shingle_engine *e, enum shingle_role role, 
 }
 
 /* ------------------------------------------------------------------------
- * What was freed
+ * Releasing places
  */
 
 static bool engine_release(struct shingle_engine *e, u64 seq)
@@ -455,7 +455,7 @@ static bool engine_pending(struct shingle_engine *e)
 }
 
 /* ------------------------------------------------------------------------
- * Being looked at
+ * Verification
  */
 
 static u32 verify_page(const struct tiler *s, const struct tiler_stretch *st, u32 slot, u32 part,
@@ -545,7 +545,7 @@ static u64 engine_cached_blocks(struct shingle_engine *e)
 }
 
 /* ------------------------------------------------------------------------
- * What core sees
+ * Operations for core
  */
 
 static_assert(!offsetof(struct tiler, engine));

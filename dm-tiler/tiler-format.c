@@ -357,7 +357,7 @@ int tiler_replay(struct shingle_engine *e, const struct shingle_record *rec)
 }
 
 /* ------------------------------------------------------------------------
- * All is loaded
+ * After loading
  */
 
 static bool own(struct tiler *s, u32 slot, u32 region)

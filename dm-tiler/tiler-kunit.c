@@ -143,7 +143,7 @@ static void __printf(2, 3) no_report(void *ctx, const char *fmt, ...)
 }
 
 /* ------------------------------------------------------------------------
- * The thesis's own examples
+ * Examples of the thesis
  */
 
 static const struct tiler_zones zones = {
@@ -324,7 +324,7 @@ static void tiler_vt6_interleaved(struct kunit *test)
 }
 
 /* ------------------------------------------------------------------------
- * What a power cut would cost
+ * Power cuts
  */
 
 /* A lazy write destroys blocks that the durable map refers to: a in row 0, b in row 1. */

@@ -12,7 +12,7 @@
 #include "tiler-state.h"
 
 /* ------------------------------------------------------------------------
- * The list, and the pool
+ * The LRU list and the pool
  */
 
 static void lru_add(struct tiler *s, u32 i)
@@ -146,7 +146,7 @@ u64 tiler_residents_bytes(const struct tiler *s)
 }
 
 /* ------------------------------------------------------------------------
- * Coming and going
+ * Loading and evicting
  */
 
 /**

@@ -571,7 +571,7 @@ static void begin_clean(struct sim *s, struct tiler_region *r)
 }
 
 /* ------------------------------------------------------------------------
- * All together
+ * The simulation
  */
 
 static void try_write(struct sim *s)

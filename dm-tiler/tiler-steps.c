@@ -21,7 +21,7 @@
 #include "tiler-state.h"
 
 /* ------------------------------------------------------------------------
- * Which region
+ * Choosing a region
  */
 
 static bool wants_clean(const struct tiler_resident *res)
@@ -106,7 +106,7 @@ static bool is_hopeless(const struct tiler *s, u32 region)
 }
 
 /* ------------------------------------------------------------------------
- * A spare slot
+ * Spare slots
  */
 
 static struct tiler_spare *spares_of(struct tiler *s, const struct tiler_stretch *st)
@@ -413,7 +413,7 @@ int tiler_next_step(struct shingle_engine *e, enum shingle_why why, struct shing
 }
 
 /* ------------------------------------------------------------------------
- * What it copies
+ * Copying
  */
 
 static struct tiler_resident *moved_by(struct tiler *s, const struct shingle_step *step)
@@ -471,7 +471,7 @@ bool tiler_step_source(struct shingle_engine *e, const struct shingle_step *step
 }
 
 /* ------------------------------------------------------------------------
- * Its end
+ * The end of a step
  */
 
 static void wiped(struct tiler *s, u32 nr, struct shingle_emit *emit)
