@@ -61,8 +61,7 @@ enum { DUAL_PIECE_STATE, DUAL_PIECE_CURVE, DUAL_PIECE_SLOTS };
 enum dual_phase { DUAL_FILL, DUAL_KEEP, DUAL_HOME, DUAL_TAIL };
 
 enum dual_step_kind {
-	DUAL_STEP_COPY,		/* slots to FB_2; without moves if the part searched had no
-				 * block to move */
+	DUAL_STEP_COPY,		/* slots to FB_2; may have no moves */
 	DUAL_STEP_STAGE,	/* a band, merged, to the staging band */
 	DUAL_STEP_HOME,		/* the staging band home */
 	DUAL_STEP_INPLACE,	/* a band, merged, home from memory (unsafe) */
@@ -166,7 +165,7 @@ struct dual_bands {
  * @shape: its shape
  * @band_blocks: size of the bands that blocks belong to
  * @step_blocks: most blocks that a step moves
- * @engine: the engine whose marks record changes, or NULL
+ * @engine: the engine in which changes are marked, or NULL
  * @bands: cached blocks of the engine's bands
  * @literal: as in the thesis, counts begin at zero and blocks are kept while there is room
  * @unsafe_switch: feature for tests: the next round does not wait (CE-D1)
@@ -213,7 +212,7 @@ struct dual_bands {
  * @next_tail: @tail after the step is done
  * @next_choice: @choice after the step is done
  * @staging: content of the staging band
- * @tidied: blocks of the staged band whose older cached copies are dropped
+ * @tidied: blocks of the staged band that have no older cached copies any more
  * @waits: waiting until a transaction is durable and readers have left
  * @waits_seq: that transaction
  * @switching: the wait is for the switch of rounds; slots are swept afterwards

@@ -7,7 +7,7 @@
  * (2019), section 4.3.2.  X blocks of a persistent cache of N blocks are allocated, and
  * V(X) of these are current.  The ideal partition is where V(X) = N - X: then the current
  * blocks just fill the filter buffer.  Only the first samples of V are known.  A curve V'
- * is fitted to them and used instead. V'(X) + X - N grows with X, so bisection finds its
+ * is fitted to them and used instead.  V'(X) + X - N grows with X, so bisection finds its
  * only root.
  *
  *	hyper	V' = X / (c + s X): X / V lies on a line

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The engine of Dual-buffer on the disk: the cache of a layout, checkpoint pieces, journal
- * records. Pure code.  See Documentation/on-disk-format.rst.
+ * records.  Pure code.  See Documentation/on-disk-format.rst.
  *
  * A record describes the state from then on.  The record of a staged band implies that
  * cached blocks of the band are older than the copy; which ones follows from the round.

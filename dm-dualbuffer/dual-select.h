@@ -11,7 +11,7 @@
  *
  * The thesis resets the count of kept blocks to zero, and keeps blocks while there is room.
  * So blocks that are never written again stay for ever, and the room for new blocks shrinks
- * (D6). Here the count is halved.  When some blocks have to go, all blocks go that have a
+ * (D6).  Here the count is halved.  When some blocks have to go, all blocks go that have a
  * count of zero and were not written in this round, because they are mostly in the same
  * bands.
  */

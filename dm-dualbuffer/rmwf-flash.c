@@ -296,7 +296,7 @@ void rmwf_flash_free(struct rmwf_flash *f, u32 slot, u64 seq)
 }
 
 /**
- * rmwf_flash_release() - free pages whose transactions are durable and have no readers
+ * rmwf_flash_release() - free pages given up by durable transactions
  * @f: the flash
  * @seq: last of these transactions
  *

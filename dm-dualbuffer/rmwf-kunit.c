@@ -572,7 +572,7 @@ static void rmwf_runs(struct kunit *test)
 				fresh += !was[i];
 			}
 			mixed += flash && fresh && fresh < run.n;
-			/* Only blocks whose direct write would destroy data go to flash. */
+			/* Blocks go to flash only if a direct write would destroy data. */
 			for (i = 0; i < run.n && flash && !is_staged(t); i++)
 				KUNIT_EXPECT_TRUE(test, would_harm(t, lblk + i));
 			t->e->ops->map.commit(t->e, &run, &emit);

@@ -48,7 +48,7 @@ static int decode_state(struct shingle_engine *e, u32 at, const void *buf, u32 b
 	return 0;
 }
 
-/* Number of pages in @l, whose parameters may be invalid. */
+/* Number of pages in @l; its parameters may be invalid. */
 static u32 nr_slots(const struct shingle_layout *l)
 {
 	const struct rmwf_params *p = (const void *)l->params;

@@ -456,7 +456,7 @@ void rmwf_space_failed(struct rmwf_space *s, u32 lblk, u32 n, bool direct)
 }
 
 /**
- * rmwf_space_release() - free places whose transactions are durable and have no readers
+ * rmwf_space_release() - free places given up by durable transactions
  * @s: the space
  * @seq: last of these transactions
  *

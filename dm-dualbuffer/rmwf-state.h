@@ -11,12 +11,12 @@
  *	rmwf-options.c	options and counters
  *
  * A block is in flash; otherwise it is at home if it is live there; otherwise it reads as
- * zeroes. While a band is on its way home, a part of it is in the staging band: the blocks
+ * zeroes.  While a band is on its way home, a part of it is in the staging band: the blocks
  * of a span that are live and not in flash.
  *
  * While a band is on its way home, writes to it go to flash.  While it is copied it takes
  * no writes.  The blocks that leave flash by this copy are listed one by one, also in the
- * records. Blocks for which the list has no room stay in flash, and so do blocks written
+ * records.  Blocks for which the list has no room stay in flash, and so do blocks written
  * after the copy.
  */
 #ifndef SHINGLE_RMWF_STATE_H

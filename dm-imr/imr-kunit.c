@@ -675,7 +675,7 @@ static void imr_v10_cuts(struct kunit *test)
 /*
  * V11: overwrite a part of a bottom between two valid tops in place: two rewrites and three
  * syncs of data.  The records of the restores take one commit, which the paper spends on
- * the retire mark. Then overwrite a part of one of these tops, which costs no rewrite.
+ * the retire mark.  Then overwrite a part of one of these tops, which costs no rewrite.
  */
 static void imr_v11_part(struct kunit *test)
 {

@@ -190,7 +190,7 @@ static bool beside_saved(const struct imr *s, u32 phys)
 
 /*
  * A2.2 to A2.5: save every top that a bottom of this round would destroy, while slots are
- * free. Returns 1 and a step, 0 at the end, or -EAGAIN.
+ * free.  Returns 1 and a step, 0 at the end, or -EAGAIN.
  */
 static int merged_backup(struct imr *s, struct shingle_step *step)
 {

@@ -264,8 +264,8 @@ void platter_cache_covered(struct platter *p, u64 blk, u32 n, bool ok)
  * platter_cache_drop() - lose all content, as at a power cut
  * @p: the drive
  *
- * Blocks that the actuator is writing or superseding are not counted as lost yet.  What
- * becomes of them is known when the medium is done with them.
+ * Blocks that the actuator is writing or superseding are not counted as lost yet.  Their
+ * fate is known when the medium is done with them.
  *
  * Context: under p->lock.
  */

@@ -9,7 +9,7 @@
  *
  * The model's clock is CLOCK_MONOTONIC.  A request begins when the actuator is free and its
  * command has been processed, both in the model's time, so a late worker does not slow the
- * drive down. Only when the host is late by more than a rotation does the model restart
+ * drive down.  Only when the host is late by more than a rotation does the model restart
  * from the present.
  *
  * The actuator serves one request at a time, and the request ends only when the backing
@@ -356,7 +356,7 @@ static void account(struct platter *p, const struct platter_service *svc)
  * - once for each FLUSH of the host, with the write cache on or off, when its command has
  *   been processed and the data that it waits for are on the medium;
  * - once for each FUA write while the write cache is on, when its own data are on the
- *   medium. With the cache off such a write is like any other.
+ *   medium.  With the cache off such a write is like any other.
  *
  * It is not charged when the drive writes its cache for another reason (the cache is full,
  * the host idle, the cache switched off), nor for a write that a power cut tears.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The platter target: a recording medium with geometry, mechanics and a head wider than a
- * track. It has no translation layer.
+ * track.  It has no translation layer.
  *
  * Table line, status and messages; see Documentation/dm-platter.rst.
  */

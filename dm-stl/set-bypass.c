@@ -37,8 +37,8 @@ void stl_set_drop_wanted_band(struct stl_set *s)
 }
 
 /*
- * Does this write belong to the stream and has overtaken the stream's next write, which had
- * to wait?  A host that sends several writes at a time sends them in order.  In the cache
+ * Is this a write of the stream that has overtaken the stream's next write, which had to
+ * wait?  A host that sends several writes at a time sends them in order.  In the cache
  * this one would end the stream.  It can be refused, since the end of that write, or of the
  * step that it waits for, wakes both.  Where streams are gathered, the next write may never
  * come here again, because the write cache may merge it with a newer one; then the write is

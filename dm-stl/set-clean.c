@@ -91,7 +91,7 @@ static u32 pick_set(struct stl_set *s, enum shingle_why why)
 
 /*
  * The oldest block of the set being cleaned; with @greedy, of the band with the most blocks
- * in it. Stale slots at the front are visited only once.
+ * in it.  Stale slots at the front are visited only once.
  */
 static u32 pick_slot(struct stl_set *s)
 {

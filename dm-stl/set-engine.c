@@ -272,7 +272,7 @@ static bool band_busy(const struct stl_set *s, u32 band)
 	return band == s->clean.step_band || band == s->bypass.flight_band || is_staged(s, band);
 }
 
-/* Number of first blocks whose older copies a read would find if cached blocks were dropped. */
+/* Number of first blocks of which a read would find older copies without the cached ones. */
 static u32 shows_through(const struct stl_set *s, u32 band)
 {
 	if (is_staged(s, band))

@@ -872,7 +872,7 @@ static void stl_full_breaks_streams(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "bands_switched"), 0ULL);
 	e->ops->destroy(e);
 
-	/* A stream whose log is cleaned meanwhile does not become a home either. */
+	/* A stream does not become a home either if its log is cleaned meanwhile. */
 	e = new_full(test, 9, 5, 3);
 	write_block(test, e, 0, 12);
 	one_step(test, e, SHINGLE_WHY_FORCED, SHINGLE_NOWHERE, 15, 0);

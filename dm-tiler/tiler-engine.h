@@ -22,8 +22,7 @@ struct tiler_params {
 /* Journal records. */
 enum {
 	TILER_REC_MAP = SHINGLE_REC_ENGINE, /* a = block, n blocks, b = slot * 65536 + place */
-	TILER_REC_DROP,		/* a = block, n blocks: dropped from slot and other, b =
-				 * slot << 32 | other */
+	TILER_REC_DROP,		/* a = block, n blocks: dropped; b = slot << 32 | other slot */
 	TILER_REC_CLEAN,		/* a = region, b = slot: cleaning moves the region there */
 	TILER_REC_FLIP,		/* a = region, b = slot: the region is in the slot now */
 	TILER_REC_WIPE,		/* a = slot, b = page of its map: the page is empty */

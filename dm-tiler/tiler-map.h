@@ -7,10 +7,10 @@
  * A zone is M tracks followed by k - 1 empty tracks.  Slots lie side by side in a zone;
  * each has S columns.  A column is an angle: on the track t of the zone it has the block
  * (column - t * skew) mod track length.  So a head that writes in a slot covers only blocks
- * of the same slot. Columns that remain and are too few for another slot are not used.
+ * of the same slot.  Columns that remain and are too few for another slot are not used.
  *
  * A stretch is a sequence of consecutive zones of one kind.  Its regions have consecutive
- * numbers. Each region is in one of the stretch's slots, of which there are a few more than
+ * numbers.  Each region is in one of the stretch's slots, of which there are a few more than
  * regions.
  */
 #ifndef SHINGLE_TILER_MAP_H

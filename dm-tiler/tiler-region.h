@@ -77,7 +77,7 @@ struct tiler_pins {
  * @changed: one bit per changed page; the caller clears the bits
  * @taken: bitmap of cells that must not be destroyed: current, pinned, or being written
  * @pins: the cells in @taken that were given up, but that recovery or a reader may still
- *	look up. There are two generations: the first waits for its transaction while the
+ *	look up.  There are two generations: the first waits for its transaction while the
  *	second grows
  * @fill: first P-ARO that the log has not reached; the number of places if it has reached
  *	all
