@@ -770,7 +770,7 @@ static void dual_writes_while_cleaning(struct kunit *test)
 	dual_cache_exit(c);
 }
 
-/* The smallest caches accept writes, too, and a forced clean leaves few waits. */
+/* The smallest caches accept writes during a clean, too; a forced one admits a limited number. */
 static void dual_reserve_of_few(struct kunit *test)
 {
 	const struct dual_shape s = {

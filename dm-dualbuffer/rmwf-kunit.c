@@ -429,7 +429,7 @@ static void rmwf_failed_over_live(struct kunit *test)
 	stop(t);
 }
 
-/* A write to flash, in flight when the place becomes free, does not keep it. */
+/* A write to flash that is in flight when the place becomes free does not keep the place. */
 static void rmwf_leaves_but_once(struct kunit *test)
 {
 	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
@@ -952,7 +952,7 @@ static void rmwf_nowhere_twice(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, write_one(flash, i), -1);
 	}
 	KUNIT_EXPECT_EQ(test, write_one(flash, 0), 0);
-	/* Its pages, and the bits of blocks at home from an earlier state. */
+	/* Load the pages of @flash and the live bits of @home: block 0 is in both. */
 	for (i = 1; i <= 2; i++) {
 		struct shingle_engine *e = i == 1 ? flash->e : home->e;
 		u64 cursor = i;

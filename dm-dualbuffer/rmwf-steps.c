@@ -137,7 +137,7 @@ static bool choose_wanted(struct rmwf *s)
 /*
  * Bring everything home that is in flash now, but not what comes later.  Returns 1 and a
  * collection, 0 at the end, -1 if the caller must call again.  The page that is found
- * becomes free, and so do the other pages of its flash block with blocks of the same band.
+ * becomes free, and so do the later pages of its flash block with blocks of the same band.
  */
 static int choose_asked(struct rmwf *s)
 {
