@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Slots that know how often their block was updated, on the disk and back: what the caches of
- * dualbuffer and rmwf have alike.  Pure.
+ * Slots with an update count per block, and their format on the disk: common to the caches
+ * of dualbuffer and rmwf.  Pure code.
  */
 #ifndef SHINGLE_COUNTED_H
 #define SHINGLE_COUNTED_H
@@ -9,15 +9,15 @@
 #include "format/codec.h"
 #include "engine/slotmap.h"
 
-/* Slots in one piece of a checkpoint: as many as it has room for.  Tests take less. */
+/* Slots in one checkpoint piece: as many as fit.  Tests define a smaller value. */
 #ifndef PART_SLOTS
 #define PART_SLOTS	672U
 #endif
 
-/* Instead of a block: the slot cannot be written. */
+/* Value of the owner field for a slot that cannot be written. */
 #define COUNTED_UNFIT	U32_MAX
 
-/* Of pieces of slots, each one: the block that it holds + 1, and how often it was updated. */
+/* An entry of a piece of slots: the block in the slot plus 1, and its update count. */
 struct counted_disk {
 	__le32 owner;
 	__le16 count;
@@ -26,15 +26,15 @@ struct counted_disk {
 static_assert(PART_SLOTS * sizeof(struct counted_disk) <= SHINGLE_CHUNK_BYTES);
 
 /**
- * counted_encode() - a piece of slots
- * @m: which block each holds
- * @count: how often that was updated
- * @unfit: which slots cannot be written, or NULL
+ * counted_encode() - encode a piece of slots
+ * @m: the block in each slot
+ * @count: update count of each block
+ * @unfit: bitmap of slots that cannot be written, or NULL
  * @at: number of the piece
  * @buf: result, room for SHINGLE_CHUNK_BYTES
  *
  * Context: map lock.
- * Return: its bytes, up to the last slot with a count; 0 if no slot has one.
+ * Return: length in bytes, up to the last slot with an entry; 0 if no slot has one.
  */
 static inline u32 counted_encode(const struct shingle_slotmap *m, const u16 *count,
 				 const unsigned long *unfit, u32 at, void *buf)
@@ -57,16 +57,17 @@ static inline u32 counted_encode(const struct shingle_slotmap *m, const u16 *cou
 }
 
 /**
- * counted_decode() - take it back; the hash comes with counted_hash()
+ * counted_decode() - decode a piece of slots; counted_hash() builds the hash later
  * @m: the slots
- * @count: of each
- * @unfit: result, which slots cannot be written; NULL if that is not known of any
- * @blocks: no block is at or above this one
+ * @count: update counts
+ * @unfit: result: slots that cannot be written; NULL if unknown
+ * @blocks: number of blocks; no block is at or above this
  * @at: number of the piece
- * @buf: its bytes
- * @bytes: how many
+ * @buf: content of the piece
+ * @bytes: its length
  *
- * Context: before I/O.  Returns 0, or -EUCLEAN if it makes no sense.
+ * Context: before I/O.
+ * Return: 0, or -EUCLEAN if the content is invalid.
  */
 static inline int counted_decode(struct shingle_slotmap *m, u16 *count, unsigned long *unfit,
 				 u64 blocks, u32 at, const void *buf, u32 bytes)
@@ -93,12 +94,13 @@ static inline int counted_decode(struct shingle_slotmap *m, u16 *count, unsigned
 }
 
 /**
- * counted_hold() - a slot holds a block; what else was known of both is not so any more
+ * counted_hold() - a slot holds a block from now on; forget what the slot and the block had
+ * before
  * @m: the slots
- * @count: of each
+ * @count: update counts
  * @slot: the slot
  * @lblk: the block
- * @updates: how often it was updated
+ * @updates: its update count
  *
  * Context: before I/O.
  */
@@ -116,12 +118,12 @@ static inline void counted_hold(struct shingle_slotmap *m, u16 *count, u32 slot,
 }
 
 /**
- * counted_hash() - from the owners that the checkpoint left to the hash
+ * counted_hash() - build the hash from the owners in the checkpoint
  * @m: the slots
- * @count: of each
+ * @count: update counts
  *
- * A block may own several, for its pieces are of different moments: the last one wins, and the
- * records put it right.
+ * A block may own several slots, because the pieces were written at different moments.  The
+ * last slot wins here, and the records correct it.
  *
  * Context: before I/O, may sleep.
  */

@@ -1,44 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Interlaced magnetic recording: pure code, see engine.h.
+ * Interlaced magnetic recording.  Pure code; see engine.h.
  *
- * Tracks are bottom, top, bottom, ...  A write to a bottom destroys what is on
- * the tops at both sides, so that these must be saved and written again: a
- * rewrite.  Logical tracks are put on physical ones when they are first written,
- * by one of the policies in policy.c.  Writes are gathered, and an epoch of them
- * is persisted at a time, by one of two orders:
+ * Physical tracks alternate: bottom, top, bottom, ...  A write to a bottom destroys the
+ * tops on both sides, so these must be saved before and written again after: a rewrite.  A
+ * policy (policy.c) gives a logical track its physical track when it is first written.  The
+ * engine gathers writes into an epoch and persists the epoch in one of two orders:
  *
  *   naive    track after track, each with a rewrite of its own: Algorithm 1
- *   merged   all rewrites in one, bottoms before tops: Algorithm 2
+ *   merged   all rewrites together, bottoms before tops: Algorithm 2
  *
- * Saving a top is a change of the map: a record says that the content is in the
- * backup slot, and that is durable before the bottom is written.  So rule R0
- * holds as for any other layer, reads find the slot, and after a power cut there is
- * nothing to compare or to guess: what the map says is in a slot is written back.
- * Neither a checksum nor a generation is needed, since records are only durable
- * after the data that they are about, and a slot is not used again before the
- * record that it was restored is.
+ * Saving a top is a change of the map.  A record says that the content is in the backup
+ * slot, and the record is durable before the bottom is written.  So rule R0 holds, reads
+ * find the slot, and after a power cut recovery writes back what the map finds in slots.
+ * The engine needs neither a checksum nor a generation number: a record becomes durable
+ * only after the data that it is about, and a slot is not reused before the record of its
+ * restoring is durable.
  *
- * Bottoms are only written by steps, one after the other, and with a flush
- * between a bottom and a top beside it: the drive orders nothing that is not
- * flushed.  A write to a top that is mapped goes straight there.
+ * Only steps write bottoms, one at a time.  A flush separates a bottom from a top beside
+ * it, because the drive may reorder writes that no flush separates.  A write to a mapped
+ * top goes there directly.
  *
- *   imr-engine.c    the device: its construction, what the host reads, writes, discards
+ *   imr-engine.c    the device: its construction, and the host's reads, writes and discards
  *   imr-epoch.c     an epoch: what it writes, and where
  *   imr-tiers.c     bottoms or tops: the first step of compaction-aware allocation
- *   policy.c        which track of them: the second step, and other policies
- *   imr-persist.c   Algorithms 1 and 2: what comes after what
- *   imr-steps.c     what they are made of: a top saved, restored, a track written
- *   imr-state.c     tracks and slots, and how they change
+ *   policy.c        which track of the tier: the second step, and other policies
+ *   imr-persist.c   the order of the steps: Algorithms 1 and 2
+ *   imr-steps.c     the steps: save a top, restore it, write a track
+ *   imr-state.c     changes of tracks and slots
  *   imr-format.c    the state on the disk
  *   imr-options.c   options and counters
- *   imr-verify.c    is the state what it ought to be?
+ *   imr-verify.c    consistency checks of the state
  *
- * Liang (2021), sections 2.2 and 3; papers/liang.rst has the holes that the paper leaves.
+ * Liang (2021), sections 2.2 and 3; papers/liang.rst describes the holes that the paper
+ * leaves.
  */
 #include "imr-state.h"
 
-/* Tracks one discard call walks over, to bound the time under the map lock. */
+/* Most tracks that one discard call visits; bounds the time under the map lock. */
 #define DISCARD_TRACKS	1024U
 
 /* ------------------------------------------------------------------------
@@ -178,9 +177,9 @@ static void imr_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shingl
 }
 
 /*
- * Straight to its place what is on a top and harms nobody; all else is gathered.
- * The level that a hint gives is recorded by the next record of the track's place:
- * an overwrite in place leaves none.
+ * An overwrite on a top goes directly to its place, because it destroys nothing; every
+ * other write is gathered.  The level that a hint gives becomes durable with the next
+ * record of the track's place; an overwrite in place emits no record.
  */
 static int imr_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
 		     struct shingle_run *out)
@@ -219,7 +218,7 @@ static void imr_commit(struct shingle_engine *e, const struct shingle_run *run,
 	to_imr(e)->count.direct_blocks += run->n;
 }
 
-/* Whole tracks only: less than one has no effect. */
+/* Discards whole tracks only; a discard of less has no effect. */
 static int imr_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
 		       struct shingle_emit *emit)
 {
@@ -252,7 +251,7 @@ static int imr_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, boo
 }
 
 /* ------------------------------------------------------------------------
- * What core sees
+ * Operations for core
  */
 
 static_assert(!offsetof(struct imr, engine));

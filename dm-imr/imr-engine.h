@@ -15,26 +15,26 @@ struct imr_params {
 	__le32 reserved;
 } __packed;
 
-/* Journal records.  Tracks are logical unless it says otherwise. */
+/* Journal records.  Tracks are logical unless the comment says physical. */
 enum {
 	IMR_MAP = SHINGLE_REC_ENGINE, /* a = track, b = physical, n = valid blocks, c = level */
-	IMR_UNMAP,		/* a = first track, b = how many: unwritten again */
-	IMR_BACKUP,		/* a = track, b = slot: that is where its content is */
-	IMR_RESTORED,		/* a = track, b = slot: it is where it belongs again */
-	IMR_LEVEL,		/* a = first track, b = how many, c = level */
+	IMR_UNMAP,		/* a = first track, b = count: the tracks are unwritten again */
+	IMR_BACKUP,		/* a = track, b = slot: the content is in the slot */
+	IMR_RESTORED,		/* a = track, b = slot: the content is on its track again */
+	IMR_LEVEL,		/* a = first track, b = count, c = level */
 };
 
-/* Why a sync, as struct shingle_step::cookie of a step that copies nothing. */
+/* Cause of a sync; struct shingle_step::cookie of a step that copies nothing. */
 enum imr_cause {
-	IMR_SYNC_ADJACENT,	/* naive: a track beside it is not on the medium yet */
+	IMR_SYNC_ADJACENT,	/* naive: an adjacent track may not be on the medium yet */
 	IMR_SYNC_1,		/* tops are saved */
 	IMR_SYNC_2,		/* bottoms are written */
 	IMR_SYNC_3,		/* tops are restored */
 	IMR_SYNC_4,		/* bottoms that needed no rewrite are written */
-	IMR_SYNC_5,		/* all is written */
-	IMR_SYNC_SAVED,		/* the records of saved tops, behind IMR_SYNC_1 */
-	IMR_SYNC_MAP,		/* only the map is behind */
-	IMR_SYNC_REDO,		/* after an epoch that did not come to its end */
+	IMR_SYNC_5,		/* everything is written */
+	IMR_SYNC_SAVED,		/* the records of saved tops, after IMR_SYNC_1 */
+	IMR_SYNC_MAP,		/* only the map has changed */
+	IMR_SYNC_REDO,		/* after an epoch that did not end */
 	IMR_NR_CAUSES
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Epochs of interlaced recording: what was gathered is put into TrackList, each item gets a
- * track, and one of the two algorithms of imr-persist.c takes it from step to step.
+ * Epochs of interlaced recording.  The gathered writes form TrackList, each item gets a
+ * track, and one of the two algorithms of imr-persist.c issues the steps.
  *
- * Before that comes what an epoch left behind that did not end: tops in backup slots.
+ * Before a new epoch, tops that an interrupted epoch left in backup slots are restored.
  */
 #include "imr-state.h"
 
@@ -11,7 +11,7 @@
  * TrackList
  */
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int imr_epoch_add(struct shingle_engine *e, u64 lblk, u32 n)
 {
 	struct imr *s = to_imr(e);
@@ -36,8 +36,8 @@ int imr_epoch_add(struct shingle_engine *e, u64 lblk, u32 n)
 }
 
 /*
- * By level, and by address within one: the order of TrackList.  Counted, since a lock is
- * held meanwhile and there may be MAX_BUFFER tracks.
+ * Sort TrackList by level, and by address within a level.  A counting sort, because a lock
+ * is held and there may be MAX_BUFFER tracks.
  */
 static void sort_items(struct imr *s)
 {
@@ -54,10 +54,10 @@ static void sort_items(struct imr *s)
 }
 
 /* ------------------------------------------------------------------------
- * Its tracks
+ * Allocating tracks
  */
 
-/* @phys is left alone for one epoch; what was until now is free again. */
+/* Withhold @phys for one epoch, and free the track that was withheld until now. */
 static void quarantine(struct imr *s, u32 phys)
 {
 	u32 was = s->epoch.quarantined;
@@ -88,7 +88,7 @@ static bool take_track(struct imr *s, struct imr_item *it, struct imr_tiers *t)
 	return true;
 }
 
-/* Is a part of a bottom better written elsewhere than with a rewrite of tops? */
+/* Is part of a bottom better written elsewhere than with a rewrite of tops? */
 static bool leaves_bottom(const struct imr *s, const struct imr_item *it)
 {
 	return imr_partial_to_top(s, it) && imr_rewrites(s, s->map[it->track].phys, NULL) &&
@@ -101,8 +101,8 @@ static bool goes_elsewhere(const struct imr *s, const struct imr_item *it)
 }
 
 /*
- * A track for every item: 0, or -EAGAIN if some must be released first.  What is
- * nowhere comes first: what is somewhere can be overwritten there.
+ * Allocate a track for every item.  Returns 0, or -EAGAIN if tracks must be released first.
+ * Items without a place come first, since the others can be overwritten in place.
  */
 static int plan(struct imr *s)
 {
@@ -136,7 +136,7 @@ static int plan(struct imr *s)
 	return 0;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 void imr_epoch_end(struct shingle_engine *e)
 {
 	struct imr *s = to_imr(e);
@@ -165,7 +165,7 @@ void imr_epoch_end(struct shingle_engine *e)
 }
 
 /* ------------------------------------------------------------------------
- * From one step to the next
+ * Steps
  */
 
 static int epoch_step(struct imr *s, struct shingle_step *step)
@@ -210,7 +210,7 @@ static int epoch_step(struct imr *s, struct shingle_step *step)
 	return r;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int imr_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step)
 {
 	struct imr *s = to_imr(e);
@@ -219,7 +219,7 @@ int imr_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle
 	s->changes++;
 	if (why == SHINGLE_WHY_EPOCH)
 		return epoch_step(s, step);
-	/* What a power cut or an error left in slots. */
+	/* Restore what a power cut or an error left in slots. */
 	if (s->epoch.nr || !s->backup.nr_saved)
 		return 0;
 	if (s->epoch.uncertain) {
@@ -250,7 +250,7 @@ static void synced(struct imr *s, const struct shingle_step *step)
 		imr_persist_synced(s, step, changed);
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 void imr_step_done(struct shingle_engine *e, const struct shingle_step *step,
 		   struct shingle_emit *emit)
 {

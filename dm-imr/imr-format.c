@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The state of the engine of interlaced recording on the disk: pieces of a checkpoint,
- * records of the journal, and what is derived when all of it is loaded.
- * See Documentation/on-disk-format.rst.
+ * The state of the engine for interlaced recording on the disk: checkpoint pieces, journal
+ * records, and the state that imr_ready() derives after loading.  See
+ * Documentation/on-disk-format.rst.
  */
 #include "imr-state.h"
 
@@ -28,7 +28,7 @@ static u32 encode_tracks(struct shingle_engine *e, u32 at, void *to)
 	for (i = 0; i < n; i++) {
 		const struct imr_track *t = &s->map[first + i];
 
-		/* One more, so that zero is what was never written. */
+		/* Stored plus one, so that zero means "never written". */
 		buf[2 * i] = cpu_to_le32(t->phys + 1);
 		buf[2 * i + 1] = cpu_to_le32(t->phys == IMR_NO_TRACK ? 0 :
 					     (u32)t->level << 16 | t->valid);
@@ -113,8 +113,8 @@ const struct shingle_piece_kind imr_pieces[] = {
  */
 
 /*
- * Whatever was saved of tracks [@first, @first + @n) is of no use.  Until ready()
- * says it for good, what is not marked as saved is in no slot.
+ * Drop the backup copies of tracks [@first, @first + @n).  Until imr_ready() settles it, a
+ * track is in a slot only if it is marked as saved.
  */
 static void forget_slots(struct imr *s, u32 first, u32 n)
 {
@@ -142,7 +142,7 @@ static int replay_map(struct shingle_engine *e, u64 track, u64 phys, u32 valid, 
 
 	if (phys >= s->nr_phys || !valid || valid > s->track_blocks || level >= NR_LEVELS)
 		return -EUCLEAN;
-	/* What is written is not saved any more. */
+	/* The write supersedes the saved copy. */
 	forget_slots(s, track, 1);
 	t->phys = phys;
 	t->valid = valid;
@@ -215,7 +215,10 @@ const struct shingle_record_kind imr_records[] = {
 	{ }
 };
 
-/* Operation of an engine.  All begin with a logical track. */
+/*
+ * An operation of struct shingle_engine_ops.  The first field of every record is a logical
+ * track.
+ */
 int imr_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
 	if (le64_to_cpu(rec->a) >= to_imr(e)->nr_logical)
@@ -223,7 +226,7 @@ int imr_replay(struct shingle_engine *e, const struct shingle_record *rec)
 	return shingle_record_replay(imr_records, e, rec);
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int imr_ready(struct shingle_engine *e, const char **why)
 {
 	struct imr *s = to_imr(e);

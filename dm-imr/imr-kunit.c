@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of interlaced recording on disks of a few tracks: worked examples V1 to V11 of
- * Liang (2021), sections 2.2 to 3.4, and relations E1 to E8 between the policies.
+ * KUnit tests of interlaced recording on disks of a few tracks: the worked examples V1 to
+ * V11 of Liang (2021), sections 2.2 to 3.4, and the relations E1 to E8 between the
+ * policies.
  *
- * Events, as in the specification: Wn write track n, Rn Kn save top n, rn write it
- * back, S sync.
+ * Events, as in the specification: Wn write track n, Rn Kn save top n, rn write it back, S
+ * sync.
  */
 #ifdef __KERNEL__
 #include <kunit/test.h>
@@ -23,19 +24,19 @@
 #define MAX_SLOTS	64U
 
 /**
- * struct disk - an engine and what it did
+ * struct disk - an engine and a record of its actions
  * @e: the engine
  * @l: its layout
- * @seq: of the open transaction
- * @eager: somebody commits after every step
+ * @seq: sequence number of the open transaction
+ * @eager: commit after every step
  * @text: events of the last epoch
- * @rewrites: in it
- * @backups: in it
- * @syncs: in it
- * @peak: most tops that were saved at a time in it
+ * @rewrites: rewrites in it
+ * @backups: backups in it
+ * @syncs: syncs in it
+ * @peak: most tops saved at one time in it
  * @last: track written last
- * @written: tracks written, in their order
- * @nr_written: how many
+ * @written: tracks written, in order
+ * @nr_written: number of entries in @written
  */
 struct disk {
 	struct shingle_engine *e;
@@ -128,7 +129,7 @@ static void commit(struct disk *d)
 	d->e->ops->clean.release(d->e, d->seq++);
 }
 
-/* The epoch that was put together: every step obeys R0, and nothing is left. */
+/* Run the gathered epoch; check that every step obeys R0 and that nothing is left over. */
 static void run_epoch(struct kunit *test, struct disk *d)
 {
 	struct shingle_record rec[4];
@@ -166,7 +167,7 @@ static void run_epoch(struct kunit *test, struct disk *d)
 	d->e->ops->gather.epoch_end(d->e);
 }
 
-/* One epoch of whole logical tracks, NULL-terminated by U32_MAX. */
+/* Persist one epoch of whole logical tracks. */
 static void persist(struct kunit *test, struct disk *d, const u32 *tracks, u32 n)
 {
 	u32 i;
@@ -203,7 +204,7 @@ static void level(struct kunit *test, struct disk *d, u32 first, u32 n, u32 leve
 	KUNIT_ASSERT_EQ(test, d->e->ops->observe.message(d->e, 4, argv, &done, &emit, &why), 0);
 }
 
-/* Logical track n is on physical track n, for those of a list. */
+/* Map logical track n to physical track n, for the tracks of a list. */
 static void map_some(struct kunit *test, struct disk *d, const u32 *tracks, u32 n)
 {
 	struct shingle_record rec;
@@ -217,7 +218,7 @@ static void map_some(struct kunit *test, struct disk *d, const u32 *tracks, u32 
 	KUNIT_ASSERT_EQ(test, d->e->ops->state.ready(d->e, &why), 0);
 }
 
-/* A discard that nothing has committed yet; true if anything was forgotten. */
+/* Discard without a commit.  Returns true if anything was dropped. */
 static bool discard(struct kunit *test, struct disk *d, u64 lblk, u32 n)
 {
 	struct shingle_record rec;
@@ -243,7 +244,7 @@ static void expect_tracks(struct kunit *test, const char *name, u32 lower, const
 	struct disk *d = new_disk(test, 8, keys);
 	u32 i;
 
-	/* With bottoms for level 1, level 0, which all tracks have, is the lower one. */
+	/* When bottoms are for level 1, level 0, the initial level of all tracks, gets tops. */
 	if (lower)
 		KUNIT_ASSERT_EQ(test, shingle_set(d->e, "largest", "1", &(const char *){ "" }),
 				0);
@@ -291,7 +292,7 @@ static void imr_v2_levels(struct kunit *test)
 	end_disk(d);
 }
 
-/* V3: the nearest free bottom, of two as near the higher one. */
+/* V3: the nearest free bottom; at equal distance the higher one. */
 static void imr_v3_nearest(struct kunit *test)
 {
 	static const u32 tops[] = { 1, 3, 5, 7 };
@@ -304,7 +305,7 @@ static void imr_v3_nearest(struct kunit *test)
 		u32 track;
 
 		map_some(test, d, tops, 4);
-		/* Go on until the last one is where it has to be. */
+		/* Continue until the last track taken is last[i]. */
 		for (track = 0, d->last = U32_MAX; d->last != last[i]; track += 2)
 			persist(test, d, &track, 1);
 		for (j = 0; j < track; j += 2) {
@@ -317,7 +318,7 @@ static void imr_v3_nearest(struct kunit *test)
 		for (j = 0; j < 3; j++) {
 			u32 t = j * 2;
 
-			/* Any logical track that is nowhere yet. */
+			/* Any logical track that is not mapped. */
 			for (;; t = (t + 2) % 8) {
 				struct shingle_run run;
 
@@ -440,7 +441,7 @@ static void imr_v6_events(struct kunit *test)
 	};
 	u32 i;
 
-	/* Commits in between, by whomever, change nothing. */
+	/* Additional commits between the steps change nothing. */
 	for (i = 0; i < 2 * ARRAY_SIZE(want); i++) {
 		bool eager = i >= ARRAY_SIZE(want);
 		u32 w = i % ARRAY_SIZE(want);
@@ -503,7 +504,7 @@ static void imr_v8_five(struct kunit *test)
 		u32 i;
 
 		map_some(test, d, mapped, 3);
-		/* Move the search for tops to behind 3. */
+		/* Move the start of the search for tops past 3. */
 		level(test, d, 5, 1, 0);
 		persist(test, d, (const u32[]){ 5 }, 1);
 		KUNIT_EXPECT_EQ(test, d->last, 3U);
@@ -516,7 +517,7 @@ static void imr_v8_five(struct kunit *test)
 	}
 }
 
-/* V9: what was freed is given out by class. */
+/* V9: freed tracks are allocated again by class. */
 static void imr_v9_frees(struct kunit *test)
 {
 	static const char *const keys[] = { "policy", "3phase", "rmw", "naive", NULL };
@@ -539,12 +540,12 @@ static void imr_v9_frees(struct kunit *test)
 #define POISON		0xdeadU
 
 /**
- * struct medium - what tracks and slots hold, and what a power cut leaves
+ * struct medium - contents of tracks and slots, and of the journal after a power cut
  * @track: content of physical tracks
  * @slot: content of backup slots
  * @rec: journal records
- * @nr: how many
- * @durable: of them
+ * @nr: number of records
+ * @durable: number of durable records
  */
 struct medium {
 	u32 track[MAX_TRACKS];
@@ -563,7 +564,7 @@ static u32 *cell(struct disk *d, struct medium *m, u64 pblk)
 	return role == SHINGLE_ROLE_STAGING ? &m->slot[band] : &m->track[band];
 }
 
-/* A step; new content of logical track n is 100 + n. */
+/* Execute a step; the new content of logical track n is 100 + n. */
 static void medium_step(struct disk *d, struct medium *m, const struct shingle_step *step)
 {
 	u32 *dst = step->n ? cell(d, m, step->dst) : NULL;
@@ -594,8 +595,8 @@ static u32 content(struct disk *d, struct medium *m, u32 track)
 }
 
 /*
- * V10: what V6 says of {2, 4}, both new, cut after each of its events.  Tops 1, 3, 5,
- * 7 hold what they held, at every cut, and 2 and 4 are there or not.
+ * V10: the epoch {2, 4} of V6, both tracks new, cut after each event.  At every cut tops 1,
+ * 3, 5 and 7 read as before, and 2 and 4 are either present or absent.
  */
 static void imr_v10_cuts(struct kunit *test)
 {
@@ -638,12 +639,12 @@ static void imr_v10_cuts(struct kunit *test)
 					commit(d);
 				}
 			}
-			/* As it is, while it runs on. */
+			/* Check reads without a cut. */
 			for (t = 1; t < MAX_TRACKS; t += 2)
 				KUNIT_EXPECT_EQ_MSG(test, content(d, m, t), t,
 						    "mode %u event %u: top %u is read wrong", mode,
 						    cut, t);
-			/* Point 7 of section 5: after a clean end nothing is left to do. */
+			/* Section 5, point 7: after a clean end nothing remains to be done. */
 			for (t = 1; t < MAX_TRACKS && events == cut; t += 2)
 				KUNIT_EXPECT_EQ(test, m->track[t], t);
 			end_disk(d);
@@ -672,9 +673,9 @@ static void imr_v10_cuts(struct kunit *test)
 }
 
 /*
- * V11: of a bottom between two valid tops a part is overwritten where it is: two
- * rewrites, three syncs of data; the records of the way back are one commit, which
- * would be the retire mark's.  Then a part of one of these tops is, without any.
+ * V11: overwrite a part of a bottom between two valid tops in place: two rewrites and three
+ * syncs of data.  The records of the restores take one commit, which the paper spends on
+ * the retire mark.  Then overwrite a part of one of these tops, which costs no rewrite.
  */
 static void imr_v11_part(struct kunit *test)
 {
@@ -693,7 +694,7 @@ static void imr_v11_part(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d->e->ops->map.place(d->e, TRACK, 2, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, d->l.groups[0].start + TRACK);
 	d->e->ops->map.abort(d->e, &run);
-	/* Half a track is not forgotten, whichever. */
+	/* A discard of half a track drops nothing, whichever half it is. */
 	for (i = 0; i < TRACK; i += TRACK / 2) {
 		KUNIT_EXPECT_FALSE(test, discard(test, d, 2 * TRACK + i, TRACK / 2));
 		commit(d);
@@ -706,9 +707,9 @@ static void imr_v11_part(struct kunit *test)
 }
 
 /*
- * V11: a track that was discarded is not had again before the commit.  Where others
- * are free these are taken; where none is, the epoch waits, and the commit of an
- * earlier transaction is not the one that it waits for.
+ * V11: a discarded track is not allocated again before the commit.  Other free tracks are
+ * taken first.  If there are none, the epoch waits, and the commit of an earlier
+ * transaction does not end the wait.
  */
 static void imr_v11_reuse(struct kunit *test)
 {
@@ -718,7 +719,7 @@ static void imr_v11_reuse(struct kunit *test)
 	u64 pblk;
 	u32 i;
 
-	/* As V9, which has 2 again; there it was committed. */
+	/* As V9, which allocates 2 again; there the discard was committed. */
 	for (i = 0; i < 6; i++)
 		persist(test, d, &i, 1);
 	KUNIT_EXPECT_TRUE(test, discard(test, d, TRACK, TRACK));
@@ -729,7 +730,7 @@ static void imr_v11_reuse(struct kunit *test)
 	persist(test, d, (const u32[]){ 1 }, 1);
 	KUNIT_EXPECT_EQ(test, d->last, 7U);
 
-	/* The disk is full; 7, on 2, goes. */
+	/* The disk is full; discard logical track 7, which is on 2. */
 	pblk = d->l.groups[0].start + 2 * TRACK;
 	KUNIT_EXPECT_TRUE(test, discard(test, d, 7 * TRACK, TRACK));
 	KUNIT_EXPECT_TRUE(test, d->e->ops->clean.pending(d->e));
@@ -748,7 +749,7 @@ static void imr_v11_reuse(struct kunit *test)
 	end_disk(d);
 }
 
-/* E2 and E5: k bottoms in a row, all tops valid. */
+/* E2 and E5: k consecutive bottoms, all tops valid. */
 static void imr_e2_runs(struct kunit *test)
 {
 	u32 k, from, mode, i;
@@ -790,9 +791,9 @@ static u32 rnd(u32 *rng, u32 below)
 }
 
 /*
- * E7: 3phase without frees, by fill; also for bottoms that are overwritten.  At the
- * end of a phase each of them costs all that it may: after phase 2 one of the tops
- * beside it is taken, after phase 3 both are, and bottom 0 has but one.
+ * E7: 3phase without frees, by fill level; also for bottoms that are overwritten.  At the
+ * end of a phase each bottom costs its maximum: after phase 2 one top beside it is taken,
+ * after phase 3 both are, and bottom 0 has only one.
  */
 static void imr_e7_phases(struct kunit *test)
 {
@@ -824,7 +825,7 @@ static void imr_e7_phases(struct kunit *test)
 	end_disk(d);
 }
 
-/* Which physical tracks hold something? */
+/* Find the physical tracks that hold data. */
 static void valid_tracks(struct disk *d, u32 tracks, bool *valid)
 {
 	struct shingle_run run;
@@ -838,7 +839,7 @@ static void valid_tracks(struct disk *d, u32 tracks, bool *valid)
 	}
 }
 
-/* E1, E4, E5 for Algorithm 2: what an epoch must have cost, from what it wrote. */
+/* E1, E4, E5 for Algorithm 2: check the cost of an epoch against the tracks that it wrote. */
 static void expect_merged(struct kunit *test, const struct disk *d, u32 tracks, const bool *valid,
 			  bool literal)
 {
@@ -871,7 +872,7 @@ static void expect_merged(struct kunit *test, const struct disk *d, u32 tracks, 
 	KUNIT_EXPECT_TRUE(test, d->syncs >= 1 && d->syncs <= 5);
 }
 
-/* E1, E4, E5 for Algorithm 1; @valid changes as it goes. */
+/* E1, E4, E5 for Algorithm 1; updates @valid. */
 static void expect_naive(struct kunit *test, const struct disk *d, u32 tracks, bool *valid,
 			 bool needed)
 {
@@ -900,7 +901,7 @@ static void expect_naive(struct kunit *test, const struct disk *d, u32 tracks, b
 	KUNIT_EXPECT_EQ_MSG(test, d->syncs, syncs, "%s", d->text);
 }
 
-/* E1, E3, E4, E5: random epochs, new tracks and overwritten ones, and frees. */
+/* E1, E3, E4, E5: random epochs with new and overwritten tracks, and frees. */
 static void imr_e4_costs(struct kunit *test)
 {
 	static const char *const policies[] = { "seq", "3phase", "zigzag", "compaction" };
@@ -938,10 +939,13 @@ static void imr_e4_costs(struct kunit *test)
 	}
 }
 
-/* Which level has the bottoms: a number, the highest, the one with most tracks. */
+/* The level that gets bottoms: a number, the highest level, or the level with most tracks. */
 static void imr_largest(struct kunit *test)
 {
-	/* Three of level 1, then one of each, as a store that has begun level 2. */
+	/*
+	 * Three tracks of level 1, then one of each level, like a store that has begun
+	 * level 2.
+	 */
 	static const u32 levels[] = { 1, 1, 1, 2, 1, 0 };
 	static const struct { const char *largest, *bottoms; } want[] = {
 		{ "1", "111110" }, { "2", "000100" }, { "auto", "111100" }, { "most", "111110" },
@@ -962,7 +966,7 @@ static void imr_largest(struct kunit *test)
 	}
 }
 
-/* A tie is for the higher level; a level that loses its tracks loses the bottoms. */
+/* At a tie the higher level gets bottoms; a level that loses its tracks loses the bottoms. */
 static void imr_largest_most(struct kunit *test)
 {
 	static const char *const keys[] = { "largest", "most", NULL };
@@ -976,7 +980,7 @@ static void imr_largest_most(struct kunit *test)
 		persist(test, d, &i, 1);
 		KUNIT_EXPECT_EQ_MSG(test, !imr_is_top(d->last), bottom[i], "track %u", i);
 	}
-	/* Three of level 1, one left of level 2; and then a move as it is. */
+	/* Three tracks of level 1, one left of level 2; then a move without a rewrite. */
 	forget(test, d, 0);
 	level(test, d, 5, 1, 1);
 	persist(test, d, (const u32[]){ 5 }, 1);
@@ -988,7 +992,10 @@ static void imr_largest_most(struct kunit *test)
 	end_disk(d);
 }
 
-/* Lifetimes as levels: only by table key, and silence leaves what a message said. */
+/*
+ * Lifetime hints set levels only with the table key; a write without a hint keeps the level
+ * of a message.
+ */
 static void imr_hints(struct kunit *test)
 {
 	static const enum shingle_life lives[] = {
@@ -1010,7 +1017,7 @@ static void imr_hints(struct kunit *test)
 		if (hints)
 			KUNIT_ASSERT_EQ(test, shingle_set(d->e, "level", "hint", &why), 0);
 		for (i = 0; i < ARRAY_SIZE(lives); i++) {
-			/* What messages say, where the hint does not know better. */
+			/* Set the level by message where no hint will override it. */
 			level(test, d, i, 1, hints ? 3 * (i == 2) : 3 * (want[0][i] == 'B'));
 			KUNIT_ASSERT_EQ(test, d->e->ops->map.place(d->e, i * TRACK, TRACK, lives[i],
 								   &run), SHINGLE_GATHER);
@@ -1022,7 +1029,7 @@ static void imr_hints(struct kunit *test)
 	}
 }
 
-/* E6: what compaction may hand out when. */
+/* E6: which tracks the compaction policy may allocate in which state. */
 static void imr_e6_tiers(struct kunit *test)
 {
 	u32 seed, i, k;
@@ -1072,12 +1079,12 @@ static void imr_e6_tiers(struct kunit *test)
 #define STORE_TRACKS	512U
 
 /**
- * struct store - files of two levels: few large-level ones that live, many that go
- * @size: tracks of a file
- * @place: where there is none, in files
- * @first: of each file, first logical track, U32_MAX if there is none
- * @rewrites: what it has cost so far
- * @syncs: what it has cost so far
+ * struct store - files of two levels: a few of the large level that stay, many that go
+ * @size: tracks per file
+ * @place: places without a file, in units of files
+ * @first: first logical track of each file, U32_MAX if the file does not exist
+ * @rewrites: rewrites so far
+ * @syncs: syncs so far
  */
 struct store {
 	u32 size;
@@ -1096,7 +1103,7 @@ static void drop_file(struct kunit *test, struct disk *d, struct store *s, u32 l
 	s->first[large][i] = U32_MAX;
 }
 
-/* Whole files of either level come and go; 88 % of the tracks are taken in the end. */
+/* Create and delete whole files of both levels; at the end 88 % of the tracks are in use. */
 static void run_store(struct kunit *test, const char *policy, const char *rmw, u32 size, u32 seed,
 		      struct store *s)
 {
@@ -1127,7 +1134,7 @@ static void run_store(struct kunit *test, const char *policy, const char *rmw, u
 	end_disk(d);
 }
 
-/* E8: the shape of the paper's results, over loads of a store drawn at random. */
+/* E8: the trend of the paper's results, over random loads of a store. */
 static void imr_e8_shape(struct kunit *test)
 {
 	static const struct { const char *policy, *rmw; } schemes[] = {
@@ -1153,14 +1160,14 @@ static void imr_e8_shape(struct kunit *test)
 			rewrites = s->rewrites;
 			syncs = s->syncs;
 		}
-		/* The larger a file, the more of its rewrites are saved by merging. */
+		/* The larger the files, the larger the share of rewrites that merging saves. */
 		KUNIT_EXPECT_LT(test, rewrites * naive, merged * before);
 		naive = before;
 		merged = rewrites;
 	}
 }
 
-/* Freed tracks wait for a commit, and are counted as long. */
+/* Freed tracks wait for a commit, and are counted until then. */
 static void imr_pending_tracks(struct kunit *test)
 {
 	struct disk *d = new_disk(test, 8, NULL);
@@ -1177,7 +1184,7 @@ static void imr_pending_tracks(struct kunit *test)
 	end_disk(d);
 }
 
-/* What one message says is said under a lock: of so many tracks, not more. */
+/* A message is handled under a lock, so the number of its tracks is bounded. */
 static void imr_message_bound(struct kunit *test)
 {
 	char what[8] = "relevel", first[4] = "1", count[8], many[4] = "3";
@@ -1195,7 +1202,7 @@ static void imr_message_bound(struct kunit *test)
 			0);
 	KUNIT_EXPECT_EQ(test, emit.nr, 0U);
 	snprintf(count, sizeof(count), "65536");
-	/* In parts, each with its record. */
+	/* Handled in parts, each with its own record. */
 	for (calls = 1; d->e->ops->observe.message(d->e, 4, argv, &done, &emit, &why) == 1;
 	     calls++) {
 		KUNIT_EXPECT_EQ(test, emit.nr, 1U);

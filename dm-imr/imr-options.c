@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Interlaced recording: what can be set, and what is counted. */
+/* Interlaced recording: options and counters. */
 #include "imr-state.h"
 
 #define DEFAULT_BUFFER	64U
-/* What the buffer may hold: 1 GiB. */
+/* Most blocks in the buffer: 1 GiB. */
 #define MAX_BUFFER_BLOCKS	(1U << 18)
 
 /**
- * imr_initial_buffer() - tracks of an epoch, unless it is said
+ * imr_initial_buffer() - default number of tracks in an epoch
  * @of: the engine
  *
  * Context: constructor.
+ * Return: the number of tracks.
  */
 u32 imr_initial_buffer(const void *of)
 {
@@ -44,7 +45,7 @@ static int set_levels(void *of, u32 levels, const char **why)
 	{ .name = word, .kind = SHINGLE_OPTION_FEATURE, .when = SHINGLE_OPTION_TABLE,	\
 	  OPTION(member), .help = "for tests, without " what }
 
-/* Words in the order of enum imr_policy, enum imr_levels, LARGEST_AUTO and LARGEST_MOST. */
+/* The words follow enum imr_policy, enum imr_levels, LARGEST_AUTO and LARGEST_MOST. */
 const struct shingle_option imr_options[] = {
 	{ .name = "policy", .kind = SHINGLE_OPTION_WORD, OPTION(tracks.policy),
 	  .initial = IMR_COMPACTION,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How what was gathered is persisted in the tracks that it was given: the two algorithms of
- * Liang, Yang, Yang: "KVIMR: Key-Value Store Aware Data Management Middleware for
- * Interlaced Magnetic Recording Based Hard Disk Drive", USENIX ATC 2021, 3.3.  SST is what
- * was gathered, TrackList where it goes, and "valid" what a logical track owns.  Lines as
- * the paper's text counts them, which leaves out those of Algorithm 1 that are comments.
+ * How an epoch persists the gathered writes on the tracks allocated to them: the two
+ * algorithms of Liang, Yang, Yang: "KVIMR: Key-Value Store Aware Data Management Middleware
+ * for Interlaced Magnetic Recording Based Hard Disk Drive", USENIX ATC 2021, 3.3.  SST is the
+ * gathered data, TrackList the allocated tracks, and "valid" the data that a logical track
+ * owns.  Line numbers are those of the paper's text, which skips the comment lines of
+ * Algorithm 1.
  *
  * Algorithm 1: SSTable Persisting with Naive RMW (rmw naive)
  *
@@ -50,23 +51,24 @@
  *	22	    write SST[i] to TrackList[i]
  *	23	sync							PHASE_LAST
  *
- * Where this does otherwise:
+ * Differences from the paper:
  *
- * - The first sync commits, so that recovery knows what is in BackupRegion, and the last
- *   one the map.
- * - A top between two bottoms is saved and restored once, which the paper says, though
- *   not its lines.
- * - BackupRegion may have fewer slots than there are tops: then lines 2 to 15 of
- *   Algorithm 2 come again, for what is left.
- * - Syncs that separate nothing are left out (syncs needed): line 19 of Algorithm 2 unless
- *   bottoms come before tops, its line 23 if nothing came behind line 15; and the one of
- *   line 3 of Algorithm 1 before a bottom (adjsync needed).
+ * - The first sync commits, so that recovery knows what is in BackupRegion.  The last sync
+ *   commits the map.
+ * - A top between two bottoms is saved and restored once.  The paper's text says this, its
+ *   algorithm does not.
+ * - BackupRegion may have fewer slots than there are tops to save.  Then lines 2 to 15 of
+ *   Algorithm 2 run again for the remaining tops.
+ * - With "syncs needed", syncs that separate nothing are left out: line 19 of Algorithm 2
+ *   unless bottoms come before tops, and its line 23 if nothing was written after line 15.
+ *   With "adjsync needed", so is the sync of line 3 of Algorithm 1 before a bottom.
  *
- * A phase asks for one step after the other, then for the next phase.
+ * Each call returns the next step of the current phase; at the end of a phase it moves on to
+ * the next.
  */
 #include "imr-state.h"
 
-/* What both do with tops that were saved: as imr_merged_step(). */
+/* Phases common to both algorithms that handle saved tops.  Returns as imr_merged_step(). */
 static int rewrite_step(struct imr *s, struct shingle_step *step)
 {
 	int r;
@@ -97,7 +99,7 @@ static int rewrite_step(struct imr *s, struct shingle_step *step)
  * Algorithm 1
  */
 
-/* A1.2: is a track beside this one perhaps only in the drive's cache? */
+/* A1.2: may a track beside this one still be only in the drive's cache? */
 static bool beside_unsynced(const struct imr *s, u32 phys)
 {
 	u32 i;
@@ -128,7 +130,8 @@ static int naive_backup(struct imr *s, struct shingle_step *step, const struct i
  * @s: the engine, in an epoch that is planned
  * @step: result
  *
- * Context: under the map lock.  Returns as imr_merged_step().
+ * Context: under the map lock.
+ * Return: as imr_merged_step().
  */
 int imr_naive_step(struct imr *s, struct shingle_step *step)
 {
@@ -186,15 +189,15 @@ static bool beside_saved(const struct imr *s, u32 phys)
 }
 
 /*
- * A2.2 to A2.5: save every top that a bottom of this round would destroy, as long
- * as there are slots.  Returns 1 and a step, 0 at the end, -EAGAIN.
+ * A2.2 to A2.5: save every top that a bottom of this round would destroy, while slots are
+ * free.  Returns 1 and a step, 0 at the end, or -EAGAIN.
  */
 static int merged_backup(struct imr *s, struct shingle_step *step)
 {
 	struct imr_epoch *ep = &s->epoch;
 	u32 need, top;
 
-	/* No top comes up beside an item that has been passed before it is written. */
+	/* No top beside a passed item becomes valid before that item is written. */
 	for (; ep->at < ep->nr; ep->at++) {
 		struct imr_item *it = &ep->track_list[ep->at];
 
@@ -212,7 +215,7 @@ static int merged_backup(struct imr *s, struct shingle_step *step)
 	return 0;
 }
 
-/* Do A2.2 to A2.15 come again? */
+/* Must A2.2 to A2.15 run again? */
 static bool more_rounds(const struct imr *s)
 {
 	u32 i;
@@ -226,7 +229,10 @@ static bool more_rounds(const struct imr *s)
 	return false;
 }
 
-/* The next item on a bottom (or on a top) that is not written yet; with @rmw of this round. */
+/*
+ * The next unwritten item on a bottom, or on a top if @top; with @rmw only items of this
+ * round.
+ */
 static u32 unwritten(const struct imr *s, bool top, bool rmw)
 {
 	u32 i;
@@ -245,8 +251,8 @@ static u32 unwritten(const struct imr *s, bool top, bool rmw)
  * @s: the engine, in an epoch that is planned
  * @step: result
  *
- * Context: under the map lock.  Returns 1 and a step, -EAGAIN, or 0 to look at the next
- * phase.
+ * Context: under the map lock.
+ * Return: 1 and a step; -EAGAIN; or 0 if the caller shall look at the next phase.
  */
 int imr_merged_step(struct imr *s, struct shingle_step *step)
 {
@@ -268,7 +274,7 @@ int imr_merged_step(struct imr *s, struct shingle_step *step)
 			return imr_write_step(s, step, i);
 		ep->phase = PHASE_SYNC_2;
 		return 0;
-	case PHASE_SYNC_3:	/* A2.15; if it is not the last round the slots are needed again */
+	case PHASE_SYNC_3:	/* A2.15; if another round follows it needs the slots again */
 		return imr_sync_step(step, IMR_SYNC_3, more_rounds(s) ? SHINGLE_SYNC_COMMIT :
 									SHINGLE_SYNC_FLUSH);
 	case PHASE_BOTTOMS:	/* A2.16 to 18 */
@@ -295,7 +301,7 @@ int imr_merged_step(struct imr *s, struct shingle_step *step)
 }
 
 /* ------------------------------------------------------------------------
- * Both
+ * Both algorithms
  */
 
 /**
@@ -303,7 +309,8 @@ int imr_merged_step(struct imr *s, struct shingle_step *step)
  * @s: the engine
  * @step: result
  *
- * Context: under the map lock.  Returns 1.
+ * Context: under the map lock.
+ * Return: 1.
  */
 int imr_last_step(struct imr *s, struct shingle_step *step)
 {
@@ -316,8 +323,8 @@ int imr_last_step(struct imr *s, struct shingle_step *step)
 /**
  * imr_persist_synced() - a sync of an epoch is done
  * @s: the engine
- * @step: which
- * @changed: records were left since the commit before
+ * @step: the step that synced
+ * @changed: records were emitted after the previous commit
  *
  * Context: under the map lock.
  */
@@ -340,7 +347,7 @@ void imr_persist_synced(struct imr *s, const struct shingle_step *step, bool cha
 	case PHASE_SYNC_3:
 		syncs[IMR_SYNC_MAP] += step->sync == SHINGLE_SYNC_COMMIT;
 		ep->after_3 = false;
-		/* A1.1: the next one. */
+		/* A1.1: continue with the next item. */
 		ep->at += ep->naive;
 		ep->phase = ep->naive ? PHASE_ADJACENT : PHASE_BACKUP;
 		break;
@@ -349,7 +356,7 @@ void imr_persist_synced(struct imr *s, const struct shingle_step *step, bool cha
 		break;
 	case PHASE_LAST:
 		s->count.epochs_rmw += ep->rmw;
-		/* The records are a sync of their own behind that of the data. */
+		/* Writing the records is one more sync after that of the data. */
 		syncs[IMR_SYNC_MAP] += step->cookie == IMR_SYNC_5 && changed;
 		ep->phase = PHASE_END;
 		break;

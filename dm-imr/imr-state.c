@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The state of the engine of interlaced recording, and its changes: backup slots, physical
- * tracks, logical ones.  What was freed is not used again before release().
+ * State changes of the engine for interlaced recording: backup slots, physical tracks,
+ * logical tracks.  A freed track or slot is not used again before release().
  */
 #include "imr-state.h"
 
@@ -15,12 +15,14 @@ static bool slot_is_free(const struct imr_slot *b)
 }
 
 /**
- * imr_free_slots() - into how many slots may tops be saved?
+ * imr_free_slots() - number of slots that tops may be saved to
  * @s: the engine
  *
- * A bottom between two tops needs two: only then can those that failed be left alone.
+ * Slots that failed a write are left out if at least two others exist, because a bottom
+ * between two tops needs two slots.
  *
  * Context: under the map lock.
+ * Return: the number of usable free slots.
  */
 u32 imr_free_slots(const struct imr *s)
 {
@@ -34,10 +36,11 @@ u32 imr_free_slots(const struct imr *s)
 }
 
 /**
- * imr_free_slot() - the slot that a top is saved into next
+ * imr_free_slot() - choose the slot for the next top to save
  * @s: the engine
  *
- * Context: under the map lock.  Returns NO_SLOT if none is free.
+ * Context: under the map lock.
+ * Return: the slot; one that failed only if no other is free; NO_SLOT if none is free.
  */
 u32 imr_free_slot(const struct imr *s)
 {
@@ -55,10 +58,10 @@ u32 imr_free_slot(const struct imr *s)
 }
 
 /**
- * imr_set_failed() - did the last write to a slot fail?
+ * imr_set_failed() - record whether the last write to a slot failed
  * @s: the engine
- * @slot: which
- * @failed: it did
+ * @slot: the slot
+ * @failed: the write failed
  *
  * Context: under the map lock.
  */
@@ -71,11 +74,11 @@ void imr_set_failed(struct imr *s, u32 slot, bool failed)
 }
 
 /**
- * imr_enter_slot() - the content of a top is in a slot from now on
+ * imr_enter_slot() - from now on a slot holds the content of a top
  * @s: the engine
- * @slot: which
+ * @slot: the slot
  * @track: logical track
- * @seq: transaction that says so
+ * @seq: transaction that records this
  *
  * Context: under the map lock.
  */
@@ -95,10 +98,10 @@ void imr_enter_slot(struct imr *s, u32 slot, u32 track, u64 seq)
 }
 
 /**
- * imr_leave_slot() - nothing needs a slot any more
+ * imr_leave_slot() - the content of a slot is no longer needed
  * @s: the engine
- * @slot: which, with an owner
- * @seq: once this transaction is durable
+ * @slot: a slot with an owner
+ * @seq: the slot may be reused when this transaction is durable
  *
  * Context: under the map lock.
  */
@@ -121,11 +124,15 @@ void imr_leave_slot(struct imr *s, u32 slot, u64 seq)
  */
 
 /**
- * imr_exposed() - is there anything that the current map or recovery would need?
+ * imr_exposed() - test whether a physical track holds data that must not be destroyed
  * @s: the engine
  * @phys: physical track
  *
+ * A track is exposed if the current map reads from it, or if the map that recovery would
+ * rebuild now does.
+ *
  * Context: under the map lock.
+ * Return: true if the track is exposed.
  */
 bool imr_exposed(const struct imr *s, u32 phys)
 {
@@ -138,14 +145,15 @@ bool imr_exposed(const struct imr *s, u32 phys)
 }
 
 /**
- * imr_rewrites() - how many tops must be saved before a track is written?
+ * imr_rewrites() - number of tops to save before a track is written
  * @s: the engine
  * @phys: physical track
- * @top: the first of them; may be NULL
+ * @top: result: the first of these tops; may be NULL
  *
- * Those beside a bottom that hold valid data which is in no slot yet.
+ * Counts the tops beside a bottom that hold valid data and are not in a slot.
  *
  * Context: under the map lock.
+ * Return: 0 to 2; 0 for a top.
  */
 u32 imr_rewrites(const struct imr *s, u32 phys, u32 *top)
 {
@@ -163,7 +171,7 @@ u32 imr_rewrites(const struct imr *s, u32 phys, u32 *top)
 }
 
 /**
- * imr_give_track() - a track that was taken, and written by nobody, is free again
+ * imr_give_track() - free a track that was taken and never written
  * @s: the engine
  * @phys: physical track
  *
@@ -190,7 +198,7 @@ static void free_phys(struct imr *s, u32 phys, u64 seq)
 	s->nr_pending++;
 }
 
-/* Give up to *@most tracks back. */
+/* Free up to *@most tracks of a list. */
 static void release_list(struct imr *s, struct imr_pending *p, u32 *most)
 {
 	u32 next;
@@ -203,7 +211,7 @@ static void release_list(struct imr *s, struct imr_pending *p, u32 *most)
 	}
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool imr_release(struct shingle_engine *e, u64 seq)
 {
 	struct imr *s = to_imr(e);
@@ -229,7 +237,7 @@ bool imr_release(struct shingle_engine *e, u64 seq)
 	return s->pending[0].nr && s->pending[0].seq <= seq;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool imr_pending(struct shingle_engine *e)
 {
 	struct imr *s = to_imr(e);
@@ -251,11 +259,11 @@ bool imr_pending(struct shingle_engine *e)
  */
 
 /**
- * imr_map_track() - a logical track is there from now on
+ * imr_map_track() - a logical track is on a physical track from now on
  * @s: the engine
  * @track: logical track
- * @phys: physical track, taken or its own
- * @valid: so many blocks of it, from the first one on
+ * @phys: physical track, newly taken or already its own
+ * @valid: number of valid blocks, from the first block on
  * @emit: where the record goes
  *
  * Context: under the map lock.
@@ -282,10 +290,10 @@ void imr_map_track(struct imr *s, u32 track, u32 phys, u32 valid, struct shingle
 }
 
 /**
- * imr_unmap_track() - a logical track is nowhere from now on
+ * imr_unmap_track() - a logical track loses its place
  * @s: the engine
  * @track: logical track, mapped
- * @seq: transaction that says so
+ * @seq: transaction that records this
  *
  * Context: under the map lock.
  */
@@ -304,7 +312,7 @@ void imr_unmap_track(struct imr *s, u32 track, u64 seq)
 }
 
 /* ------------------------------------------------------------------------
- * What is in use
+ * Places in use
  */
 
 static bool phys_referenced(const struct imr *s, u32 phys, u64 offset)
@@ -320,7 +328,7 @@ static bool slot_referenced(const struct imr *s, u32 slot)
 	return s->backup.slot[slot].owner != NO_OWNER || s->backup.slot[slot].pending;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool imr_referenced(struct shingle_engine *e, enum shingle_role role, u64 band, u64 offset, u64 n)
 {
 	const struct imr *s = to_imr(e);
@@ -329,7 +337,7 @@ bool imr_referenced(struct shingle_engine *e, enum shingle_role role, u64 band, 
 					   slot_referenced(s, band);
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 u64 imr_cached_blocks(struct shingle_engine *e)
 {
 	const struct imr *s = to_imr(e);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The state of the engine of interlaced recording: logical tracks, physical ones and
- * backup slots, the open epoch, options and counters.  For the engine's own files.
+ * The state of the engine for interlaced recording: logical tracks, physical tracks, backup
+ * slots, the open epoch, options and counters.  Only the engine's own files include this.
  *
- * What a path of each read or write needs is here, inline.  Everything is protected by
- * the map lock, as engine.h says.
+ * Functions on the path of each read or write are inline here.  The map lock protects
+ * everything; see engine.h.
  */
 #ifndef SHINGLE_IMR_STATE_H
 #define SHINGLE_IMR_STATE_H
@@ -17,7 +17,7 @@
 #define NO_SLOT		U32_MAX
 #define NO_OWNER	U32_MAX
 
-/* Entries in a checkpoint piece.  Tests take less. */
+/* Entries in a checkpoint piece.  Tests define smaller values. */
 #ifndef PART_SLOTS
 #define PART_TRACKS	500U
 #define PART_SLOTS	1000U
@@ -25,27 +25,27 @@
 
 #define MAX_INFLIGHT	U8_MAX
 #define NR_LEVELS	16U
-/* What else than a level struct imr_options::largest may be. */
+/* Values of struct imr_options::largest besides a level. */
 #define LARGEST_AUTO	NR_LEVELS
 #define LARGEST_MOST	(NR_LEVELS + 1)
 #define MAX_BUFFER	1024U
 
-/* Pieces of the state, in their order: imr_pieces[]. */
+/* Kinds of checkpoint pieces, in the order of imr_pieces[]. */
 enum { IMR_TRACKS, IMR_SLOTS, IMR_PIECES };
 
 /* struct shingle_step::kind */
 enum { STEP_BACKUP, STEP_RESTORE, STEP_WRITE, STEP_SYNC };
 
-/* Who says which level a track has, or which tier. */
+/* Where the level, or the tier, of a track comes from. */
 enum imr_levels { LEVELS_MESSAGE, LEVELS_HINT, LEVELS_LBA, NR_LEVELS_FROM };
 
-/* Where an epoch stands. */
+/* The phase of an epoch. */
 enum imr_phase {
-	PHASE_NONE,		/* there is none, or it is being put together */
-	PHASE_REDO,		/* what an earlier one left behind comes first */
+	PHASE_NONE,		/* no epoch, or one that still gathers writes */
+	PHASE_REDO,		/* restore tops that an earlier epoch left in slots */
 	PHASE_REDO_SYNC,
 	PHASE_PLAN,
-	PHASE_BACKUP,		/* merged, and then the rest of it in order */
+	PHASE_BACKUP,		/* merged: from here on in the order of the enum */
 	PHASE_SYNC_1,
 	PHASE_RMW,
 	PHASE_SYNC_2,
@@ -54,22 +54,22 @@ enum imr_phase {
 	PHASE_BOTTOMS,
 	PHASE_SYNC_4,
 	PHASE_TOPS,
-	PHASE_ADJACENT,		/* naive: of an item, as PHASE_BACKUP to PHASE_SYNC_3 */
+	PHASE_ADJACENT,		/* naive: for each item, before PHASE_BACKUP to PHASE_SYNC_3 */
 	PHASE_LAST,
 	PHASE_END,
 };
 
 /**
  * struct imr_track - a logical track
- * @phys: where it is, IMR_NO_TRACK if it was never written or forgotten
- * @valid: so many blocks from the first one on were written
- * @inflight: writes straight to it that have not ended
- * @level: of the LSM tree, by hint
+ * @phys: its physical track; IMR_NO_TRACK if it was never written, or was discarded
+ * @valid: blocks that were written, counted from the first block
+ * @inflight: direct writes to it that are in flight
+ * @level: level of the LSM tree, from a hint or a message
  * @busy: part of the open epoch
  * @saved: its content is in a backup slot
- * @explicit: the level was said by a message or a hint, not supposed
- * @relocate: it could not be written where it is, and goes elsewhere if it can.  In memory
- *	only: after an activation it is tried there once more
+ * @explicit: a message or a hint set the level; otherwise it is a default
+ * @relocate: a write in place failed; the next epoch puts the track elsewhere if it can.
+ *	In memory only: after an activation the engine tries to write in place once more
  */
 struct imr_track {
 	u32 phys;
@@ -82,7 +82,7 @@ struct imr_track {
 	u8 relocate : 1;
 };
 
-/* What struct imr::owner says of a physical track that has none. */
+/* Values of struct imr::owner for a physical track without a logical track. */
 #define OWNER_FREE	U32_MAX
 #define OWNER_TAKEN	(U32_MAX - 1)
 #define OWNER_END	(U32_MAX - 2)
@@ -98,12 +98,13 @@ struct imr_pending {
 
 /**
  * struct imr_slot - a backup slot
- * @owner: logical track that is in it, or NO_OWNER
- * @pending: it was, until transaction @seq
- * @taken: it is being filled
- * @durable: that the owner is in it is durable
- * @failed: its last write did, and it is used when no other is free
- * @seq: the transaction that says so, or that it is not any more
+ * @seq: the transaction that records the owner, or that records its leaving
+ * @owner: the logical track in the slot, or NO_OWNER
+ * @pending: the slot held a track that recovery would still look up until transaction @seq
+ *	is durable
+ * @taken: a step is filling the slot
+ * @durable: the record of the owner is durable
+ * @failed: the last write to the slot failed; it is used only when no other slot is free
  */
 struct imr_slot {
 	u64 seq;
@@ -115,12 +116,13 @@ struct imr_slot {
 };
 
 /**
- * struct imr_backup - BackupRegion: where tops are while a bottom beside them is written
- * @nr: slots
- * @slot: each
- * @index: which of them holds which logical track, since reads ask
- * @nr_saved: slots that have an owner
- * @nr_failed: slots whose last write failed
+ * struct imr_backup - the paper's BackupRegion: it holds tops while a bottom beside them is
+ * written
+ * @nr: number of slots
+ * @slot: the slots
+ * @index: finds the slot of a logical track, for reads
+ * @nr_saved: slots with an owner
+ * @nr_failed: slots that failed their last write
  */
 struct imr_backup {
 	u32 nr;
@@ -132,17 +134,18 @@ struct imr_backup {
 
 /**
  * struct imr_item - a logical track in the open epoch
- * @track: which
- * @first: first block to be written
- * @end: first block behind
- * @blocks: of them gathered
- * @dst: physical track, IMR_NO_TRACK before it is allocated
- * @fresh: it is not there yet
- * @rmw: its tops are saved: it is written with a rewrite of them
- * @overwritten: what is written over older blocks is done, what comes behind is not
- * @done: it is where it belongs
- * @unsynced: ... but perhaps only in the drive's cache
- * @failed: it could not be written there
+ * @track: the logical track
+ * @first: first block to write
+ * @end: one past the last block to write
+ * @blocks: gathered blocks between @first and @end
+ * @dst: physical track; IMR_NO_TRACK until one is allocated
+ * @fresh: the logical track is not at @dst yet
+ * @rmw: its tops are saved, so it is written in the phase that rewrites tops
+ * @overwritten: the blocks that replace older ones are written, those behind the old end
+ *	are not
+ * @done: all blocks are written to @dst
+ * @unsynced: written, but perhaps only to the drive's cache
+ * @failed: a write to @dst failed
  */
 struct imr_item {
 	u32 track;
@@ -161,20 +164,20 @@ struct imr_item {
 /**
  * struct imr_epoch - the open epoch, and what the last one left to the next
  * @phase: enum imr_phase
- * @naive: it is by Algorithm 1
+ * @naive: Algorithm 1 persists this epoch; otherwise Algorithm 2
  * @track_list: the paper's TrackList
- * @sorted: as many items more, where they are put in order
- * @nr: items
- * @at: merged: the first item whose tops may have to be saved yet; naive: the one
- *	that Algorithm 1 is at
- * @quarantined: physical track that a new place could not be written to, kept until the
- *	next epoch has its places; or IMR_NO_TRACK
- * @drain: logical track that is about to be saved and takes no writes, or NO_OWNER
- * @uncertain: what was written may still be in the drive's cache
- * @rmw: tops were saved in this epoch
- * @after_3: something was written since the last sync
- * @changed: records were left since the last commit
- * @wrote_bottom: RMW-free bottoms were written
+ * @sorted: a second array of the same size, used to sort @track_list
+ * @nr: number of items
+ * @at: merged: the first item that may still have tops to save; naive: the item that
+ *	Algorithm 1 works on
+ * @quarantined: a physical track that failed a write, withheld until the next epoch has
+ *	allocated its tracks; or IMR_NO_TRACK
+ * @drain: a logical track that will be saved next and takes no direct writes; or NO_OWNER
+ * @uncertain: earlier writes may still be in the drive's cache
+ * @rmw: this epoch saved tops
+ * @after_3: something was written after the last sync
+ * @changed: records were emitted after the last commit
+ * @wrote_bottom: bottoms that need no rewrite were written
  */
 struct imr_epoch {
 	enum imr_phase phase;
@@ -193,23 +196,23 @@ struct imr_epoch {
 };
 
 /**
- * struct imr_options - what can be set, but how tracks are chosen, which is the policy's
- * @largest: the level that bottoms are for; or LARGEST_AUTO, the highest one; or
- *	LARGEST_MOST, the one with most tracks
- * @naive: epochs that begin from now on are by Algorithm 1, not 2
- * @adjsync_needed: no sync for an un-synced top beside a bottom
- * @syncs_literal: syncs that separate nothing, too
- * @move: overwritten tracks are put elsewhere
- * @levels: who says it: messages; hints of writes, too; or the address, of which
- *	the lower half is for bottoms
- * @by_level: tracks that are written in parts get the tier of their level, too
- * @buffer_tracks: of an epoch at most
- * @unsafe_record: feature: no record of what is saved
- * @unsafe_sync1: feature: no sync before bottoms
- * @unsafe_sync2: feature: no sync before restoring
+ * struct imr_options - options, except those of track allocation (policy.h)
+ * @largest: the level that gets bottoms; or LARGEST_AUTO, the highest level in use; or
+ *	LARGEST_MOST, the level with most tracks
+ * @naive: new epochs use Algorithm 1 instead of Algorithm 2
+ * @adjsync_needed: naive: leave out the sync between an unsynced top and a bottom beside it
+ * @syncs_literal: also issue the syncs of the paper that separate nothing
+ * @move: write overwritten tracks elsewhere instead of in place
+ * @levels: source of a track's level: messages; messages and hints of writes; or the
+ *	address, where the lower half of the disk is for bottoms
+ * @by_level: partly written tracks also get the tier of their level
+ * @buffer_tracks: most tracks in an epoch
+ * @unsafe_record: feature: emit no record of a saved top
+ * @unsafe_sync1: feature: no sync before bottoms are written
+ * @unsafe_sync2: feature: no sync before tops are restored
  * @unsafe_sync4: feature: no sync between bottoms and tops
- * @unsafe_retire: feature: no record of what is restored
- * @unsafe_reuse: feature: freed tracks and slots are used again at once
+ * @unsafe_retire: feature: emit no record of a restored top
+ * @unsafe_reuse: feature: reuse freed tracks and slots at once
  */
 struct imr_options {
 	u32 largest;
@@ -229,14 +232,14 @@ struct imr_options {
 };
 
 /**
- * struct imr_walk - sums over a part of the state
- * @changes: struct imr::changes when it began
- * @phys: so many physical tracks were seen
- * @nr_free: of them free
- * @pending: of them waiting for release()
- * @logical: so many logical tracks were seen
- * @nr_saved: of them in a backup slot
- * @live: of them mapped, by their level
+ * struct imr_walk - sums that verify() collects over several calls
+ * @changes: struct imr::changes when the walk began
+ * @phys: physical tracks visited
+ * @nr_free: free ones among them
+ * @pending: those among them that wait for release()
+ * @logical: logical tracks visited
+ * @nr_saved: those among them that are in a backup slot
+ * @live: mapped tracks among them, by level
  */
 struct imr_walk {
 	u64 changes;
@@ -249,25 +252,25 @@ struct imr_walk {
 };
 
 /**
- * struct imr_counts - what is counted
- * @syncs: by cause
+ * struct imr_counts - counters
+ * @syncs: syncs, by cause
  * @bottoms_allocated: bottoms given to logical tracks
  * @tops_allocated: tops given to logical tracks
- * @tier_misses: of both, those of the other tier
+ * @tier_misses: allocations that had to take the other tier
  * @bottoms_rmw: bottoms written with a rewrite of tops
- * @bottoms_rmw_free: bottoms written without
+ * @bottoms_rmw_free: bottoms written without a rewrite
  * @tops_written: tops written by epochs
  * @backups: tops saved
  * @rewrites: tops restored
- * @replayed: tops restored after a power cut or an error, not among @rewrites
+ * @replayed: tops restored after a power cut or an error, not counted in @rewrites
  * @epochs: epochs
- * @epochs_rmw: of these, with rewrites
- * @epoch_tracks: tracks in them
- * @partial_tracks: tracks persisted that are not whole
- * @partial_tops: put on tops since they were written in parts
- * @overwritten_tracks: mapped tracks written where they were
+ * @epochs_rmw: epochs with rewrites
+ * @epoch_tracks: tracks in all epochs
+ * @partial_tracks: partly filled tracks that epochs persisted
+ * @partial_tops: tracks put on a top because they were partly written
+ * @overwritten_tracks: mapped tracks written in place
  * @moved_tracks: mapped tracks written elsewhere
- * @direct_blocks: blocks written straight to tops
+ * @direct_blocks: blocks written directly to tops
  */
 struct imr_counts {
 	u64 syncs[IMR_NR_CAUSES];
@@ -292,23 +295,24 @@ struct imr_counts {
 
 /**
  * struct imr - the engine's state
- * @engine: what core sees
- * @layout: of the device, core's
- * @track_blocks: blocks of a track
+ * @engine: the part that core sees
+ * @layout: layout of the device, owned by core
+ * @track_blocks: blocks per track
  * @nr_logical: logical tracks
  * @nr_phys: physical tracks
- * @first_piece: index of the first piece of each kind
- * @tracks: which physical ones are free
- * @map: logical tracks: the paper's S2TMap, by address
- * @owner: of a physical track: logical track, OWNER_FREE, OWNER_TAKEN, or with
- *	OWNER_PENDING the next one in its list
- * @backup: tops that are saved
- * @pending: physical tracks that wait: [0] for an earlier transaction than [1]
- * @nr_pending: in both lists
+ * @first_piece: index of the first checkpoint piece of each kind
+ * @tracks: the free physical tracks
+ * @map: the logical tracks; the paper's S2TMap, indexed by address
+ * @owner: for each physical track its logical track, OWNER_FREE, OWNER_TAKEN, or
+ *	OWNER_PENDING with the next track of its list
+ * @backup: the saved tops
+ * @pending: physical tracks that wait for release(); [0] waits for an earlier transaction
+ *	than [1]
+ * @nr_pending: tracks in both lists
  * @live: mapped tracks of each level
  * @opt: options
- * @epoch: what is written
- * @changes: counts what changes any of what verify() sums up
+ * @epoch: the open epoch
+ * @changes: incremented by every change to something that verify() sums up
  * @walk: what verify() has summed up so far
  * @count: counters
  */
@@ -366,7 +370,7 @@ static inline u32 imr_slot_of(const struct imr *s, u32 track)
 	return shingle_slotmap_find(&s->backup.index, track);
 }
 
-/* Where the content of a mapped track is. */
+/* The block where the content of a mapped track begins. */
 static inline u64 imr_where(const struct imr *s, u32 track)
 {
 	if (s->map[track].saved)
@@ -374,7 +378,7 @@ static inline u64 imr_where(const struct imr *s, u32 track)
 	return imr_phys_pblk(s, s->map[track].phys);
 }
 
-/* The top at one side, 0 or 1, of a bottom: IMR_NO_TRACK where the disk ends. */
+/* The top on one side of a bottom: side 0 is the lower track, 1 the higher; or IMR_NO_TRACK. */
 static inline u32 imr_adjacent_top(const struct imr *s, u32 bottom, u32 side)
 {
 	if (side)
@@ -382,23 +386,23 @@ static inline u32 imr_adjacent_top(const struct imr *s, u32 bottom, u32 side)
 	return bottom ? bottom - 1 : IMR_NO_TRACK;
 }
 
-/* What a checkpoint says of a logical track has changed. */
+/* The checkpoint piece of a logical track has changed. */
 static inline void imr_mark_track(struct imr *s, u32 track)
 {
 	shingle_mark(&s->engine, s->first_piece[IMR_TRACKS] + track / PART_TRACKS, 1);
 }
 
-/* The same of a backup slot. */
+/* The checkpoint piece of a backup slot has changed. */
 static inline void imr_mark_slot(struct imr *s, u32 slot)
 {
 	shingle_mark(&s->engine, s->first_piece[IMR_SLOTS] + slot / PART_SLOTS, 1);
 }
 
 /**
- * imr_set_level() - somebody says which level a track has
+ * imr_set_level() - set the level of a track explicitly
  * @s: the engine
  * @track: logical track
- * @level: of the LSM tree
+ * @level: level of the LSM tree
  *
  * Context: under the map lock.
  */
@@ -442,9 +446,9 @@ u32 imr_initial_buffer(const void *of);
 /* imr-tiers.c */
 
 /**
- * struct imr_tiers - who gets bottoms, while an epoch's tracks are allocated
- * @largest: the level and those beyond it, unless it is LARGEST_MOST
- * @tracks: of each level that have a place
+ * struct imr_tiers - decides which tracks get bottoms while an epoch allocates its tracks
+ * @largest: this level and higher ones get bottoms; or LARGEST_MOST
+ * @tracks: tracks of each level that have a place
  */
 struct imr_tiers {
 	u32 largest;

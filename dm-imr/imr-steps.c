@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What an epoch of interlaced recording does, a step each: saves a top in a backup slot,
- * restores it, writes an item, syncs.  How each is asked for, and what it changes when it
- * is done.  In which order: imr-persist.c.
+ * The steps of an epoch of interlaced recording: save a top to a backup slot, restore it,
+ * write an item, sync.  This file builds the steps and applies their effects; imr-persist.c
+ * orders them.
  */
 #include "imr-state.h"
 
 /**
- * imr_sync_step() - a step that copies nothing
+ * imr_sync_step() - build a step that copies nothing
  * @step: result
- * @cause: what for
- * @sync: what the next step builds on
+ * @cause: reason for the sync, for the counters
+ * @sync: what must be durable before the next step
  *
- * Context: under the map lock.  Returns 1.
+ * Context: under the map lock.
+ * Return: 1.
  */
 int imr_sync_step(struct shingle_step *step, enum imr_cause cause, enum shingle_sync sync)
 {
@@ -25,7 +26,7 @@ int imr_sync_step(struct shingle_step *step, enum imr_cause cause, enum shingle_
 	return 1;
 }
 
-/* A step that moves a top between its place and a slot. */
+/* Build a step that copies a top between its place and a slot. */
 static int top_step(const struct imr *s, struct shingle_step *step, u32 kind, u32 track, u32 slot)
 {
 	u64 place = imr_phys_pblk(s, s->map[track].phys), aside = imr_slot_pblk(s, slot);
@@ -42,12 +43,13 @@ static int top_step(const struct imr *s, struct shingle_step *step, u32 kind, u3
 }
 
 /**
- * imr_save_step() - a step that saves a top
+ * imr_save_step() - build a step that saves a top
  * @s: the engine; a slot is free
  * @step: result
  * @top: physical track, owned
  *
- * Context: under the map lock.  Returns 1, or -EAGAIN while somebody writes to it.
+ * Context: under the map lock.
+ * Return: 1, or -EAGAIN while a direct write to the top is in flight.
  */
 int imr_save_step(struct imr *s, struct shingle_step *step, u32 top)
 {
@@ -61,11 +63,12 @@ int imr_save_step(struct imr *s, struct shingle_step *step, u32 top)
 }
 
 /**
- * imr_restore_step() - a step that writes a saved top back, the lowest first
+ * imr_restore_step() - build a step that writes the lowest saved top back
  * @s: the engine
  * @step: result
  *
- * Context: under the map lock.  Returns 1; 0 if none is saved; or -EAGAIN.
+ * Context: under the map lock.
+ * Return: 1; 0 if no top is saved; or -EAGAIN.
  */
 int imr_restore_step(struct imr *s, struct shingle_step *step)
 {
@@ -87,12 +90,13 @@ int imr_restore_step(struct imr *s, struct shingle_step *step)
 }
 
 /**
- * imr_write_step() - the next step that writes an item
+ * imr_write_step() - build the next step that writes an item
  * @s: the engine
  * @step: result
- * @i: its number in TrackList
+ * @i: index of the item in TrackList
  *
- * Context: under the map lock.  Returns 1, or -EAGAIN if something must end first.
+ * Context: under the map lock.
+ * Return: 1, or -EAGAIN if a write must end or a track must be released first.
  */
 int imr_write_step(struct imr *s, struct shingle_step *step, u32 i)
 {
@@ -103,7 +107,10 @@ int imr_write_step(struct imr *s, struct shingle_step *step, u32 i)
 
 	if (t->inflight)
 		return -EAGAIN;
-	/* What was forgotten there must not be needed by recovery any more. */
+	/*
+	 * A discarded top may still be needed by recovery; wait until its discard is
+	 * durable.
+	 */
 	for (side = 0; side < 2 && !imr_is_top(it->dst); side++) {
 		u32 top = imr_adjacent_top(s, it->dst, side);
 
@@ -131,7 +138,10 @@ int imr_write_step(struct imr *s, struct shingle_step *step, u32 i)
 	return 1;
 }
 
-/* Operation of an engine: a moved track takes along what is not written anew. */
+/*
+ * An operation of struct shingle_engine_ops.  A track that moves takes along the old blocks
+ * that this epoch does not overwrite.
+ */
 bool imr_step_source(struct shingle_engine *e, const struct shingle_step *step, u32 offset,
 		     struct shingle_run *out)
 {
@@ -173,7 +183,10 @@ static void restored(struct imr *s, const struct shingle_step *step, struct shin
 		s->count.rewrites++;
 	else
 		s->count.replayed++;
-	/* A record in any case, or nothing would be committed and the slot not released. */
+	/*
+	 * Emit a record in any case; without one there is no commit, and the slot is not
+	 * released.
+	 */
 	if (s->opt.unsafe_retire)
 		shingle_emit(emit, IMR_LEVEL, 0, s->map[track].level, track, 1);
 	else
@@ -205,9 +218,10 @@ static void written(struct imr *s, const struct shingle_step *step, struct shing
 }
 
 /**
- * imr_copied() - a step that is no sync is on the medium
+ * imr_copied() - apply the effect of a step other than a sync, when its data are on the
+ * medium
  * @s: the engine
- * @step: which
+ * @step: the step
  * @emit: where its records go
  *
  * Context: under the map lock.
@@ -227,7 +241,7 @@ void imr_copied(struct imr *s, const struct shingle_step *step, struct shingle_e
 	}
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool imr_step_failed(struct shingle_engine *e, const struct shingle_step *step,
 		     const struct shingle_unwritten *bad)
 {
@@ -239,7 +253,10 @@ bool imr_step_failed(struct shingle_engine *e, const struct shingle_step *step,
 		if (bad->n)
 			imr_set_failed(s, step->cookie, true);
 	}
-	/* Or it was interrupted: then that costs a copy, and nothing else. */
+	/*
+	 * The step may also have been interrupted; then moving the track costs one copy, no
+	 * more.
+	 */
 	if (step->kind == STEP_WRITE) {
 		struct imr_item *it = &s->epoch.track_list[step->cookie];
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bottoms or tops?  Of KVIMR's compaction-aware track allocation the first step, level
- * based bi-tiering: bottoms are for the largest level of an LSM tree, tops for all others.
- * The second step, which track of the tier, is the policy's: policy.c.
+ * The choice between bottoms and tops: level-based bi-tiering, the first step of KVIMR's
+ * compaction-aware track allocation.  The largest level of an LSM tree gets bottoms, all
+ * other levels get tops.  The second step, the track within the tier, is in policy.c.
  *
- * Levels are said by messages, by hints that writes carry, or by the address.
+ * A track's level comes from messages, from hints of writes, or from its address.
  *
  * Liang (2021), section 3.2.2.
  */
 #include "imr-state.h"
 
-/* Tracks that one message takes, which only sets a level; and how many in one go. */
+/* Most tracks in one message that only sets levels, and most tracks in one call. */
 #define LEVEL_TRACKS	65536U
 #define LEVEL_AT_ONCE	8192U
 
@@ -20,9 +20,9 @@ static int number(const char *word, u32 below, u32 *n)
 }
 
 /*
- * Operation of an engine: level FIRST COUNT LEVEL says it of tracks that are about to be
- * written, relevel of tracks that are there: a file that is moved to another level as it
- * is.  What is forgotten forgets its level, too.
+ * An operation of struct shingle_engine_ops.  "level FIRST COUNT LEVEL" sets the level of
+ * tracks that will be written.  "relevel" sets it for tracks that are mapped: a file moves
+ * to another level without being rewritten.  A discarded track loses its level.
  */
 int imr_message(struct shingle_engine *e, unsigned int argc, char **argv, u64 *done,
 		struct shingle_emit *emit, const char **why)
@@ -50,7 +50,7 @@ int imr_message(struct shingle_engine *e, unsigned int argc, char **argv, u64 *d
 	return *done < count;
 }
 
-/* The highest level that a track has or is about to have. */
+/* The highest level of a mapped track or of a track in the epoch. */
 static u32 highest_level(const struct imr *s)
 {
 	u32 level = NR_LEVELS - 1, i;
@@ -63,7 +63,7 @@ static u32 highest_level(const struct imr *s)
 }
 
 /**
- * imr_tiers_begin() - the tracks of an epoch are about to be allocated
+ * imr_tiers_begin() - prepare to allocate the tracks of an epoch
  * @s: the engine
  * @t: result
  *
@@ -83,7 +83,7 @@ void imr_tiers_begin(const struct imr *s, struct imr_tiers *t)
 	}
 }
 
-/* Most tracks: of several levels the highest, of none the one that asks. */
+/* The level with most tracks; at a tie the highest; @level if no track is mapped. */
 static u32 largest_level(const struct imr_tiers *t, u32 level)
 {
 	u32 most = 0, i;
@@ -98,14 +98,15 @@ static u32 largest_level(const struct imr_tiers *t, u32 level)
 }
 
 /**
- * imr_partial_to_top() - does a track go to a top since it is written in parts?
+ * imr_partial_to_top() - test whether an item goes to a top because it is partly written
  * @s: the engine
  * @it: item of the epoch
  *
- * What is written in parts will be written again.  On a top that costs nothing, so it
- * goes there unless somebody knows better.
+ * A partly written track will be written again, and on a top that costs no rewrite.  So it
+ * goes to a top unless a message or a hint has set its level.
  *
  * Context: under the map lock.
+ * Return: true if the item goes to a top for this reason.
  */
 bool imr_partial_to_top(const struct imr *s, const struct imr_item *it)
 {
@@ -114,12 +115,13 @@ bool imr_partial_to_top(const struct imr *s, const struct imr_item *it)
 }
 
 /**
- * imr_wants_bottom() - which tier is a track for?
+ * imr_wants_bottom() - choose the tier of an item
  * @s: the engine
  * @it: item of the epoch
- * @t: from imr_tiers_begin(), and what was allocated since then
+ * @t: from imr_tiers_begin(), updated with each allocation since then
  *
  * Context: under the map lock.
+ * Return: true for a bottom, false for a top.
  */
 bool imr_wants_bottom(const struct imr *s, const struct imr_item *it, const struct imr_tiers *t)
 {

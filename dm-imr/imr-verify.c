@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The state of the engine of interlaced recording: is it what it ought to be? */
+/* Interlaced recording: consistency checks of the engine's state. */
 #include "imr-state.h"
 
 static u32 verify_phys(struct imr *s, shingle_report_fn report, void *ctx)
@@ -91,8 +91,8 @@ static u32 verify_sums(struct imr *s, shingle_report_fn report, void *ctx)
 }
 
 /*
- * Operation of an engine: physical tracks, logical ones, slots, and then the sums, if all
- * is as it was.
+ * An operation of struct shingle_engine_ops.  Checks physical tracks, logical tracks and
+ * slots, and then the sums if nothing has changed during the walk.
  */
 u32 imr_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn report, void *ctx)
 {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which track next?  Pure code.
+ * Allocation policies of interlaced recording.  Pure code.
  *
  * seq         one after the other, bottoms and tops alike
- * 3phase      bottoms until all are taken, then every other top, then the rest
+ * 3phase      all bottoms, then every other top, then the remaining tops
  * zigzag      the same, but every other top from the inner end outwards
- * compaction  the largest level of an LSM tree to bottoms, all others to tops;
- *             within these in order, but bottoms that cost no rewrite first, and
- *             if there are none the nearest to the last one
+ * compaction  the largest level of an LSM tree on bottoms, all others on tops;
+ *             within a tier in order, but bottoms that cost no rewrite first, and
+ *             if there are none the one nearest to the last
  *
- * A policy looks at what is allocated, not at what is written, so that two files
- * that are written at a time cannot make a rewrite out of each other.
- * Liang (2021), section 3.2.
+ * A policy considers what is allocated, not what is written.  So two files that are written
+ * at the same time cannot cause rewrites of each other.  Liang (2021), section 3.2.
  */
 #include "policy.h"
 
@@ -30,7 +29,7 @@ static u32 to_track(u32 class, u32 index)
 	return class == IMR_BOTTOM ? 2 * index : 4 * index + 2 * class - 1;
 }
 
-/* How many tracks of a class are there below @track? */
+/* Number of tracks of a class below @track. */
 static u32 below(u32 class, u32 track)
 {
 	u32 offset = class == IMR_BOTTOM ? 0 : 2 * class - 1;
@@ -46,11 +45,12 @@ static u32 class_size(const struct imr_tracks *t, u32 class)
 }
 
 /**
- * imr_tracks_init() - all tracks are free
+ * imr_tracks_init() - make all tracks free
  * @t: result, zeroed
- * @nr: tracks
+ * @nr: number of tracks
  *
- * Context: may sleep.  Returns 0 or -ENOMEM, and then imr_tracks_exit() is due.
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.  The caller calls imr_tracks_exit() in both cases.
  */
 int imr_tracks_init(struct imr_tracks *t, u32 nr)
 {
@@ -97,11 +97,12 @@ void imr_tracks_exit(struct imr_tracks *t)
 EXPORT_SYMBOL_GPL(imr_tracks_exit);
 
 /**
- * imr_track_is_free() - may this track be taken?
+ * imr_track_is_free() - test whether a track is free
  * @t: the tracks
- * @track: which
+ * @track: the track
  *
  * Context: any.
+ * Return: true if the track may be taken.
  */
 bool imr_track_is_free(const struct imr_tracks *t, u32 track)
 {
@@ -130,9 +131,9 @@ static void look_around(struct imr_tracks *t, u32 track)
 }
 
 /**
- * imr_track_claim() - a track is in use
+ * imr_track_claim() - mark a free track as in use
  * @t: the tracks
- * @track: which, free
+ * @track: a free track
  *
  * Context: any.
  */
@@ -144,9 +145,9 @@ void imr_track_claim(struct imr_tracks *t, u32 track)
 }
 
 /**
- * imr_track_give() - a track is free again
+ * imr_track_give() - mark a track as free again
  * @t: the tracks
- * @track: which, not free
+ * @track: a track in use
  *
  * Context: any.
  */
@@ -158,7 +159,7 @@ void imr_track_give(struct imr_tracks *t, u32 track)
 }
 EXPORT_SYMBOL_GPL(imr_track_give);
 
-/* The first track of @map at or behind @from, or else from the low end on. */
+/* The first track of @map at or after @from; if there is none, the first from the low end. */
 static u32 next_of(const struct imr_tracks *t, u32 class, const unsigned long *map, u32 from)
 {
 	u32 size = class_size(t, class), i;
@@ -192,7 +193,7 @@ static u32 next_in_class(const struct imr_tracks *t, u32 class)
 	return next_of(t, class, t->free[class], search_from(t, t->last[class]));
 }
 
-/* Of two candidates the one that comes first when searching from @from on. */
+/* The candidate that a search from @from meets first. */
 static u32 earlier(u32 a, u32 b, u32 from)
 {
 	if (a == IMR_NO_TRACK || b == IMR_NO_TRACK)
@@ -228,7 +229,7 @@ static u32 take_phases(const struct imr_tracks *t)
 	return track != IMR_NO_TRACK ? track : next_in_class(t, IMR_TOP_B);
 }
 
-/* Step 2: the nearest to the last one; of two as near the higher one. */
+/* Step 2: the free bottom nearest to the last one taken; at equal distance the higher one. */
 static u32 nearest_bottom(const struct imr_tracks *t)
 {
 	u32 size = class_size(t, IMR_BOTTOM), last = t->last[IMR_BOTTOM], at, up, down;
@@ -261,10 +262,11 @@ static u32 take_tiered(const struct imr_tracks *t, bool bottom, bool *miss)
 }
 
 /**
- * imr_top_is_left() - is any top free?
+ * imr_top_is_left() - test whether any top is free
  * @t: the tracks
  *
  * Context: any.
+ * Return: true if at least one top is free.
  */
 bool imr_top_is_left(const struct imr_tracks *t)
 {
@@ -275,11 +277,13 @@ EXPORT_SYMBOL_GPL(imr_top_is_left);
 /**
  * imr_track_take() - allocate a track
  * @t: the tracks
- * @bottom: compaction: it is for the largest level
- * @miss: result: it had to be one of the other tier
+ * @bottom: policy compaction: the track is for the largest level
+ * @miss: result: only a track of the other tier was free
  *
- * Context: any.  Returns the track, or IMR_NO_TRACK if none is free.
  * Liang (2021), section 3.2.
+ *
+ * Context: any.
+ * Return: the track, or IMR_NO_TRACK if none is free.
  */
 u32 imr_track_take(struct imr_tracks *t, bool bottom, bool *miss)
 {

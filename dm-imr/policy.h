@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Which track next?  The allocation policies of interlaced recording. */
+/* Allocation policies of interlaced recording: which track comes next. */
 #ifndef SHINGLE_IMR_POLICY_H
 #define SHINGLE_IMR_POLICY_H
 
@@ -7,7 +7,7 @@
 
 #define IMR_NO_TRACK	U32_MAX
 
-/* Tracks 2i, 4i + 1, 4i + 3: what the three phases allocate. */
+/* Tracks 2i, 4i + 1 and 4i + 3: the three phases allocate one class each. */
 enum { IMR_BOTTOM, IMR_TOP_A, IMR_TOP_B, IMR_NR_CLASSES };
 
 enum imr_policy {
@@ -20,16 +20,15 @@ enum imr_policy {
 
 /**
  * struct imr_tracks - the free tracks and where the search for the next begins
- * @nr: tracks
- * @nr_free: of them free
- * @policy: how to choose
- * @first: begin at the low end, not behind the last one taken
- * @free: of each class, by number in the class
- * @rmw_free: free bottoms between tops of which none is allocated: writing them
- *	costs no top a rewrite
+ * @nr: number of tracks
+ * @nr_free: free tracks
+ * @policy: the policy that chooses
+ * @first: search from the low end instead of from the last track taken
+ * @free: free tracks of each class, by number in the class
+ * @rmw_free: free bottoms with no allocated top beside them: writing them rewrites no top
  * @last: the last track taken of each class, IMR_NO_TRACK before the first
- * @last_any: of all of them
- * @last_top: of both classes of tops
+ * @last_any: the last track taken of any class
+ * @last_top: the last track taken of both classes of tops
  */
 struct imr_tracks {
 	u32 nr;

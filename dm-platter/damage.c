@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The set of ruined blocks and its mirror.
+ * The set of destroyed blocks and its mirror.
  *
- * Mirror, little-endian, in units of 4 KiB: block 0 is the header, block 1 + i
- * holds, behind 16 bytes of its own, the bits of blocks i * 32640 onwards, bit b of
- * byte a of them standing for block i * 32640 + a * 8 + b, set = ruined.
+ * Mirror, little-endian, in units of 4 KiB: block 0 is the header.  Block 1 + i has 16
+ * bytes of its own, and then the bits of blocks i * 32640 onwards: bit b of byte a stands
+ * for block i * 32640 + a * 8 + b, set = destroyed.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -23,18 +23,18 @@
 #define ROTTEN \
 	"state device: a block of its map is rotten or another's: zero its header for a new map"
 
-/* As it is on the mirror, but for the order of bytes in @bits: see swap_bits(). */
+/* A block of the mirror; in memory only the byte order of @bits may differ, see swap_bits(). */
 struct damage_block {
 	__le32 crc;		/* crc32c of the rest of the 4 KiB */
 	__le32 map;		/* as in the header */
-	__le64 index;		/* which of them, from 0 */
+	__le64 index;		/* number of the block, from 0 */
 	unsigned long bits[DAMAGE_PAGE_BLOCKS / BITS_PER_LONG];
 };
 
 struct damage_page {
 	u32 count;
 	struct damage_block *block;
-	struct damage_page *next;	/* in the reserve */
+	struct damage_page *next;	/* when in the reserve */
 };
 
 struct damage_header {
@@ -43,19 +43,19 @@ struct damage_header {
 	__le32 crc;		/* crc32c of the 4 KiB with this field 0 */
 	__le64 blocks;
 	__le64 geometry;
-	__le32 map;		/* at random, of each that is made */
+	__le32 map;		/* a random number, chosen when the mirror is made */
 } __packed;
 
 static_assert(sizeof(struct damage_block) == DAMAGE_PAGE_BYTES);
 static_assert(offsetof(struct damage_block, bits) == DAMAGE_HEAD_BYTES);
 
-/* The page that a block's bit is in; @off is set to the bit. */
+/* The page with a block's bit; sets @off to the index of the bit. */
 static unsigned long page_of(u64 blk, u32 *off)
 {
 	return div_u64_rem(blk, DAMAGE_PAGE_BLOCKS, off);
 }
 
-/* The last page of a medium of so many blocks. */
+/* The last page of a medium of @blocks blocks. */
 static unsigned long last_page(u64 blocks)
 {
 	u32 off;
@@ -64,7 +64,7 @@ static unsigned long last_page(u64 blocks)
 }
 
 /**
- * damage_init - an empty set
+ * damage_init() - make an empty set
  * @d: the set
  *
  * Context: any.
@@ -94,7 +94,7 @@ static struct damage_page *new_page_entry(gfp_t gfp)
 	return NULL;
 }
 
-/* An entry that nothing refers to, its bits clear. */
+/* Put an unreferenced entry with all bits clear into the reserve, or free it. */
 static void put_page_entry(struct platter_damage *d, struct damage_page *p)
 {
 	if (d->nr_reserve >= d->want_reserve) {
@@ -119,7 +119,7 @@ static bool fill_reserve(struct platter_damage *d, gfp_t gfp)
 }
 
 /**
- * damage_exit - free all memory
+ * damage_exit() - free all memory
  * @d: the set
  *
  * Context: may sleep.
@@ -142,13 +142,13 @@ void damage_exit(struct platter_damage *d)
 }
 
 /**
- * damage_reserve - have memory for when there is none
+ * damage_reserve() - reserve memory, so that writes need not allocate any
  * @d: an empty set
  * @blocks: blocks of the medium
- * @nr: pages that one write may need at most
+ * @nr: most pages that one write may need
  *
- * The index is there from now on, 9 bytes for 127.5 MiB, and so are @nr pages.  Those
- * that were used are made up for before the next write, as soon as there is memory.
+ * Allocates the whole index, 9 bytes for 127.5 MiB, and @nr pages.  Pages taken from the
+ * reserve are replaced before the next write, as soon as there is free memory.
  *
  * Context: may sleep and recurse into I/O.
  * Return: 0 or -ENOMEM.
@@ -157,7 +157,7 @@ int damage_reserve(struct platter_damage *d, u64 blocks, u32 nr)
 {
 	unsigned long i, last = last_page(blocks);
 
-	/* One more: a node of the index whose last entry goes would go with it. */
+	/* One entry more: the xarray frees a node when its last entry is removed. */
 	for (i = 0; i <= last + 1; i++) {
 		if (xa_reserve(&d->pages, i, GFP_KERNEL))
 			return -ENOMEM;
@@ -179,7 +179,7 @@ static struct damage_page *get_page_entry(struct platter_damage *d, unsigned lon
 		d->reserve = p->next;
 		d->nr_reserve--;
 	}
-	/* Worth waiting for, at last. */
+	/* Here it is worth waiting for memory. */
 	if (!p)
 		p = new_page_entry(GFP_NOIO);
 	if (!p)
@@ -196,7 +196,10 @@ static void drop_page_entry(struct platter_damage *d, unsigned long i)
 {
 	struct damage_page *p = xa_erase(&d->pages, i);
 
-	/* Its place stays, which needs no memory: its node does, see damage_reserve(). */
+	/*
+	 * Keeps the entry reserved.  This needs no memory, because its node exists, see
+	 * damage_reserve().
+	 */
 	WARN_ON_ONCE(d->want_reserve && xa_reserve(&d->pages, i, GFP_NOIO));
 	put_page_entry(d, p);
 	d->nr_pages--;
@@ -220,14 +223,15 @@ static u32 weight(const unsigned long *bits, u32 off, u32 n)
 }
 
 /**
- * damage_set - mark blocks ruined
+ * damage_set() - mark blocks as destroyed
  * @d: the set
  * @blk: first block
- * @n: blocks
- * @newly: incremented by the number that were not ruined before
+ * @n: number of blocks
+ * @newly: incremented by the number of blocks that were intact before
  *
  * Context: may sleep; allocates with GFP_NOIO, and from the reserve.
- * Return: 0, or -ENOMEM; then a part may be marked, which errs on the safe side.
+ * Return: 0, or -ENOMEM.  In the latter case some of the blocks may be marked; marking too
+ *	many is safe.
  */
 int damage_set(struct platter_damage *d, u64 blk, u32 n, u64 *newly)
 {
@@ -256,12 +260,12 @@ int damage_set(struct platter_damage *d, u64 blk, u32 n, u64 *newly)
 }
 
 /**
- * damage_clear - mark blocks sound
+ * damage_clear() - mark blocks as intact
  * @d: the set
  * @blk: first block
- * @n: blocks
+ * @n: number of blocks
  *
- * Memory is given back by damage_trim().
+ * damage_trim() frees the memory.
  *
  * Context: any.
  */
@@ -286,10 +290,10 @@ void damage_clear(struct platter_damage *d, u64 blk, u64 n)
 }
 
 /**
- * damage_count - how many of these blocks are ruined
+ * damage_count() - count the destroyed blocks in a range
  * @d: the set
  * @blk: first block
- * @n: blocks
+ * @n: number of blocks
  *
  * Context: any.
  * Return: the number.
@@ -314,7 +318,7 @@ u64 damage_count(struct platter_damage *d, u64 blk, u64 n)
 }
 
 /**
- * damage_next - find the next ruined block
+ * damage_next() - find the next destroyed block
  * @d: the set
  * @blk: where to begin; set to the block found
  * @end: where to stop
@@ -344,10 +348,10 @@ bool damage_next(struct platter_damage *d, u64 *blk, u64 end)
 }
 
 /**
- * damage_trim - give back pages that became empty
+ * damage_trim() - free pages that became empty
  * @d: the set
- * @blk: first block of the range to look at
- * @n: blocks
+ * @blk: first block of the range
+ * @n: number of blocks
  *
  * Pages not yet written to the mirror stay.
  *
@@ -387,7 +391,7 @@ static int mirror_io(struct platter_damage *d, unsigned long index, void *buf,
 	return r;
 }
 
-/* Bits are stored little-endian; on such machines a page is its own image. */
+/* Bits are stored little-endian; on a little-endian machine a page is stored as it is. */
 static void swap_bits(unsigned long *bits)
 {
 #ifdef __BIG_ENDIAN
@@ -416,7 +420,7 @@ static int write_block(struct platter_damage *d, unsigned long i, struct damage_
 	return r;
 }
 
-/* -EUCLEAN if it is not what was written there. */
+/* Returns -EUCLEAN if the content is not what was written there. */
 static int read_block(struct platter_damage *d, unsigned long i, struct damage_block *b)
 {
 	int r = mirror_io(d, i + 1, b, REQ_OP_READ);
@@ -431,12 +435,12 @@ static int read_block(struct platter_damage *d, unsigned long i, struct damage_b
 }
 
 /**
- * damage_sync - bring the mirror up to date
+ * damage_sync() - bring the mirror up to date
  * @d: the set
  *
- * Marks of ruin must be there before the write that ruins, marks of soundness
- * after the write that repairs and before it is acknowledged; the caller calls
- * this at both points.
+ * Marks of destroyed blocks must be on the mirror before the write that destroys them.
+ * Marks of intact blocks must be there after the write that repairs them and before it is
+ * acknowledged.  The caller calls this function at both points.
  *
  * Context: may sleep; submits and waits.
  * Return: 0 or -errno.
@@ -470,7 +474,7 @@ static u32 header_crc(void *page)
 	return sum;
 }
 
-/* Takes the place of what the set held; what failed half-way has to be repeated. */
+/* Replaces the content of the set.  After a failure the caller must repeat the call. */
 static int read_mirror(struct platter_damage *d, u64 blocks, struct damage_block *buf)
 {
 	unsigned long i, last = last_page(blocks);
@@ -546,7 +550,7 @@ static int check_header(struct platter_damage *d, void *buf, u64 blocks, u64 geo
 	return 0;
 }
 
-/* With a buffer of one page in @buf, which holds the header afterwards. */
+/* Allocates *@buf, a page, and reads the header into it. */
 static int read_header(struct platter_damage *d, void **buf, char **error)
 {
 	int r;
@@ -563,19 +567,19 @@ static int read_header(struct platter_damage *d, void **buf, char **error)
 }
 
 /**
- * damage_open - attach the mirror, or make it on a zeroed device
+ * damage_open() - attach the mirror, or create it on a zeroed device
  * @d: an empty set
  * @bdev: the device; must outlive @d
- * @read_only: never to be written to: one that is zeroed is left as it is, and
- *	nothing is ruined
+ * @read_only: never write to the device; a zeroed one is left as it is, and no block counts
+ *	as destroyed
  * @blocks: blocks of the medium
- * @geometry: a hash of what decides where damage falls
+ * @geometry: hash of the parameters that decide where damage falls
  * @error: set to a sentence on failure
  *
- * Looks at the header only, as another set may be writing to the mirror still.
+ * Reads only the header, because another set may still write to the mirror.
  *
  * Context: may sleep; allocates with GFP_NOIO.
- * Return: 0 or -errno; a foreign or rotten mirror is never overwritten.
+ * Return: 0 or -errno; a foreign or damaged mirror is never overwritten.
  */
 int damage_open(struct platter_damage *d, struct block_device *bdev, bool read_only,
 		u64 blocks, u64 geometry, char **error)
@@ -605,16 +609,16 @@ int damage_open(struct platter_damage *d, struct block_device *bdev, bool read_o
 }
 
 /**
- * damage_load - read what the mirror holds
+ * damage_load() - read the content of the mirror
  * @d: a set that damage_open() has attached
  * @blocks: blocks of the medium
- * @geometry: a hash of what decides where damage falls
+ * @geometry: hash of the parameters that decide where damage falls
  * @error: set to a sentence on failure
  *
- * For when no other set is going to write to the mirror any more.
+ * To be called when no other set will write to the mirror any more.
  *
  * Context: may sleep; allocates with GFP_NOIO.
- * Return: 0 or -errno; then the set is not to be used before this has succeeded.
+ * Return: 0 or -errno; the set must not be used before a call has succeeded.
  */
 int damage_load(struct platter_damage *d, u64 blocks, u64 geometry, char **error)
 {

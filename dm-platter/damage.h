@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Which blocks a wide head has ruined: one bit per 4 KiB block, kept only where
+ * The blocks that a wide head has destroyed: one bit per 4 KiB block, allocated only where
  * there is damage, and optionally mirrored on a small device.
  */
 #ifndef PLATTER_DAMAGE_H
@@ -18,18 +18,18 @@ struct damage_page;
 #define DAMAGE_PAGE_BLOCKS	(8 * (DAMAGE_PAGE_BYTES - DAMAGE_HEAD_BYTES))
 
 /**
- * struct platter_damage - the set of ruined blocks
- * @pages: index = block / DAMAGE_PAGE_BLOCKS
- * @damaged: how many blocks are ruined now
+ * struct platter_damage - the set of destroyed blocks
+ * @pages: pages of bits; index = block / DAMAGE_PAGE_BLOCKS
+ * @damaged: number of destroyed blocks
  * @nr_pages: memory in use, in pages of 4 KiB
  * @state: device of the mirror, or NULL
- * @read_only: the mirror is never written to
- * @map: number of the mirror, which each block of it bears
- * @reserve: pages for when there is no memory
- * @nr_reserve: how many
- * @want_reserve: how many there should be, see damage_reserve()
+ * @read_only: the mirror is never written
+ * @map: identification number of the mirror, stored in each of its blocks
+ * @reserve: list of pages for times without free memory
+ * @nr_reserve: pages in the reserve
+ * @want_reserve: pages that should be in the reserve, see damage_reserve()
  *
- * All calls are serialised by the caller and may sleep.
+ * The caller serialises all calls; they may sleep.
  */
 struct platter_damage {
 	struct xarray pages;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a drive tells of its work, for tracefs; tracing.rst is for people.
+ * Trace events of a drive; Documentation/tracing.rst describes them for users.
  *
- * Events are handed what is there already: where a block lies they work out only when
- * somebody listens.  Blocks are of 4 KiB.  Each has dev, the drive, as dmsetup and lsblk
- * say it (MAJOR:MINOR), and a place on the platter: cyl, head, and sector, the number of
- * the block on its track.
+ * The callers pass only what they have.  The position of a block is computed only when a
+ * program listens to the event.  Blocks are 4 KiB.  Each event has dev, the drive as
+ * dmsetup and lsblk show it (MAJOR:MINOR), and a position on the platter: cyl, head, and
+ * sector, the number of the block on its track.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM platter
@@ -20,7 +20,7 @@
 /* MAJOR:MINOR */
 #define PLATTER_TRACE_DEV	16
 
-/* Programs that read the formats of events know no enum of ours. */
+/* Programs that read the formats of events do not know our enums. */
 TRACE_DEFINE_ENUM(PLATTER_OP_READ);
 TRACE_DEFINE_ENUM(PLATTER_OP_WRITE);
 TRACE_DEFINE_ENUM(PLATTER_OP_DESTAGE);
@@ -53,19 +53,19 @@ TRACE_DEFINE_ENUM(PLATTER_DESTAGE_LEAVE);
 			 { PLATTER_DESTAGE_LEAVE, "leave" })
 
 /**
- * trace_platter_media() - a request is served, by the medium or from memory
+ * trace_platter_media() - a request was served, by the medium or from memory
  * @p: the drive
- * @op: what it is
+ * @op: kind of request
  * @blk: first block
- * @n: blocks
- * @took_ns: from its begin to its end on the model's clock
- * @svc: what the head did, or NULL
+ * @n: number of blocks
+ * @took_ns: duration on the model's clock
+ * @svc: the head's work, or NULL
  *
- * Fields: op: read, write, destage, for which the head moved; cache-write, cache-read,
- * lookahead, which memory served; block, n; cyl, head, sector: of the first block; distance,
- * cylinders that the head went, in all; seek_us, head switches and settling included;
- * rotation_us, that it waited; transfer_us, over the blocks; total_us.  Times are the
- * model's, in microseconds, 0 with timing none.
+ * Fields: op: read, write, destage: served by the medium; cache-write, cache-read,
+ * lookahead: served from memory; block, n; cyl, head, sector: position of the first block;
+ * distance, in cylinders, in total; seek_us, including head switches and settling;
+ * rotation_us, the rotational delay; transfer_us; total_us.  Times are the model's, in
+ * microseconds, and 0 with timing none.
  *
  * Context: under p->lock; with timing none perhaps without it.
  */
@@ -112,16 +112,16 @@ TRACE_EVENT(platter_media,
 );
 
 /**
- * trace_platter_destroy() - the head passes over blocks beside what it writes
+ * trace_platter_destroy() - the head passes over blocks beside those that it writes
  * @p: the drive
  * @blk: first block of the write
- * @n: its blocks
- * @first: first block of a run that was sound, lies on one track, and is not rewritten by
+ * @n: blocks of the write
+ * @first: first block of a run that was intact, lies on one track, and is not rewritten by
  *	this write
- * @count: blocks of it
+ * @count: blocks of the run
  *
- * Fields: block and n, the write; first and count, what it destroys; cyl, head, sector: of
- * @first.
+ * Fields: block and n, the write; first and count, the blocks that it destroys; cyl, head,
+ * sector: position of @first.
  *
  * Context: under p->lock, before the data move.
  */
@@ -157,14 +157,14 @@ TRACE_EVENT(platter_destroy,
 );
 
 /**
- * trace_platter_destroyed_read() - a read of blocks that are destroyed
+ * trace_platter_destroyed_read() - a read includes destroyed blocks
  * @p: the drive
  * @blk: first block of the read
- * @n: its blocks
- * @count: of them are destroyed
+ * @n: blocks of the read
+ * @count: number of destroyed blocks among them
  *
- * Fields: block and n, the read; first, the first that is destroyed, and count; cyl, head,
- * sector: of first.  With damage poison the read fails.
+ * Fields: block and n, the read; first, the first destroyed block; count; cyl, head,
+ * sector: position of first.  With damage poison the read fails.
  *
  * Context: under p->lock.
  */
@@ -202,16 +202,17 @@ TRACE_EVENT(platter_destroyed_read,
 );
 
 /**
- * trace_platter_destage() - a run of the write cache sets out for the medium
+ * trace_platter_destage() - the drive begins to write a run of the write cache to the
+ * medium
  * @p: the drive
  * @blk: first block
- * @n: blocks
- * @why: what made the drive write it
+ * @n: number of blocks
+ * @why: the reason
  *
  * Fields: why: full, more than half of the cache is used; flush, a FLUSH waits; idle, the
- * host has paused; behind, a request waits for room, or for what would destroy it; off, the
- * cache was switched off; leave, the drive is suspended; block, n; cached, blocks in the
- * cache, these included.  What the head does for it is platter_media's to tell.
+ * host has paused; behind, a request waits for room, or for blocks that would destroy it;
+ * off, the cache was switched off; leave, the drive is being suspended; block, n; cached,
+ * blocks in the cache, these included.  platter_media reports the head's work for this run.
  *
  * Context: under p->lock.
  */

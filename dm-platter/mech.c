@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Mechanics of a disk.  Pure, integer nanoseconds.
- */
+/* Mechanics of a disk.  Pure code; times are integer nanoseconds. */
 #include "mech.h"
 
-/* Floor of the square root; identical in kernel and user space. */
+/* Floor of the square root; the same in kernel and user space. */
 static u64 isqrt(u64 x)
 {
 	u64 root = 0, bit = 1ULL << 62;
@@ -24,12 +22,12 @@ static u64 isqrt(u64 x)
 }
 
 /**
- * platter_seek_init - check a seek curve
+ * platter_seek_init() - check a seek curve
  * @seek: filled in by the caller; a @span of 0 means @cyls
  * @error: set to a sentence on failure
  *
  * Context: any.
- * Return: 0, or -EINVAL.
+ * Return: 0 or -EINVAL.
  */
 int platter_seek_init(struct platter_seek *seek, const char **error)
 {
@@ -102,18 +100,17 @@ static u32 seek_fit_ns(const struct platter_seek *seek, u64 d)
 	if (d >= third)
 		return line(third, seek->avg_ns, seek->span - 1, seek->max_ns,
 			    min_t(u64, d, seek->span - 1));
-	root = isqrt(div64_u64((d - 1) << 24, third - 1));	/* 12 bits after the point */
+	root = isqrt(div64_u64((d - 1) << 24, third - 1));	/* 12 fractional bits */
 	return seek->min_ns + (((u64)(seek->avg_ns - seek->min_ns) * root) >> 12);
 }
 
 /**
- * platter_seek_ns - time to move the head
+ * platter_seek_ns() - time to move the head
  * @seek: an initialised curve
  * @distance: tracks; 0 takes no time
  *
- * One track always costs what one track costs on the profile's own drive;
- * longer distances on a drive with fewer cylinders are stretched so that the
- * full stroke stays the full stroke.
+ * A move of one track always takes the profile's time for one track.  On a drive with fewer
+ * cylinders, longer distances are stretched so that the full stroke keeps its time.
  *
  * Context: any.
  * Return: ns.
@@ -131,8 +128,8 @@ u32 platter_seek_ns(const struct platter_seek *seek, u32 distance)
 }
 
 /**
- * platter_mech_init - park the head at block 0 and empty the buffer
- * @mech: constants are filled in by the caller
+ * platter_mech_init() - park the head at block 0 and empty the buffer
+ * @mech: the caller fills in the constants
  * @geo: an initialised geometry that outlives @mech
  *
  * Context: any.
@@ -151,7 +148,7 @@ void platter_mech_init(struct platter_mech *mech, const struct platter_geo *geo)
 	platter_mech_drop(mech);
 }
 
-/* Seek and head switch go on at the same time; settling for a write comes after. */
+/* Seek and head switch overlap in time; settling for a write comes after both. */
 static u32 move_ns(const struct platter_mech *mech, const struct platter_pos *pos,
 		   bool write)
 {
@@ -177,7 +174,7 @@ static u32 rotation_wait_ns(const struct platter_mech *mech,
 	return angle >= now ? angle - now : angle + rot - now;
 }
 
-/* Time over @n blocks; taken from the angles, so that the sum never drifts. */
+/* Time over @n blocks, computed from the angles so that sums do not drift. */
 static u32 transfer_ns(const struct platter_mech *mech, const struct platter_pos *pos,
 		       u32 n)
 {
@@ -190,7 +187,10 @@ static u32 transfer_ns(const struct platter_mech *mech, const struct platter_pos
 	return to >= from ? to - from : to + rot - from;
 }
 
-/* One track's worth: move, wait, transfer.  Moves the head; returns the end. */
+/*
+ * Serve a part of a request on one track: move, wait, transfer.  Moves the head; returns
+ * the end.
+ */
 static u64 serve_piece(struct platter_mech *mech, u64 at_ns,
 		       const struct platter_pos *pos, u32 n, bool write,
 		       struct platter_service *svc)
@@ -213,17 +213,16 @@ static u64 serve_piece(struct platter_mech *mech, u64 at_ns,
 }
 
 /**
- * platter_mech_service - carry out a request
+ * platter_mech_service() - serve a request
  * @mech: the drive
- * @now_ns: when it begins (command overhead already passed); not before
- *	@mech->free_ns
+ * @now_ns: when it begins, after the command overhead; not before @mech->free_ns
  * @blk: first block
- * @n: blocks, at least 1, within the device
+ * @n: number of blocks, at least 1, within the device
  * @write: write or read
- * @svc: filled in
+ * @svc: result
  *
- * Blocks are taken in ascending order, each track from the request's first
- * block on (no access on arrival).  The head stays where the request ends.
+ * Blocks are served in ascending order, each track from the request's first block on (no
+ * access on arrival).  The head stays where the request ends.
  *
  * Context: any; O(tracks crossed).
  */
@@ -259,7 +258,7 @@ void platter_mech_service(struct platter_mech *mech, u64 now_ns, u64 blk, u64 n,
 		struct platter_segment *s = NULL;
 		u32 i;
 
-		/* a stream goes on in the segment that it ended */
+		/* a stream continues in the segment that it ended */
 		for (i = 0; i < mech->nr_segments; i++)
 			if (mech->segment[i].end_blk > mech->segment[i].start_blk &&
 			    blk >= mech->segment[i].start_blk &&
@@ -282,16 +281,17 @@ void platter_mech_service(struct platter_mech *mech, u64 now_ns, u64 blk, u64 n,
 }
 
 /**
- * platter_mech_flush - carry out a FLUSH, or what FUA waits for like one
+ * platter_mech_flush() - serve a FLUSH, or the similar wait of a FUA write
  * @mech: the drive
- * @ready_ns: when it could begin: command processed, and all that it waits for written
+ * @ready_ns: when the blocks that it waits for are written
  *
- * What a drive does then beyond writing its cache, @mech->flush_ns, it does alone: it
- * begins when the actuator is free, and the actuator is not free before its end.  The
- * head stays where it is, and reading ahead ends.  Without a price nothing changes.
+ * Besides writing its cache, a drive takes @mech->flush_ns for a FLUSH, during which it
+ * does nothing else.  This time begins when the actuator is free, and the actuator is busy
+ * until its end.  The head does not move, and reading ahead ends.  If @mech->flush_ns is 0
+ * nothing changes.
  *
  * Context: any; O(tracks read ahead).
- * Return: when it is over.
+ * Return: the end of the FLUSH.
  */
 u64 platter_mech_flush(struct platter_mech *mech, u64 ready_ns)
 {
@@ -306,8 +306,8 @@ u64 platter_mech_flush(struct platter_mech *mech, u64 ready_ns)
 }
 
 /**
- * platter_mech_position_ns - seek plus rotation before a request could start
- * @mech: the drive; nothing changes
+ * platter_mech_position_ns() - seek plus rotation before a request could start
+ * @mech: the drive; not changed
  * @now_ns: when it would begin
  * @blk: first block
  * @write: write or read
@@ -315,7 +315,7 @@ u64 platter_mech_flush(struct platter_mech *mech, u64 ready_ns)
  * For shortest-positioning-first scheduling.
  *
  * Context: any.
- * Return: ns from @now_ns to the first block's coming under the head.
+ * Return: ns from @now_ns until the first block is under the head.
  */
 u64 platter_mech_position_ns(const struct platter_mech *mech, u64 now_ns, u64 blk,
 			     bool write)
@@ -329,8 +329,9 @@ u64 platter_mech_position_ns(const struct platter_mech *mech, u64 now_ns, u64 bl
 }
 
 /*
- * Let the look-ahead run until @until_ns or until it has read @want_blk, and
- * move the head along.  A segment holds what was read and as much ahead of it.
+ * Read ahead until @until_ns or until @want_blk has been read, and move the head along.  A
+ * segment holds blocks already delivered and blocks ahead of them, @lookahead_blocks in
+ * total.
  */
 static void read_ahead(struct platter_mech *mech, u64 until_ns, u64 want_blk)
 {
@@ -355,7 +356,7 @@ static void read_ahead(struct platter_mech *mech, u64 until_ns, u64 want_blk)
 			s->end_blk += piece;
 			continue;
 		}
-		/* caught on this track: keep the whole blocks that passed */
+		/* the time ends on this track: keep the whole blocks that have passed */
 		begin = mech->ahead_ns + svc.seek_ns + svc.rotation_ns;
 		if (begin >= until_ns) {
 			mech->cyl = old_cyl;
@@ -373,11 +374,11 @@ static void read_ahead(struct platter_mech *mech, u64 until_ns, u64 want_blk)
 }
 
 /**
- * platter_mech_advance - let reading ahead go on until a point in time
+ * platter_mech_advance() - let reading ahead continue until a point in time
  * @mech: the drive
  * @now_ns: the time
  *
- * Called before anything that looks at the head's place or at the buffer.
+ * Called before any use of the head's position or of the buffer.
  *
  * Context: any; O(tracks read).
  */
@@ -388,18 +389,18 @@ void platter_mech_advance(struct platter_mech *mech, u64 now_ns)
 }
 
 /**
- * platter_mech_lookahead - try to serve a read from the buffer
+ * platter_mech_lookahead() - try to serve a read from the buffer
  * @mech: the drive
  * @now_ns: when the command has been processed
  * @blk: first block
- * @n: blocks
+ * @n: number of blocks
  * @finish_ns: when the data have reached the host, on a hit
  *
- * A hit is all there already, or is what the head is reading right now: then
- * it ends when the last block has passed, without a lost rotation.
+ * On a hit, all blocks are in the buffer, or the head is reading the remaining ones right
+ * now; the read then ends when the last block has passed, without a lost rotation.
  *
  * Context: any.
- * Return: true on a hit; the actuator was not needed beyond what it did anyway.
+ * Return: true on a hit; the actuator did only what it would have done anyway.
  */
 bool platter_mech_lookahead(struct platter_mech *mech, u64 now_ns, u64 blk, u64 n,
 			    u64 *finish_ns)
@@ -420,15 +421,15 @@ bool platter_mech_lookahead(struct platter_mech *mech, u64 now_ns, u64 blk, u64 
 			continue;
 		if (blk == s->end_blk && !filling)
 			continue;
-		/* a head that waits for room in the ring goes on when there is some */
+		/* a head that waits for room in the ring continues when there is some */
 		if (filling && s->end_blk - s->start_blk >= mech->lookahead_blocks)
 			mech->ahead_ns = max_t(u64, mech->ahead_ns, now_ns);
 		*finish_ns = now_ns + bus;
-		/* the read that began the segment may itself be under way */
+		/* the read that began the segment may still be in progress */
 		if (filling && mech->free_ns > *finish_ns)
 			*finish_ns = mech->free_ns;
 		if (end > s->end_blk) {
-			/* the ring's oldest part makes room */
+			/* drop the oldest part of the ring */
 			if (end - s->start_blk > mech->lookahead_blocks)
 				s->start_blk = end - mech->lookahead_blocks;
 			read_ahead(mech, ~0ULL, end);
@@ -438,7 +439,7 @@ bool platter_mech_lookahead(struct platter_mech *mech, u64 now_ns, u64 blk, u64 
 				*finish_ns = mech->ahead_ns;
 			mech->free_ns = max_t(u64, mech->free_ns, mech->ahead_ns);
 		}
-		/* keep reading on: half of the ring stays ahead of the stream */
+		/* continue to read: keep half of the ring ahead of the stream */
 		if (filling && s->start_blk + mech->lookahead_blocks / 2 < end)
 			s->start_blk = end - mech->lookahead_blocks / 2;
 		s->used = ++mech->tick;
@@ -448,10 +449,10 @@ bool platter_mech_lookahead(struct platter_mech *mech, u64 now_ns, u64 blk, u64 
 }
 
 /**
- * platter_mech_invalidate - forget buffered blocks that were written or covered
+ * platter_mech_invalidate() - drop buffered blocks that were written or covered
  * @mech: the drive
  * @blk: first block
- * @n: blocks
+ * @n: number of blocks
  *
  * Context: any.
  */
@@ -473,7 +474,7 @@ void platter_mech_invalidate(struct platter_mech *mech, u64 blk, u64 n)
 }
 
 /**
- * platter_mech_drop - empty the buffer (power cut, look-ahead switched off)
+ * platter_mech_drop() - empty the buffer (power cut, look-ahead switched off)
  * @mech: the drive
  *
  * Context: any.

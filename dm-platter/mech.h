@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Mechanics of a disk: one actuator, one spindle.  Pure and without a clock:
- * every function is told the time, in ns on an absolute scale, and the angle of
- * the platter follows from it.
+ * Mechanics of a disk: one actuator, one spindle.  Pure code without a clock: the caller
+ * passes the time to every function, in ns on an absolute scale, and the angle of the
+ * platter follows from it.
  */
 #ifndef PLATTER_MECH_H
 #define PLATTER_MECH_H
@@ -20,9 +20,9 @@ struct platter_seek_point {
 /**
  * struct platter_seek - seek time as a function of distance
  * @nr: points of the measured table; 0 = fitted from the three times
- * @point: ascending in distance, not falling in time by more than noise
- * @span: cylinders of the drive on which table or times hold
- * @cyls: cylinders of the drive as made; distances are stretched to @span
+ * @point: ascending in distance; times do not fall by more than measuring noise
+ * @span: cylinders of the drive for which table or times hold
+ * @cyls: cylinders of the emulated drive; distances are stretched to @span
  * @min_ns: one track
  * @avg_ns: a third of the span
  * @max_ns: the whole span
@@ -40,7 +40,7 @@ struct platter_seek {
 int platter_seek_init(struct platter_seek *seek, const char **error);
 u32 platter_seek_ns(const struct platter_seek *seek, u32 distance);
 
-/* What reading on after a request left in the drive's buffer. */
+/* A segment of the drive's buffer, filled by reading ahead after a request. */
 struct platter_segment {
 	u64 start_blk;
 	u64 end_blk;
@@ -52,21 +52,21 @@ struct platter_segment {
  * @geo: its geometry
  * @seek: its seek curve
  * @head_switch_ns: change of surface
- * @write_settle_ns: more exact settling before a write, after any move; below 0
- *	where the seek curve was measured by writes and reads settle for longer
+ * @write_settle_ns: additional settling before a write, after any move; negative if the
+ *	seek curve was measured with writes and reads settle for longer
  * @overhead_ns: command processing before the actuator can move
  * @write_overhead_ns: the same for a write
- * @flush_ns: a FLUSH by itself; 0: no more than its command
+ * @flush_ns: duration of a FLUSH with an empty cache; 0: none besides its command
  * @bus_block_ns: time to move one block between host and buffer
- * @cyl: where the head is
- * @surface: which head
- * @free_ns: when the actuator becomes free
+ * @cyl: cylinder of the head
+ * @surface: selected head
+ * @free_ns: time when the actuator becomes free
  * @lookahead_blocks: size of a buffer segment; 0 = look-ahead off
- * @nr_segments: how many the buffer has; 0 becomes PLATTER_MAX_SEGMENTS
- * @segment: what is in the buffer
- * @tick: for replacement
+ * @nr_segments: segments in the buffer; 0 becomes PLATTER_MAX_SEGMENTS
+ * @segment: content of the buffer
+ * @tick: counter for replacement
  * @ahead_seg: segment being filled, or -1
- * @ahead_ns: when the head reached the end of that segment
+ * @ahead_ns: time when the head reached the end of that segment
  */
 struct platter_mech {
 	const struct platter_geo *geo;
@@ -91,17 +91,17 @@ struct platter_mech {
 };
 
 /**
- * struct platter_service - how a request was served
- * @start_ns: when the actuator began to move
- * @finish_ns: when the last block had passed under the head
- * @seek_ns: spent seeking, switching heads and settling
- * @rotation_ns: spent waiting for the platter to turn
- * @transfer_ns: spent over the blocks themselves
+ * struct platter_service - timing of a request
+ * @start_ns: time when the actuator began to move
+ * @finish_ns: time when the last block had passed under the head
+ * @seek_ns: time spent seeking, switching heads and settling
+ * @rotation_ns: time spent waiting for the platter to turn
+ * @transfer_ns: time spent over the blocks themselves
  * @distance: tracks travelled, in total
  * @seeks: moves of at least one track
  * @head_switches: changes of surface
- * @cyl: where the first block was
- * @surface: on which surface
+ * @cyl: cylinder of the first block
+ * @surface: surface of the first block
  */
 struct platter_service {
 	u64 start_ns;

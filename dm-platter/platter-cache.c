@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The volatile write cache.  It holds the data really, in memory of its own, so
- * that a power cut really loses what was acknowledged from it.
+ * The volatile write cache.  It holds the data in memory of its own, so a power cut really
+ * loses data that were acknowledged from it.
  *
- * A block on its way to the medium is marked; one that is written again meanwhile
- * gets other memory, so none is ever torn.
+ * A block is marked while it is written to the medium.  If it is written again meanwhile it
+ * gets new memory, so no block is ever torn.
  *
- * Where tracks overlap, a write that came later must not be destroyed by one that
- * came before.  So blocks are of generations: a sweep takes those of one, which all
- * were there when it began, and what comes meanwhile is of the next one.  Within a
- * sweep blocks are written in an order in which none destroys another, see
- * platter_geo_pass().  Where nothing overlaps all are of one generation for ever,
- * and the sweep goes round.
+ * Where tracks overlap, an earlier write must not destroy a later one.  So blocks have
+ * generations.  A sweep writes the blocks of one generation, which were all cached when it
+ * began; blocks that come meanwhile belong to the next generation.  Within a sweep the
+ * order is such that no block destroys another, see platter_geo_pass().  Where tracks do
+ * not overlap there is only one generation, and the sweep goes round.
  *
- * All calls are made under p->lock, except for those of the module.
+ * All calls are made under p->lock, except those from module init and exit.
  */
 #include <linux/blkdev.h>
 #include <linux/highmem.h>
@@ -24,20 +23,20 @@
 #include "platter.h"
 
 /*
- * A shortage has a way out, writing through, so it must not be waited out under
- * p->lock, which the writes that would end it may need.
+ * Do not wait for memory under p->lock, which the writes that would free memory may need.
+ * Without memory the caller writes through.
  */
 #define CACHE_GFP	(GFP_NOIO | __GFP_NORETRY | __GFP_NOMEMALLOC | __GFP_NOWARN)
 
-/* What of p->wcache is of one of the two generations that there can be. */
+/* The mark in p->wcache of one of the two generations that can exist at a time. */
 #define GENERATION(gen)	((gen) & 1 ? XA_MARK_1 : XA_MARK_0)
-/* The actuator writes this block, or a newer version of it. */
+/* The actuator is writing this block, or a newer version of it. */
 #define UNDER_WAY	XA_MARK_2
 
-/* Blocks of all drives: a page each would be 64 KiB on some machines. */
+/* A slab for the blocks of all drives, because a page can have 64 KiB on some machines. */
 static struct kmem_cache *block_cache;
 
-/* A block that is not filled yet. */
+/* A block of memory that holds no data yet. */
 struct spare {
 	struct spare *next;
 };
@@ -51,14 +50,14 @@ static void *get_spare(struct spare **spares)
 	return block;
 }
 
-/* It leaves the cache, or is about to be replaced there. */
+/* Free a block that leaves the cache, or is about to be replaced there. */
 static void put_block(struct platter *p, u64 blk, void *block)
 {
 	bool past_cache = p->active && !p->active->destage;
 
 	if (past_cache || !xa_get_mark(&p->wcache, blk, UNDER_WAY))
 		kmem_cache_free(block_cache, block);
-	/* else platter_cache_destaged() frees it */
+	/* otherwise platter_cache_destaged() frees it */
 }
 
 static void store_block(struct platter *p, u64 blk, void *block)
@@ -77,7 +76,7 @@ static void store_block(struct platter *p, u64 blk, void *block)
 }
 
 /**
- * platter_cache_generation - of which generation is what comes now
+ * platter_cache_generation() - the generation of blocks that are cached now
  * @p: the drive
  *
  * Context: under p->lock.
@@ -89,15 +88,15 @@ u64 platter_cache_generation(struct platter *p)
 }
 
 /**
- * platter_cache_write - take a write into the cache
+ * platter_cache_write() - take a write into the cache
  * @p: the drive
  * @bio: the write
  * @blk: its first block
- * @n: its blocks
+ * @n: number of blocks
  *
  * Context: may sleep; GFP_NOIO, and gives up early.
- * Return: 0; -ENOSPC if there is no room now; -ENOMEM if there is no memory
- * (then nothing is cached and the caller writes through).
+ * Return: 0; -ENOSPC if there is no room now; -ENOMEM if there is no memory (then nothing
+ *	is cached and the caller writes through).
  */
 int platter_cache_write(struct platter *p, struct bio *bio, u64 blk, u32 n)
 {
@@ -109,7 +108,7 @@ int platter_cache_write(struct platter *p, struct bio *bio, u64 blk, u32 n)
 
 	if (p->wcache_count + n > platter_wcache_blocks(p))
 		return -ENOSPC;
-	/* memory first, so that a shortage leaves the cache as it was */
+	/* allocate first, so that a failure leaves the cache unchanged */
 	for (i = 0; i < n; i++) {
 		spare = kmem_cache_alloc(block_cache, CACHE_GFP);
 		if (!spare)
@@ -149,14 +148,14 @@ nomem:
 }
 
 /**
- * platter_cache_holds - which part of a range is cached
+ * platter_cache_holds() - test which part of a range is cached
  * @p: the drive
  * @blk: first block
- * @n: blocks
- * @any: set to whether any block is
+ * @n: number of blocks
+ * @any: result: at least one block is cached
  *
  * Context: under p->lock.
- * Return: true if every block is.
+ * Return: true if every block is cached.
  */
 bool platter_cache_holds(struct platter *p, u64 blk, u32 n, bool *any)
 {
@@ -176,9 +175,9 @@ bool platter_cache_holds(struct platter *p, u64 blk, u32 n, bool *any)
 }
 
 /**
- * platter_cache_read - lay the cached blocks over a read
+ * platter_cache_read() - copy cached blocks over the data of a read
  * @p: the drive
- * @bio: the read, its data filled in where the cache has none
+ * @bio: the read, with the data of the medium where the cache has none
  * @blk: its first block
  *
  * Context: under p->lock.
@@ -210,13 +209,13 @@ void platter_cache_read(struct platter *p, struct bio *bio, u64 blk)
 }
 
 /**
- * platter_cache_cover - a write past the cache begins
+ * platter_cache_cover() - a write past the cache begins
  * @p: the drive; the write is p->active
  * @blk: its first block
- * @n: its blocks
+ * @n: number of blocks
  *
  * The versions in the cache were acknowledged.  They stay until the medium has the new
- * ones: the write may fail.
+ * ones, because the write may fail.
  *
  * Context: under p->lock.
  */
@@ -232,13 +231,13 @@ void platter_cache_cover(struct platter *p, u64 blk, u32 n)
 }
 
 /**
- * platter_cache_covered - that write is over
+ * platter_cache_covered() - a write past the cache has ended
  * @p: the drive
  * @blk: its first block
- * @n: its blocks
- * @ok: the medium has them; if not, the cache keeps the versions before
+ * @n: number of blocks
+ * @ok: the medium has the blocks; if not, the cache keeps the earlier versions
  *
- * A version that has come to the cache meanwhile stays there in any case.
+ * A version that was cached meanwhile stays there in any case.
  *
  * Context: under p->lock.
  */
@@ -262,11 +261,11 @@ void platter_cache_covered(struct platter *p, u64 blk, u32 n, bool ok)
 }
 
 /**
- * platter_cache_drop - lose everything, as at a power cut
+ * platter_cache_drop() - lose all content, as at a power cut
  * @p: the drive
  *
- * What the actuator writes, or supersedes, is not counted as lost yet: what becomes of
- * it is known when the medium is done with it.
+ * Blocks that the actuator is writing or superseding are not counted as lost yet.  Their
+ * fate is known when the medium is done with them.
  *
  * Context: under p->lock.
  */
@@ -286,7 +285,7 @@ void platter_cache_drop(struct platter *p)
 	p->wcache_count = 0;
 }
 
-/* The first block from @from on that this pass of the sweep takes. */
+/* Find the first block from @from on that belongs to this pass of the sweep. */
 static bool next_block(struct platter *p, unsigned long *from)
 {
 	while (xa_find(&p->wcache, from, ULONG_MAX, GENERATION(p->wcache_gen))) {
@@ -300,7 +299,7 @@ static bool next_block(struct platter *p, unsigned long *from)
 	return false;
 }
 
-/* Over again, from the outside in: the next pass, or the next sweep. */
+/* Begin again at the outer diameter: the next pass, or the next sweep. */
 static void next_pass(struct platter *p)
 {
 	if (++p->wcache_pass < platter_geo_passes(&p->geo))
@@ -310,16 +309,16 @@ static void next_pass(struct platter *p)
 }
 
 /**
- * platter_cache_run - choose what to write to the medium next
- * @p: the drive; no destage under way
+ * platter_cache_run() - choose the next run to write to the medium
+ * @p: the drive; no destage is in progress
  * @blk: set to the first block
  * @n: set to the number of blocks
  *
- * One sweep after the other in ascending order, in runs of consecutive blocks.
+ * Sweeps follow each other, each in ascending order, in runs of consecutive blocks.
  *
  * Context: under p->lock; may sleep.
- * Return: a write bio over the cache's memory, without a device, or NULL if the
- * cache is empty.
+ * Return: a write bio over the cache's memory, without a device, or NULL if the cache is
+ *	empty.
  */
 struct bio *platter_cache_run(struct platter *p, u64 *blk, u32 *n)
 {
@@ -366,26 +365,26 @@ static int write_one(struct platter *p, u64 blk, void *block)
 }
 
 /**
- * platter_cache_destaged - the run is over
+ * platter_cache_destaged() - a run has ended
  * @p: the drive
  * @bio: from platter_cache_run(); freed
  * @blk: its first block
- * @n: its blocks
- * @ok: whether it was written
+ * @n: number of blocks
+ * @ok: the run was written
  *
- * If it was not, each of its blocks is written by itself, outside the model's time: one
- * bad block does not cost the others.  What fails again leaves the cache all the same,
- * which would else try for ever.
+ * If the run failed, each of its blocks is written by itself, outside the model's time, so
+ * that one bad block does not cost the others.  Blocks that fail again leave the cache all
+ * the same; otherwise the cache would try for ever.
  *
  * Context: under p->lock with nothing on the actuator; sleeps if @ok is false.
- * Return: how many blocks are lost.
+ * Return: number of blocks lost.
  */
 u32 platter_cache_destaged(struct platter *p, struct bio *bio, u64 blk, u32 n, bool ok)
 {
 	u32 i, lost = 0;
 
 	for (i = 0; i < n; i++) {
-		/* else it was replaced meanwhile, or the cache has lost it */
+		/* otherwise it was replaced meanwhile, or a power cut emptied the cache */
 		bool ours = xa_get_mark(&p->wcache, blk + i, UNDER_WAY);
 
 		if (ours && !ok && write_one(p, blk + i, p->destaging[i]))
@@ -408,14 +407,16 @@ static bool holds_of(struct platter *p, u64 from, u64 end, u64 gen)
 }
 
 /**
- * platter_cache_threatens - would the cache destroy that, were it on the medium?
+ * platter_cache_threatens() - test whether writing the cache to the medium would destroy a
+ * range
  * @p: the drive
  * @blk: first block of a write past the cache
- * @n: its blocks
- * @gen: what came after this generation does not count
+ * @n: number of blocks
+ * @gen: ignore cached blocks of later generations
  *
  * Context: under p->lock.
- * Return: true if a block that is cached, and not written again by that write, would.
+ * Return: true if a cached block would destroy part of the range, and that write does not
+ *	supersede it.
  */
 bool platter_cache_threatens(struct platter *p, u64 blk, u32 n, u64 gen)
 {
@@ -436,11 +437,11 @@ bool platter_cache_threatens(struct platter *p, u64 blk, u32 n, u64 gen)
 }
 
 /**
- * platter_cache_flush_untimed - empty the cache at an orderly power-down
- * @p: the drive; no request in flight
+ * platter_cache_flush_untimed() - empty the cache at an orderly power-down
+ * @p: the drive; no request is in flight
  *
- * Takes no model time: the drive is leaving.  What could not be written is lost, and
- * counted in p->unreported.
+ * Takes no model time, because the drive is leaving.  Blocks that cannot be written are
+ * lost and counted in p->unreported.
  *
  * Context: under p->lock; may sleep.
  */
@@ -460,7 +461,7 @@ void platter_cache_flush_untimed(struct platter *p)
 }
 
 /**
- * platter_cache_init - memory for the blocks of all drives
+ * platter_cache_init() - create the slab for the blocks of all drives
  *
  * Context: module init.
  * Return: 0 or -ENOMEM.
@@ -473,7 +474,7 @@ int __init platter_cache_init(void)
 }
 
 /**
- * platter_cache_exit - give it back
+ * platter_cache_exit() - destroy the slab
  *
  * Context: module init and exit; no drive is left.
  */

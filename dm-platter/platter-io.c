@@ -2,19 +2,19 @@
 /*
  * Queue, actuator and completion.
  *
- * A request travels: .map -> incoming (spinlock) -> pending (arrival order) ->
- * visible (at most queue_depth, what the scheduler may choose from) -> the
- * actuator -> completion.  One work item does all of it under p->lock; a
- * high-resolution timer and the backing device's completions only kick it.
+ * A request moves from .map to incoming (spinlock), to pending (arrival order), to visible
+ * (at most queue_depth; the scheduler chooses from these), to the actuator, to completion.
+ * One work item does all of it under p->lock; a high-resolution timer and completions of
+ * the backing device only queue this work item.
  *
- * The model's clock is CLOCK_MONOTONIC.  A request begins when the actuator is
- * free and its command has been processed, both on the model's scale, so that
- * a late worker does not make the drive slower.  Only when the host falls behind
- * by more than a rotation does the model start again from the present.
+ * The model's clock is CLOCK_MONOTONIC.  A request begins when the actuator is free and its
+ * command has been processed, both in the model's time, so a late worker does not slow the
+ * drive down.  Only when the host is late by more than a rotation does the model restart
+ * from the present.
  *
- * The actuator does one thing at a time, and a request is over only when the
- * backing device is done with it.  So the order of service is the order on the
- * medium, and the damage map is never ahead of or behind the data.
+ * The actuator serves one request at a time, and the request ends only when the backing
+ * device is done with it.  So the order of service is the order on the medium, and the
+ * damage map always matches the data.
  */
 #include <linux/blkdev.h>
 #include <linux/math64.h>
@@ -68,7 +68,10 @@ struct effect_ctx {
 	u64 newly;
 };
 
-/* Of what lies under the head that which was sound, and is not written afterwards. */
+/*
+ * Report only blocks under the head that were intact and that this write does not rewrite
+ * later.
+ */
 static void trace_covered(struct effect_ctx *c, u64 blk, u32 n, u64 src_blk)
 {
 	struct platter_damage *damage = &c->p->damage;
@@ -114,11 +117,11 @@ static int trim_effect(void *context, enum platter_effect effect, u64 blk, u32 n
 }
 
 /*
- * Before the data move: everything the head will pass over counts as ruined, in
- * memory and on the mirror.  If the machine dies in between, a block may be
- * called ruined that is not, in a write nobody was told had succeeded; never
- * the other way round, unless the mirror's device has a volatile cache and
- * loses it: then this holds for what was written before the last flush.
+ * Before the data move: mark all blocks that the head will pass over as destroyed, in
+ * memory and on the mirror.  If the machine crashes in between, an intact block may be
+ * marked as destroyed, in a write that was not acknowledged.  The opposite cannot happen,
+ * unless the mirror's device has a volatile cache and loses it; then this guarantee holds
+ * only for data written before the last flush.
  */
 static int damage_before(struct platter *p, u64 blk, u32 n)
 {
@@ -133,8 +136,8 @@ static int damage_before(struct platter *p, u64 blk, u32 n)
 }
 
 /*
- * After the data moved and before anyone is told: the same walk in the order of
- * the head, in which a later track's own data repair what an earlier one hit.
+ * After the data moved and before the acknowledgement: the same walk in the order of the
+ * head.  A later track's own data repair the blocks that an earlier track destroyed.
  */
 static int damage_after(struct platter *p, u64 blk, u32 n)
 {
@@ -150,7 +153,7 @@ static int damage_after(struct platter *p, u64 blk, u32 n)
 	return r;
 }
 
-/* Returns the result of a read as far as the medium is concerned. */
+/* Returns the result of a read as far as damage is concerned. */
 static blk_status_t damage_read(struct platter *p, u64 blk, u32 n)
 {
 	u64 bad;
@@ -182,9 +185,9 @@ static void backing_endio(struct bio *clone)
 	}
 	bio_put(clone);
 	/*
-	 * The last thing done to @io here: afterwards the worker may end it.  Then
-	 * only the grace period between unbinding a table and freeing it, see
-	 * dm_sync_table(), keeps @p.
+	 * The last access to @io here: afterwards the worker may end it.  From then on only
+	 * the grace period between unbinding a table and freeing it, see dm_sync_table(),
+	 * keeps @p alive.
 	 */
 	rcu_read_lock();
 	atomic_set_release(&io->pending, 0);
@@ -197,7 +200,7 @@ static struct bio *make_clone(struct platter *p, struct bio *bio, u64 blk, u32 s
 {
 	struct bio *clone = bio_alloc_clone(p->dev->bdev, bio, GFP_NOIO, &p->bs);
 
-	/* Who polls asks for @bio: nobody would reap this one. */
+	/* A polling submitter polls @bio; it would not reap the clone. */
 	bio_clear_polled(clone);
 	if (n)
 		bio_trim(clone, skip * PLATTER_BLOCK_SECTORS, n * PLATTER_BLOCK_SECTORS);
@@ -232,7 +235,7 @@ static int shadow_effect(void *context, enum platter_effect effect, u64 blk, u32
 	return r;
 }
 
-/* What the wide head really leaves: its own pattern, on every track it covers. */
+/* Write what a wide head really leaves: its own pattern on every track that it covers. */
 static int shadow_write(struct platter *p, struct bio *bio, u64 blk, u32 n)
 {
 	struct shadow_ctx c = { .p = p, .bio = bio, .blk = blk };
@@ -250,11 +253,11 @@ static int plain_write(struct platter *p, struct bio *bio, u64 blk, u32 n)
 }
 
 /**
- * platter_media_write_sync - write to the medium at once, outside the model
+ * platter_media_write_sync() - write to the medium at once, outside the model
  * @p: the drive
  * @bio: holds the data; is not submitted itself
  * @blk: first block
- * @n: blocks
+ * @n: number of blocks
  *
  * Context: under p->lock with nothing on the actuator; sleeps.
  * Return: 0 or -errno.
@@ -278,7 +281,7 @@ int platter_media_write_sync(struct platter *p, struct bio *bio, u64 blk, u32 n)
 
 /* -------------------------------------------------------------- completion */
 
-/* Put on @done what platter_end_ios() shall end once p->lock is dropped. */
+/* Add @io to @done; platter_end_ios() ends it after p->lock is dropped. */
 static void end_io(struct platter *p, struct platter_io *io, u64 now,
 		   struct list_head *done)
 {
@@ -299,10 +302,10 @@ static void end_io(struct platter *p, struct platter_io *io, u64 now,
 }
 
 /**
- * platter_end_ios - complete requests to the caller
+ * platter_end_ios() - complete requests to the submitter
  * @done: list of struct platter_io
  *
- * Context: without p->lock, because completing may submit more.
+ * Context: without p->lock, because a completion may submit more requests.
  */
 void platter_end_ios(struct list_head *done)
 {
@@ -344,25 +347,25 @@ static void account(struct platter *p, const struct platter_service *svc)
 }
 
 /**
- * pay_flush - charge the price of a FLUSH, the key flush_us
+ * pay_flush() - charge the time of a FLUSH, the key flush_us
  * @p: the drive, with timing model
  * @ready_ns: when it could begin
  *
- * It is charged
+ * The time is charged
  *
- * - once for each FLUSH of the host, whether the write cache is on or off, when what it
- *   waits for is on the medium and its command has been processed;
+ * - once for each FLUSH of the host, with the write cache on or off, when its command has
+ *   been processed and the data that it waits for are on the medium;
  * - once for each FUA write while the write cache is on, when its own data are on the
  *   medium.  With the cache off such a write is like any other.
  *
- * and not for what the drive writes of its cache for another reason: the cache is full,
- * the host idle, the cache switched off; nor for a write that a power cut tears.
+ * It is not charged when the drive writes its cache for another reason (the cache is full,
+ * the host idle, the cache switched off), nor for a write that a power cut tears.
  *
- * Meanwhile the actuator does nothing else; and behind a FLUSH nothing is admitted, be
- * it for the medium or for the cache, see admit().
+ * Meanwhile the actuator does nothing else.  No request is admitted after a FLUSH until its
+ * time is over, neither for the medium nor for the cache, see admit().
  *
  * Context: under p->lock.
- * Return: when it is over; without a price that is @ready_ns.
+ * Return: the end of the FLUSH; @ready_ns if flush_us is 0.
  */
 static u64 pay_flush(struct platter *p, u64 ready_ns)
 {
@@ -427,7 +430,7 @@ static void start_write(struct platter *p, struct platter_io *io, u64 now,
 	}
 	if (p->cut_armed) {
 		p->cut_left -= n;
-		/* what a destage could not write is lost with the rest of the cache */
+		/* the rest of a torn destage is lost with the rest of the cache */
 		if (n < io->n && !io->destage)
 			io->status = BLK_STS_IOERR;
 		if (!p->cut_left)
@@ -445,7 +448,7 @@ static void start_read(struct platter *p, struct platter_io *io, u64 now)
 	platter_cache_holds(p, io->blk, io->n, &any);
 	io->overlay = any;
 	if (any) {
-		/* only what the medium has to deliver can be damaged */
+		/* only blocks that come from the medium can be damaged */
 		u32 i;
 
 		for (i = 0; i < io->n && !io->status; i++)
@@ -481,7 +484,7 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 	if (!io || now < io->due_ns || atomic_read_acquire(&io->pending))
 		return false;
 	WRITE_ONCE(p->active, NULL);
-	/* What a power cut has left of a write is on the medium, if that could take it. */
+	/* The part of a write before a power cut is on the medium, unless the device failed. */
 	if (io->write && io->media_n && !io->failed) {
 		int r = damage_after(p, io->blk, io->media_n);
 
@@ -501,7 +504,7 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 		platter_count(p, PC_wcache_destages, 1);
 		p->destaged_ns = io->due_ns;
 		io->bio = NULL;
-		/* One that outlived its cache was in the way of a flush. */
+		/* A destage that outlived its cache has delayed a flush. */
 		platter_update_fast(p);
 		wake_up_all(&p->drained);
 		return true;
@@ -510,7 +513,7 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 		platter_cache_covered(p, io->blk, io->media_n, !io->status);
 		if (io->failed)
 			platter_count(p, PC_wcache_lost_blocks, io->cut_n);
-		/* its old versions were in the way of a flush */
+		/* the old cached versions have delayed a flush */
 		platter_update_fast(p);
 		if (!p->wcache_count)
 			wake_up_all(&p->drained);
@@ -541,20 +544,20 @@ static bool start_destage(struct platter *p, u64 now, enum platter_destage_why w
 	io->n = n;
 	io->write = true;
 	io->destage = true;
-	/* the drive needs no host to go on with what it holds */
+	/* the drive continues to write its cache without the host */
 	io->arrival_ns = p->destaged_ns ?: now;
 	trace_platter_destage(p, blk, n, why);
 	start_io(p, io, now, done);
 	return true;
 }
 
-/* After a power cut a destage may still be under way, and the cache is empty. */
+/* After a power cut a destage may still be in progress although the cache is empty. */
 static bool destaging(struct platter *p)
 {
 	return p->wcache_count || (p->active && p->active->destage);
 }
 
-/* Is anyone waiting for the cache to become smaller? */
+/* Does a request wait for the cache to shrink? */
 static enum platter_destage_why cache_pressure(struct platter *p)
 {
 	struct platter_io *io;
@@ -574,7 +577,7 @@ static enum platter_destage_why cache_pressure(struct platter *p)
 }
 
 /*
- * When the drive has been idle for wcache_idle_ms, or ~0 if it is not idle: the pause
+ * The time when the drive has been idle for wcache_idle_ms, or ~0 if it is busy.  The pause
  * begins when the last request of the host has ended.
  */
 static u64 destage_idle_at(struct platter *p)
@@ -585,8 +588,8 @@ static u64 destage_idle_at(struct platter *p)
 }
 
 /*
- * What the cache held when a write came that goes past it may destroy that write, and
- * was acknowledged before; what the cache has taken since is none of its business.
+ * Blocks cached before a write past the cache came may destroy it when they are written
+ * later; so the write waits for them.  Blocks cached since then need not be waited for.
  */
 static bool threatened(struct platter *p, struct platter_io *io)
 {
@@ -595,7 +598,7 @@ static bool threatened(struct platter *p, struct platter_io *io)
 	return io->behind;
 }
 
-/* The oldest request, or the one the head can reach first. */
+/* Choose the oldest request, or the one that the head reaches first. */
 static struct platter_io *choose(struct platter *p, u64 now)
 {
 	u64 starved = div_u64(PLATTER_STARVED_NS * p->cfg.time_permille, 1000);
@@ -608,7 +611,7 @@ static struct platter_io *choose(struct platter *p, u64 now)
 
 		if (io->state != IO_QUEUED || threatened(p, io))
 			continue;
-		/* the list is in order of arrival: only its head can be starved */
+		/* the list is in order of arrival: only its first entry can be starved */
 		if (!best && (!p->sptf || !p->timing || now > io->arrival_ns + starved))
 			return io;
 		start = max(p->mech.free_ns, io->arrival_ns + p->mech.overhead_ns);
@@ -656,7 +659,7 @@ static void admit_media(struct platter *p, struct platter_io *io)
 {
 	if (io->write)
 		io->behind = platter_cache_generation(p);
-	/* at once, so that nothing seems to wait for the cache that does not */
+	/* test at once, so that only writes that must wait count as waiting for the cache */
 	threatened(p, io);
 }
 
@@ -697,8 +700,8 @@ static bool admit_read_hit(struct platter *p, struct platter_io *io, u64 now)
 		return true;
 	}
 	/*
-	 * While the actuator works, the buffer is only good for what is in it;
-	 * platter_mech_lookahead() knows, because service ended the look-ahead.
+	 * While the actuator works, only what is already in the buffer can hit.
+	 * platter_mech_lookahead() knows this, because the service ended the look-ahead.
 	 */
 	if (any || !p->lookahead_on || !p->timing)
 		return false;
@@ -736,9 +739,9 @@ static void admit_flush(struct platter *p, struct platter_io *io, u64 now)
 }
 
 /*
- * Move requests from pending to visible.  A flush is not a queued command: it
- * waits until the cache is empty, and what came after waits behind it, as long as it
- * takes if it has a price.
+ * Move requests from pending to visible.  A flush is not a queued command: it waits until
+ * the cache is empty, and later requests wait for the flush, also for its time if flush_us
+ * is set.
  */
 static bool admit(struct platter *p, u64 now)
 {
@@ -864,13 +867,13 @@ static void platter_work(struct work_struct *work)
 }
 
 /**
- * platter_power_off - the current is gone
+ * platter_power_off() - the power fails
  * @p: the drive
- * @done: gets the requests that fail at once
+ * @done: receives the requests that fail at once
  *
- * The write cache is lost.  Requests that the backing device still works on
- * fail when it is done; what is on the medium stays.  Also called again while
- * the drive is off, to fail what has arrived since.
+ * The write cache is lost.  Requests that the backing device still works on fail when it is
+ * done; data on the medium stay.  Called again while the drive is off, to fail the requests
+ * that have arrived since.
  *
  * Context: under p->lock.
  */
@@ -888,7 +891,10 @@ void platter_power_off(struct platter *p, struct list_head *done)
 		wake_up_all(&p->drained);
 		platter_mech_drop(&p->mech);
 		platter_update_fast(p);
-		/* a write wholly on the medium is acknowledged, all else is not */
+		/*
+		 * a write that is completely on the medium is acknowledged, other requests
+		 * fail
+		 */
 		if (p->active && !p->active->write) {
 			p->active->status = BLK_STS_IOERR;
 			p->active->due_ns = 0;
@@ -920,7 +926,7 @@ static enum hrtimer_restart platter_timer(struct hrtimer *timer)
 }
 
 /**
- * platter_kick - let the worker look at what changed
+ * platter_kick() - let the worker look for changes
  * @p: the drive
  *
  * Context: any.
@@ -931,7 +937,7 @@ void platter_kick(struct platter *p)
 }
 
 /**
- * platter_update_fast - decide anew whether .map may remap at once
+ * platter_update_fast() - decide again whether .map may remap directly
  * @p: the drive
  *
  * Context: under p->lock.
@@ -940,14 +946,14 @@ void platter_update_fast(struct platter *p)
 {
 	bool ordered = p->state_dev || p->cut_armed || p->log_size ||
 		       p->damage_mode == DAMAGE_SHADOW;
-	/* a flush that has something to say cannot be passed on */
+	/* a flush that must report a loss cannot be passed on */
 	bool cached = p->wcache_on || destaging(p) || p->unreported;
 
 	WRITE_ONCE(p->fast, !p->timing && !ordered && !cached && !p->powered_off);
 }
 
 /**
- * platter_io_init - set up lists, worker and timer
+ * platter_io_init() - set up lists, worker and timer
  * @p: the drive
  *
  * Context: process.
@@ -969,8 +975,8 @@ void platter_io_init(struct platter *p)
 }
 
 /**
- * platter_io_exit - undo platter_io_init()
- * @p: the drive; nothing uses it any more
+ * platter_io_exit() - undo platter_io_init()
+ * @p: the drive; no longer in use
  *
  * Context: process; sleeps.
  */
@@ -989,7 +995,10 @@ static int map_fast(struct platter *p, struct bio *bio, struct platter_io *io)
 	    (io->write ? platter_geo_window(&p->geo) || READ_ONCE(p->damage.damaged) :
 			 READ_ONCE(p->damage.damaged))) {
 		mutex_lock(&p->lock);
-		/* only a worker that sees the write succeed may heal what it rewrites */
+		/*
+		 * only the worker sees whether the write succeeds, so only it may mark
+		 * blocks as intact
+		 */
 		if (!p->fast ||
 		    (io->write && damage_count(&p->damage, io->blk, io->n))) {
 			mutex_unlock(&p->lock);
@@ -1030,7 +1039,7 @@ static int map_fast(struct platter *p, struct bio *bio, struct platter_io *io)
 }
 
 /**
- * platter_map_bio - take a bio in
+ * platter_map_bio() - accept a bio
  * @p: the drive
  * @bio: the bio
  *
@@ -1047,7 +1056,7 @@ int platter_map_bio(struct platter *p, struct bio *bio)
 
 	if (READ_ONCE(p->powered_off))
 		return DM_MAPIO_KILL;
-	/* The block layer only warns of it. */
+	/* The block layer only warns about a write to a read-only device. */
 	if (unlikely(p->read_only) && sectors && op_is_write(bio_op(bio)))
 		return DM_MAPIO_KILL;
 	if (bio_op(bio) == REQ_OP_DISCARD) {

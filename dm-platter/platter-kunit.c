@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of geometry, overlap and mechanics.  Also built in user space
- * over a few macros (userspace/platter-sim), so it uses only the pure files.
+ * KUnit tests of geometry, overlap and mechanics.  userspace/platter-sim builds them in
+ * user space with a few macros, so they use only pure code.
  */
 #include "profiles.h"
 
@@ -17,7 +17,7 @@
 
 #define ROT_5900	10169492U	/* ns */
 
-/* A cheap generator, the same everywhere. */
+/* A simple random generator, the same on every machine. */
 static u64 next_random(u64 *state)
 {
 	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -83,7 +83,7 @@ static void geometry_round_trip(struct kunit *test)
 	}
 }
 
-/* Runs tile the drive, have one track size each, and long enough to hold bands. */
+/* Runs tile the drive, have one track size each, and are long enough to hold bands. */
 static void geometry_runs(struct kunit *test)
 {
 	static const u64 lengths[] = { 16384, 262144, 1 << 22 };
@@ -111,7 +111,7 @@ static void geometry_runs(struct kunit *test)
 	}
 }
 
-/* track_sectors stretches the outermost zone's track, and all others by as much. */
+/* track_sectors scales the outermost zone's track, and all others by the same factor. */
 static void stretched_tracks_have_a_limit(struct kunit *test)
 {
 	struct drive *d = make_drive(test, "generic", 2048);
@@ -123,7 +123,7 @@ static void stretched_tracks_have_a_limit(struct kunit *test)
 	d->cfg.zone[1].tracks = 1;
 	d->cfg.track_blocks = PLATTER_MAX_TRACK_BLOCKS;
 
-	/* 2^32 blocks, 2^29 blocks of 8 units, one block too many */
+	/* 2^32 blocks; 2^29 blocks of 8 units, one block too many */
 	d->cfg.zone[1].track_sectors = 524288;
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			platter_config_build(&d->cfg, &d->geo, &d->mech, &error));
@@ -230,8 +230,8 @@ static struct drive *plain_drive(struct kunit *test, enum platter_media media,
 }
 
 /*
- * Skylight, Figure 2.23: 3 tracks of 4,000 sectors, a head 1.5 tracks wide, a
- * skew of 1,000 sectors per track.  A band write is cut short.
+ * Skylight, Figure 2.23: 3 tracks of 4,000 sectors, a head 1.5 tracks wide, a skew of 1,000
+ * sectors per track.  A band write is interrupted.
  */
 static void torn_write_fig_2_23(struct kunit *test)
 {
@@ -240,12 +240,12 @@ static void torn_write_fig_2_23(struct kunit *test)
 	struct platter_pos pos;
 
 	KUNIT_ASSERT_NOT_NULL(test, map);
-	/* track 2 is laid out 7,000-7,999 then 4,000-6,999 */
+	/* track 2 begins at angle 0 with 7,000-7,999, then 4,000-6,999 */
 	platter_geo_pos(&d->geo, 7000, &pos);
 	KUNIT_EXPECT_EQ(test, 0U, platter_geo_angle_ns(&d->geo, &pos, pos.sector));
 	platter_geo_pos(&d->geo, 4000, &pos);
 	KUNIT_EXPECT_EQ(test, ROT_5900 / 4, platter_geo_angle_ns(&d->geo, &pos, pos.sector));
-	/* track 3: 10,000-11,999 then 8,000-9,999 */
+	/* track 3: 10,000-11,999, then 8,000-9,999 */
 	platter_geo_pos(&d->geo, 10000, &pos);
 	KUNIT_EXPECT_EQ(test, 0U, platter_geo_angle_ns(&d->geo, &pos, pos.sector));
 
@@ -258,12 +258,12 @@ static void torn_write_fig_2_23(struct kunit *test)
 	/* cut after track 2: 8,000-11,999 are corrupt */
 	write_map(d, map, 5000, 3000);
 	expect_bad(test, map, 12000, 8000, 12000, 0, 0);
-	/* written to the end: nothing is */
+	/* written to the end: nothing is corrupt */
 	write_map(d, map, 8000, 4000);
 	expect_bad(test, map, 12000, 0, 0, 0, 0);
 }
 
-/* The same columns whether a range is written at once or block by block. */
+/* The same columns are hit whether a range is written at once or block by block. */
 static void overlap_is_additive(struct kunit *test)
 {
 	u64 rnd = 7;
@@ -287,7 +287,7 @@ static void overlap_is_additive(struct kunit *test)
 	}
 }
 
-/* Damage by angle, from first principles: intervals on the circle that meet. */
+/* Damage by angle, from first principles: do the angular intervals intersect? */
 static bool angles_meet(const struct drive *d, u64 a, u64 b)
 {
 	struct platter_pos pa, pb;
@@ -344,9 +344,9 @@ static void overlap_smr_window(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, 2U, platter_geo_window(&d->geo));
 	write_map(d, map, 5, 1);	/* track 1, sector 1, angle 2 */
-	/* track 2 is turned by 2 more: sector 0; track 3: sector 3 */
+	/* track 2 is skewed by 2 more: sector 0; track 3: sector 3 */
 	expect_bad(test, map, 24, 8, 9, 15, 16);
-	write_map(d, map, 20, 4);	/* the last track harms nothing */
+	write_map(d, map, 20, 4);	/* the last track destroys nothing */
 	expect_bad(test, map, 24, 8, 9, 15, 16);
 	d->geo.head_mtracks = 2001;
 	KUNIT_EXPECT_EQ(test, 2U, platter_geo_window(&d->geo));
@@ -370,12 +370,12 @@ static void overlap_imr_window(struct kunit *test)
 	expect_bad(test, map, 20, 0, 0, 0, 0);
 	write_map(d, map, 0, 4);	/* bottom 0 has one neighbour */
 	expect_bad(test, map, 20, 4, 8, 0, 0);
-	/* written in order, each bottom ruins the top before it again */
+	/* written in order, each bottom destroys the top before it again */
 	write_map(d, map, 0, 20);
 	expect_bad(test, map, 20, 4, 8, 12, 16);
 }
 
-/* Damage ends at a run's border, and at the end of the device. */
+/* Damage ends at the border of a run, and at the end of the device. */
 static void overlap_ends_with_the_run(struct kunit *test)
 {
 	struct drive *d = fresh(test, struct drive);
@@ -419,7 +419,7 @@ static int look_for_cover(void *ctx, enum platter_effect effect, u64 blk, u32 n,
 	return 0;
 }
 
-/* Does writing that block destroy one of these? */
+/* Does writing the block @writes destroy a block of the range? */
 static bool covers(const struct drive *d, u64 writes, u64 blk, u64 n)
 {
 	struct covers c = { .blk = blk, .n = n };
@@ -483,7 +483,7 @@ static void draw_medium(struct platter_geo *geo, u64 *rnd)
 	}
 }
 
-/* A medium, and it may be one that ends inside a track; false if there is no such medium. */
+/* Draw a medium, which may end inside a track; false if there is no such medium. */
 static bool draw_drive(struct drive *d, u64 *rnd)
 {
 	const char *error;
@@ -497,7 +497,10 @@ static bool draw_drive(struct drive *d, u64 *rnd)
 	return true;
 }
 
-/* What would destroy a range is what does, to the block: a write at a time is tried. */
+/*
+ * The blocks that platter_reach reports as destroying a range are exactly those that do:
+ * every write is tried.
+ */
 static void threat_is_where_damage_comes_from(struct kunit *test)
 {
 	struct damage_map *map = fresh(test, struct damage_map);
@@ -532,7 +535,7 @@ static void threat_is_where_damage_comes_from(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, hits > 10000);
 }
 
-/* What the layers above are told of a write is what it does, to the block. */
+/* The blocks reported to upper layers for a write are exactly those that it destroys. */
 static void reach_is_what_a_write_covers(struct kunit *test)
 {
 	struct damage_map *map = fresh(test, struct damage_map);
@@ -554,7 +557,10 @@ static void reach_is_what_a_write_covers(struct kunit *test)
 			n = 1 + next_random(&rnd) % (j & 1 ? n : min_t(u64, n, 8));
 			write_map(d, map, blk, n);
 			platter_reach_begin(&reach, &d->geo, blk, n, PLATTER_DESTROYS);
-			/* 1: covered; 2: and told; a block may be told of twice. */
+			/*
+			 * 1: covered; 2: covered and reported; a block may be reported
+			 * twice.
+			 */
 			while (platter_reach_next(&reach, &from, &m)) {
 				KUNIT_ASSERT_TRUE(test, from + m <= d->geo.blocks);
 				for (k = from; k < from + m; k++) {
@@ -605,7 +611,7 @@ static void seek_table(struct kunit *test)
 	s->point[1].distance = 11;
 	s->point[1].ns = 2000;
 	s->point[2].distance = 111;
-	s->point[2].ns = 1900;		/* measured tables do fall by noise */
+	s->point[2].ns = 1900;		/* measured tables contain noise */
 	s->cyls = 200;
 	KUNIT_ASSERT_EQ(test, 0, platter_seek_init(s, &error));
 	KUNIT_EXPECT_EQ(test, 0U, platter_seek_ns(s, 0));
@@ -619,9 +625,9 @@ static void seek_table(struct kunit *test)
 }
 
 /*
- * Skylight, Test 1: with the volatile cache off and one request at a time, the
- * next block has just gone by when the next write arrives.  From completion to
- * completion: one rotation and the block itself.
+ * Skylight, Test 1: with the volatile cache off and one request at a time, the next block
+ * has just passed when the next write arrives.  From completion to completion: one rotation
+ * and the block itself.
  */
 static void adjacent_writes_cost_a_rotation(struct kunit *test)
 {
@@ -641,7 +647,7 @@ static void adjacent_writes_cost_a_rotation(struct kunit *test)
 		KUNIT_EXPECT_GE(test, svc.finish_ns - last, (u64)ROT_5900 + block - 1);
 		last = svc.finish_ns;
 	}
-	/* never drifts: 399 times exactly a rotation plus 399 blocks */
+	/* no drift: 399 times exactly a rotation plus 399 blocks */
 	KUNIT_EXPECT_LE(test, last, (u64)ROT_5900 * 400 + 400ULL * (block + 1));
 }
 
@@ -672,7 +678,7 @@ static void outer_tracks_are_faster(struct kunit *test)
 
 	platter_mech_service(&d->mech, 0, 0, 4096, false, &od);
 	platter_mech_service(&d->mech, od.finish_ns, d->geo.blocks - 4096, 4096, false, &id);
-	/* 448 blocks a track outside, 224 inside */
+	/* 448 blocks per track outside, 224 inside */
 	KUNIT_EXPECT_GE(test, id.transfer_ns * 10, od.transfer_ns * 19);
 	KUNIT_EXPECT_LE(test, id.transfer_ns * 10, od.transfer_ns * 21);
 }
@@ -725,7 +731,7 @@ static void sptf_beats_fifo(struct kunit *test)
 	fifo = serve_all(d, r->blk, ARRAY_SIZE(r->blk), 32, false);
 	platter_mech_init(&d->mech, &d->geo);
 	sptf = serve_all(d, r->blk, ARRAY_SIZE(r->blk), 32, true);
-	/* 32 to choose from roughly halves the time of random reads */
+	/* a queue of 32 roughly halves the time of random reads */
 	KUNIT_EXPECT_LT(test, sptf * 10, fifo * 7);
 }
 
@@ -749,7 +755,7 @@ static void position_equals_service(struct kunit *test)
 	}
 }
 
-/* Settling, longer or shorter than a read's, is part of a move and never below 0. */
+/* Settling, longer or shorter than a read's, is part of a move; the sum is never below 0. */
 static void settling_needs_a_move(struct kunit *test)
 {
 	static const s64 settle[] = { 300000, 0, -300000, -1000000000 };
@@ -773,7 +779,7 @@ static void settling_needs_a_move(struct kunit *test)
 	}
 }
 
-/* A FLUSH of a turn: the next block is under the head when it is over. */
+/* A FLUSH of one rotation: the next block is under the head at its end. */
 static void flush_has_a_price(struct kunit *test)
 {
 	struct drive *d = make_drive(test, "st500dm002", 0);
@@ -783,7 +789,7 @@ static void flush_has_a_price(struct kunit *test)
 
 	/* 7,200 rpm */
 	KUNIT_ASSERT_EQ(test, 8333333U, (u32)d->geo.rot_ns);
-	/* no profile has one: it is over when it could begin, and nothing else changes */
+	/* no profile sets flush_us: the FLUSH ends when it could begin, and changes nothing */
 	KUNIT_EXPECT_EQ(test, 0U, d->mech.flush_ns);
 	platter_mech_service(&d->mech, 100000, 0, 1, true, &svc);
 	wrote = svc.finish_ns;
@@ -795,12 +801,12 @@ static void flush_has_a_price(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 8333000U, d->mech.flush_ns);
 	platter_mech_service(&d->mech, 100000, 0, 1, true, &svc);
 	KUNIT_ASSERT_EQ(test, wrote, svc.finish_ns);
-	/* one that could have begun before waits for the head; one that comes later does not */
+	/* a FLUSH that could begin earlier waits for the head; a later one does not */
 	due = platter_mech_flush(&d->mech, 50);
 	KUNIT_EXPECT_EQ(test, wrote + 8333000, due);
 	KUNIT_EXPECT_EQ(test, due, d->mech.free_ns);
 	platter_mech_service(&d->mech, due, 1, 1, true, &svc);
-	/* a turn is 333 ns longer, give or take what angles are rounded to */
+	/* a rotation is 333 ns longer, within the rounding of angles */
 	KUNIT_EXPECT_EQ(test, 0ULL, svc.seek_ns);
 	KUNIT_EXPECT_LE(test, svc.rotation_ns, 340ULL);
 	KUNIT_EXPECT_GE(test, svc.rotation_ns, 320ULL);
@@ -808,7 +814,7 @@ static void flush_has_a_price(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, svc.finish_ns + 1000000 + 8333000, due);
 	KUNIT_EXPECT_EQ(test, due, d->mech.free_ns);
 
-	/* as all durations */
+	/* scaled as all durations */
 	d->cfg.time_permille = 100;
 	KUNIT_ASSERT_EQ(test, 0, platter_config_build(&d->cfg, &d->geo, &d->mech, &error));
 	KUNIT_EXPECT_EQ(test, 833300U, d->mech.flush_ns);
@@ -822,20 +828,20 @@ static void flush_ends_reading_ahead(struct kunit *test)
 
 	d->mech.lookahead_blocks = 512;
 	platter_mech_service(&d->mech, 0, 0, 16, false, &svc);
-	/* none without a price */
+	/* without flush_us, reading ahead continues */
 	platter_mech_flush(&d->mech, svc.finish_ns);
 	KUNIT_EXPECT_TRUE(test, platter_mech_lookahead(&d->mech, svc.finish_ns, 16, 16, &due));
 	platter_mech_drop(&d->mech);
 
 	d->mech.flush_ns = 3 * ROT_5900;
 	platter_mech_service(&d->mech, due, 0, 16, false, &svc);
-	/* a quarter of a track has passed, 112 of 448 blocks, when it begins */
+	/* a quarter of a track, 112 of 448 blocks, has passed when it begins */
 	over = platter_mech_flush(&d->mech, svc.finish_ns + ROT_5900 / 4);
 	KUNIT_EXPECT_TRUE(test, platter_mech_lookahead(&d->mech, over, 16, 110, &due));
 	KUNIT_EXPECT_FALSE(test, platter_mech_lookahead(&d->mech, over, 130, 16, &due));
 }
 
-/* A drive that nobody said anything of is the profile's, whoever makes it. */
+/* The default configuration is the profile's, whichever way it is made. */
 static void config_is_the_profiles(struct kunit *test)
 {
 	struct drive *d = fresh(test, struct drive);
@@ -880,7 +886,7 @@ static void lookahead_streams(struct kunit *test)
 		KUNIT_ASSERT_GE(test, due, ready);
 		t = due;
 	}
-	/* within a quarter of media rate, where without it each costs a turn */
+	/* within a quarter of the media rate; without look-ahead each read costs a rotation */
 	KUNIT_EXPECT_LT(test, t - first, (u64)ROT_5900 * 4096 / 448 * 5 / 4);
 	/* a write into the buffer empties it */
 	platter_mech_invalidate(&d->mech, blk - 1, 1);
@@ -906,7 +912,7 @@ static void lookahead_waits_when_full(struct kunit *test)
 		KUNIT_ASSERT_TRUE(test, platter_mech_lookahead(&d->mech, ready, blk, 16, &due));
 		t = due;
 	}
-	/* what was not in it comes no faster than the medium gives it */
+	/* blocks that were not in the buffer come no faster than the medium delivers them */
 	KUNIT_EXPECT_LT(test, (u64)ROT_5900 * (4096 - 512) / 448, t - first);
 	KUNIT_EXPECT_LT(test, t - first, (u64)ROT_5900 * 4096 / 448 * 3 / 2);
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Acknowledged blocks that are lost because the device below did not take them.
+ * Acknowledged blocks that are lost because the device below failed to write them.
  *
- * A FLUSH reports them, by failing.  Until one has, p->unreported counts them.  When a
- * drive is suspended the count goes to a table of the module, because the drive may not
- * come back: its mapped device may get another table, or be removed.  The next drive to be
- * resumed takes it from there if it belongs to the same mapped device, or lies over a part
- * of the same place on the same disk.
+ * A FLUSH reports them by failing.  Until then p->unreported counts them.  When a drive is
+ * suspended the count moves to a table of the module, because the drive may not come back:
+ * its mapped device may get another table, or be removed.  The next drive that is resumed
+ * takes the count from there if it belongs to the same mapped device, or overlaps the same
+ * range of the same disk.
  *
- * Disks are known by their sequence numbers, which no two have as long as the kernel runs;
- * device numbers are given again.
+ * Disks are identified by their sequence numbers, which are unique while the kernel runs;
+ * device numbers are reused.
  *
- * Calls are made under p->lock, which is outside of losses_lock.
+ * Calls are made under p->lock, which is taken before losses_lock.
  */
 #include <linux/blkdev.h>
 #include <linux/lockdep.h>
@@ -21,13 +21,13 @@
 #define MAX_LOSSES	64
 
 /**
- * struct loss - blocks of a suspended drive
+ * struct loss - lost blocks of a suspended drive
  * @mapped: sequence number of the mapped device
- * @disk: of the disk below, or 0
- * @from: first sector there
- * @end: first sector behind
- * @blocks: how many are lost; 0 if this is free
- * @nr: the lower, the older
+ * @disk: sequence number of the disk below, or 0
+ * @from: first sector on the disk
+ * @end: one past the last sector
+ * @blocks: number of lost blocks; 0 if the entry is free
+ * @nr: sequence of the entries; the lowest is the oldest
  */
 struct loss {
 	u64 mapped;
@@ -62,9 +62,9 @@ static bool same_place(const struct loss *a, const struct loss *b)
 }
 
 /**
- * platter_loss_add - the medium did not take what had been acknowledged
+ * platter_loss_add() - acknowledged blocks could not be written to the medium
  * @p: the drive
- * @blocks: how many; may be 0
+ * @blocks: number of blocks; may be 0
  *
  * Context: under p->lock.
  */
@@ -79,11 +79,11 @@ void platter_loss_add(struct platter *p, u32 blocks)
 }
 
 /**
- * platter_loss_report - a FLUSH is here
+ * platter_loss_report() - handle a FLUSH
  * @p: the drive
  *
  * Context: under p->lock.
- * Return: true if it has to fail; the next one need not.
+ * Return: true if the FLUSH has to fail; the next one need not.
  */
 bool platter_loss_report(struct platter *p)
 {
@@ -96,10 +96,10 @@ bool platter_loss_report(struct platter *p)
 }
 
 /**
- * platter_loss_keep - let the next drive here know of what none has reported
- * @p: the drive; no request is under way
+ * platter_loss_keep() - store losses that no FLUSH has reported for the next drive
+ * @p: the drive; no request is in flight
  *
- * p->unreported stays as it is, for status and messages.
+ * p->unreported keeps its value, for status and messages.
  *
  * Context: under p->lock; sleeps.
  */
@@ -129,7 +129,7 @@ void platter_loss_keep(struct platter *p)
 }
 
 /**
- * platter_loss_take - take over what no drive here has reported before
+ * platter_loss_take() - take over losses that an earlier drive has not reported
  * @p: the drive, about to be resumed
  *
  * Context: under p->lock; sleeps.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a platter's table line can say.  Pure. */
+/* The options of a platter's table line.  Pure code. */
 #include "platter-options.h"
 
 const char *const platter_media_names[] = { "cmr", "smr", "imr", NULL };
@@ -11,7 +11,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* "2" or "1.5": thousandths of a track */
+/* Parse "2" or "1.5" as thousandths of a track. */
 static int parse_milli(const char *value, u32 *milli)
 {
 	u32 scale = 100, sum = 0;
@@ -41,7 +41,7 @@ static int parse_milli(const char *value, u32 *milli)
 	return 0;
 }
 
-/* "a<sep>b,a<sep>b,..."; @value is left as it was found */
+/* Parse "a<sep>b,a<sep>b,..."; @value is unchanged afterwards. */
 static int parse_pairs(const char *value, char sep, unsigned int max, u64 (*pair)[2])
 {
 	unsigned int nr = 0;
@@ -304,10 +304,10 @@ const struct shingle_option platter_options[] = {
 };
 
 /**
- * platter_options_init() - before a table line is read
- * @o: all of it has defaults
+ * platter_options_init() - set defaults before a table line is parsed
+ * @o: result
  * @profile: the drive
- * @blocks: 4 KiB blocks that it shall have
+ * @blocks: 4 KiB blocks of the drive
  *
  * Context: any.
  */
@@ -315,6 +315,6 @@ void platter_options_init(struct platter_options *o, const struct platter_profil
 			  u64 blocks)
 {
 	shingle_options_init(platter_options, o);
-	/* That knows nothing of the drive: whatever is the drive's is settled here. */
+	/* The call above does not know the drive; set what depends on the drive here. */
 	platter_config_init(&o->cfg, profile, blocks);
 }

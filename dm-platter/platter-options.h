@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a platter's table line can say.  Pure. */
+/* The options of a platter's table line.  Pure code. */
 #ifndef PLATTER_OPTIONS_H
 #define PLATTER_OPTIONS_H
 
@@ -9,7 +9,7 @@
 #define PLATTER_BLOCK_SECTORS	8U
 #define PLATTER_MAX_QUEUE_DEPTH	32
 #define PLATTER_MAX_HEADLOG	65536U
-/* By default a cache that nobody hurries waits this long for the host to pause. */
+/* Default for wcache_idle_ms: the cache is written after the host has paused for this long. */
 #define PLATTER_DESTAGE_IDLE_MS	50U
 
 enum platter_damage_mode {
@@ -20,21 +20,21 @@ enum platter_damage_mode {
 };
 
 /**
- * struct platter_options - what a table line has said
- * @cfg: of the drive
- * @damage_mode: what becomes of blocks that the head destroys
+ * struct platter_options - the options of a table line
+ * @cfg: configuration of the drive
+ * @damage_mode: treatment of blocks that the head destroys
  * @discard: discards pass to the device
  * @timing: requests take the model's time
- * @sptf: the queue is served by position, not in order of arrival
- * @wcache_on: writes go to the write cache
- * @lookahead_on: the head reads on
- * @rotational: the queue says that it rotates
+ * @sptf: serve the queue by position, not in order of arrival
+ * @wcache_on: the write cache is on
+ * @lookahead_on: look-ahead is on
+ * @rotational: the queue is marked as rotational
  * @queue_depth: requests that the scheduler sees
- * @wcache_idle_ms: the write cache is written when the host has paused for so long
+ * @wcache_idle_ms: write the cache to the medium after the host has paused for this long
  * @headlog: entries of the head log
- * @head_given: the width of the head is not the profile's
+ * @head_given: the table line sets the width of the head
  * @state: path of the device for the map of destroyed blocks, or NULL
- * @pair: room for reading lists
+ * @pair: buffer for parsing lists
  */
 struct platter_options {
 	struct platter_config cfg;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The platter target: a recording medium.  It has geometry, mechanics and a
- * head that is wider than a track, and knows nothing of translation.
+ * The platter target: a recording medium with geometry, mechanics and a head wider than a
+ * track.  It has no translation layer.
  *
  * Table line, status and messages; see Documentation/dm-platter.rst.
  */
@@ -29,7 +29,7 @@ static int save_arg(struct platter *p, const char *arg)
 	return 0;
 }
 
-/* One that is given again takes the place of what it was. */
+/* A key that is given again replaces its earlier value. */
 static int save_pair(struct platter *p, const char *key, const char *value)
 {
 	unsigned int i;
@@ -76,7 +76,7 @@ static int set_key(struct platter_options *s, const char *key, const char *value
 	return r ? -EINVAL : 0;
 }
 
-/* May a message set it?  Then the table line has it as it is now. */
+/* May a message set the key?  Then the table line shows its current value. */
 static bool is_runtime(const char *key)
 {
 	const struct shingle_option *o = shingle_option_find(platter_options, key, false);
@@ -156,7 +156,7 @@ static int open_device(struct platter *p, const char *path, const char *start,
 					"Cannot open the device for writing";
 		return r;
 	}
-	/* Some kernels open what is read-only for writing, too. */
+	/* Some kernels open read-only devices for writing, too. */
 	p->read_only |= bdev_read_only(p->dev->bdev);
 	if (bdev_logical_block_size(p->dev->bdev) > PLATTER_BLOCK_SIZE) {
 		*error = "The device's logical blocks are larger than 4096 bytes";
@@ -170,7 +170,10 @@ static int open_device(struct platter *p, const char *path, const char *start,
 	return 0;
 }
 
-/* What decides where damage falls; a damage map is good for no other medium. */
+/*
+ * Hash of the parameters that decide where damage falls.  A damage map is valid only for a
+ * medium with the same hash.
+ */
 static u64 geometry_hash(const struct platter_geo *geo)
 {
 	u64 h = 0xcbf29ce484222325ULL;
@@ -205,7 +208,7 @@ static int build(struct platter *p, char **error)
 	int r;
 
 	if (cfg->profile.media == PLATTER_CMR) {
-		/* nothing can be damaged, and surfaces change too often to differ */
+		/* no block can be destroyed, and surfaces alternate too often to differ */
 		cfg->profile.density_spread = 0;
 		p->damage_mode = DAMAGE_NONE;
 	}
@@ -286,7 +289,10 @@ static void platter_free(struct platter *p)
 	kvfree(p);
 }
 
-/* What the head of one write covers may begin and end anywhere, on both of its sides. */
+/*
+ * Pages that one write may need: the area that the head covers may begin and end at any
+ * block, on both sides of the write.
+ */
 static u32 damage_pages(const struct platter *p)
 {
 	u32 i, track = 0;
@@ -381,7 +387,7 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	r = parse_keys(p, s, &as, &ti->error);
 	if (r)
 		goto bad;
-	/* a drive turned into a shingled one needs a head that shingles */
+	/* a drive turned into a shingled one needs a wide head */
 	if (s->cfg.profile.media == PLATTER_SMR && profile->media != PLATTER_SMR &&
 	    !s->head_given)
 		s->cfg.profile.head_mtracks = 2000;
@@ -420,7 +426,7 @@ static void platter_dtr(struct dm_target *ti)
 {
 	struct platter *p = ti->private;
 
-	/* a resume that another target refused: what it took is not reported */
+	/* if another target refused the resume, the losses taken over are still unreported */
 	mutex_lock(&p->lock);
 	platter_loss_keep(p);
 	mutex_unlock(&p->lock);
@@ -432,7 +438,7 @@ static int platter_map(struct dm_target *ti, struct bio *bio)
 	return platter_map_bio(ti->private, bio);
 }
 
-/* A table before this one is suspended now, and has written all it knew. */
+/* Earlier tables are suspended by now and have written their state. */
 static int platter_preresume(struct dm_target *ti)
 {
 	struct platter *p = ti->private;
@@ -456,7 +462,7 @@ static int platter_preresume(struct dm_target *ti)
 	return 0;
 }
 
-/* From the next moment on dm holds I/O back until all messages have returned. */
+/* From now on dm holds back I/O until all messages have returned. */
 static void platter_presuspend(struct dm_target *ti)
 {
 	struct platter *p = ti->private;
@@ -479,12 +485,12 @@ static void platter_resume(struct dm_target *ti)
 	shingle_tell_disk(ti, p->rotational);
 }
 
-/* An orderly power-down: what the cache holds goes to the medium. */
+/* An orderly power-down: write the cache to the medium. */
 static void platter_postsuspend(struct dm_target *ti)
 {
 	struct platter *p = ti->private;
 
-	/* No host request is under way, but a destage may be. */
+	/* No host request is in flight, but a destage may be. */
 	mutex_lock(&p->lock);
 	p->leaving = true;
 	mutex_unlock(&p->lock);
@@ -512,7 +518,7 @@ static u64 counter(struct platter *p, enum platter_counter c)
 	return atomic64_read(&p->counter[c]);
 }
 
-/* What messages change is looked at once, so that its count and its words agree. */
+/* Read each value that messages change only once, so that the count and the words agree. */
 static void emit_table(struct platter *p, char *result, unsigned int maxlen)
 {
 	bool wcache_on = READ_ONCE(p->wcache_on), lookahead_on = READ_ONCE(p->lookahead_on);
@@ -529,7 +535,7 @@ static void emit_table(struct platter *p, char *result, unsigned int maxlen)
 		DMEMIT(" lookahead on");
 }
 
-/* A list of zones has commas in it, which part attributes. */
+/* A list of zones has commas, which separate attributes here. */
 static unsigned int emit_escaped(const char *value, char *result, unsigned int maxlen)
 {
 	unsigned int sz = 0;
@@ -552,7 +558,7 @@ static void emit_ima(struct platter *p, char *result, unsigned int maxlen)
 	       platter_onoff_names[READ_ONCE(p->wcache_on)],
 	       platter_onoff_names[READ_ONCE(p->lookahead_on)]);
 	for (i = 0; i + 1 < p->nr_saved; i += 2) {
-		/* As they have come out, they are there already. */
+		/* These are printed already, with their current values. */
 		if (!strcmp(p->saved[i], "media") || !strcmp(p->saved[i], "damage"))
 			continue;
 		DMEMIT(",%s=", p->saved[i]);
@@ -608,7 +614,7 @@ static int msg_stats(struct platter *p, char *result, unsigned int maxlen)
 	for (i = 0; i < PC_NR; i++) {
 		u64 n = counter(p, i);
 
-		/* times are summed in ns, so that no request rounds its own */
+		/* times are summed in ns, so that rounding errors do not add up */
 		if (i == PC_seek_us || i == PC_rotation_us || i == PC_transfer_us ||
 		    i == PC_flushing_us)
 			n = div_u64(n, 1000);
@@ -716,7 +722,7 @@ static int msg_damaged(struct platter *p, u64 blk, u64 n, char *result,
 			blk++;
 		DMEMIT("%llu %llu\n", from, blk - from);
 		if (sz + 64 > maxlen) {
-			/* full: make dmsetup come back with a larger buffer */
+			/* full: make dmsetup call again with a larger buffer */
 			sz = maxlen;
 			memset(result, ' ', maxlen - 1);
 			result[maxlen - 1] = 0;
@@ -786,8 +792,8 @@ static int msg_powercut(struct platter *p, const char *arg)
 }
 
 /*
- * Switching the cache off returns when it is empty, like the drive's own command, or
- * when a suspend begins, which will empty it.
+ * When switching the cache off, return when the cache is empty, like the drive's own
+ * command, or when a suspend begins, which will empty it.
  */
 static int msg_wcache(struct platter *p, bool on)
 {
@@ -826,7 +832,7 @@ static int msg_lookahead(struct platter *p, bool on)
 	return 0;
 }
 
-/* A message that gives a key a value: -ENOENT if there is no such key. */
+/* A message that sets a key.  Returns -ENOENT if there is no such key. */
 static int msg_option(struct platter *p, const char *key, const char *text)
 {
 	const struct shingle_option *o = shingle_option_find(platter_options, key, false);
@@ -847,7 +853,7 @@ static int msg_option(struct platter *p, const char *key, const char *text)
 	return strcmp(key, "wcache") ? msg_lookahead(p, value) : msg_wcache(p, value);
 }
 
-/* What the mirror says is not known before the first resume, nor may it be changed then. */
+/* The mirror's content is unknown before the first resume, and must not be changed before. */
 static int may_touch_map(struct platter *p, const char *what)
 {
 	bool heal = !strcmp(what, "heal"), poison = !strcmp(what, "poison");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the rooms of the platter target share.
+ * Declarations that the files of the platter target share.
  *
  *   platter-target.c   table line, status, messages
  *   platter-io.c       queue, actuator, completion
  *   platter-cache.c    volatile write cache
  *   platter-loss.c     acknowledged blocks that are lost, until a FLUSH reports it
- *   damage.c           the set of ruined blocks
- *   platter-options.c mech.c profiles.c   pure, as is geometry.c, which is core/'s
+ *   damage.c           the set of destroyed blocks
+ *   platter-options.c mech.c profiles.c   pure; so is geometry.c, which belongs to core/
  */
 #ifndef PLATTER_H
 #define PLATTER_H
@@ -32,9 +32,9 @@
 #define PLATTER_BLOCK_SIZE	(1U << PLATTER_BLOCK_SHIFT)
 #define PLATTER_DESTAGE_BLOCKS	256U
 
-/* A completion this much behind the model's time is counted. */
+/* A completion later than the model's time by more than this is counted. */
 #define PLATTER_LATE_NS		1000000ULL
-/* Shortest-positioning-first serves a request this old out of turn. */
+/* Shortest-positioning-first serves a request of this age out of turn. */
 #define PLATTER_STARVED_NS	500000000ULL
 
 #define PLATTER_COUNTERS(X)		\
@@ -77,7 +77,7 @@ enum platter_counter {
 	PC_NR
 };
 
-/* What is served, by the medium or from memory; platter-io.c has letters for it. */
+/* Kind of service, by the medium or from memory; platter-io.c maps it to letters. */
 enum platter_op {
 	PLATTER_OP_READ,
 	PLATTER_OP_WRITE,
@@ -87,15 +87,15 @@ enum platter_op {
 	PLATTER_OP_LOOKAHEAD,
 };
 
-/* Why the write cache is written. */
+/* Reason for writing the write cache. */
 enum platter_destage_why {
-	PLATTER_DESTAGE_NOT,	/* it is not */
-	PLATTER_DESTAGE_OFF,	/* it has been switched off */
+	PLATTER_DESTAGE_NOT,	/* not written */
+	PLATTER_DESTAGE_OFF,	/* it was switched off */
 	PLATTER_DESTAGE_FLUSH,	/* a FLUSH waits */
 	PLATTER_DESTAGE_FULL,	/* more than half of it is used */
-	PLATTER_DESTAGE_BEHIND,	/* a request waits for room, or for what would destroy it */
+	PLATTER_DESTAGE_BEHIND,	/* a request waits for room, or for blocks that would destroy it */
 	PLATTER_DESTAGE_IDLE,	/* the host has paused */
-	PLATTER_DESTAGE_LEAVE,	/* the drive is suspended */
+	PLATTER_DESTAGE_LEAVE,	/* the drive is being suspended */
 };
 
 struct platter_log_entry {
@@ -119,26 +119,28 @@ enum platter_io_state {
 
 /**
  * struct platter_io - a request; lives in the bio's per-bio data
- * @list: on one of the lists of struct platter
- * @target: whose
- * @bio: the request, or the cache's own for a destage
- * @arrival_ns: when it arrived
- * @due_ns: when the model says it is done
- * @held_ns: when a cache hit got its place in the queue, if it waited for one; or 0
+ * @list: entry in one of the lists of struct platter
+ * @target: its drive
+ * @bio: the request; for a destage, a bio of the cache
+ * @arrival_ns: time of arrival
+ * @due_ns: time of completion according to the model
+ * @held_ns: time when a cache hit got its place in the queue, if it had to wait for one; or
+ *	0
  * @blk: first block
- * @n: blocks; 0 for a flush
- * @behind: a write past the cache that waits for blocks of the cache up to this
- *	generation, which would destroy it; or 0
+ * @behind: for a write past the cache: cached blocks up to this generation would destroy
+ *	it, so it waits for them; or 0
+ * @n: number of blocks; 0 for a flush
  * @media_n: blocks that reached the medium before a power cut
- * @cut_n: blocks that a power cut took from the cache while this wrote or superseded them
- * @pending: 1 while the backing device is at work
- * @state: where it is
+ * @cut_n: blocks that a power cut took from the cache while this request wrote or
+ *	superseded them
+ * @pending: 1 while the backing device works on it
+ * @state: enum platter_io_state
  * @status: result
- * @write: direction
+ * @write: it is a write
  * @fua: must reach the medium
- * @destage: from the cache
- * @overlay: cached blocks are newer than what the medium returned
- * @failed: the backing device did, whatever @status says
+ * @destage: written from the cache
+ * @overlay: cached blocks are newer than the data from the medium
+ * @failed: the backing device failed, whatever @status says
  */
 struct platter_io {
 	struct list_head list;
@@ -165,67 +167,67 @@ struct platter_io {
 /**
  * struct platter - a drive
  * @ti: its target
- * @dev: holds the contents, or NULL
- * @state_dev: keeps the map of destroyed blocks, or NULL
+ * @dev: device with the content, or NULL
+ * @state_dev: device with the map of destroyed blocks, or NULL
  * @start: first sector on @dev
- * @damage_mode: what becomes of blocks that the head destroys
+ * @damage_mode: treatment of blocks that the head destroys
  * @timing: requests take the model's time
- * @sptf: the queue is served by position, not in order of arrival
+ * @sptf: serve the queue by position, not in order of arrival
  * @discard: discards pass to @dev
- * @read_only: the table is, or one of the devices: nothing is ever written to them
- * @rotational: the queue says that it rotates
+ * @read_only: the table or one of the devices is read-only; neither device is written
+ * @rotational: the queue is marked as rotational
  * @queue_depth: requests that the scheduler sees
- * @wcache_idle_ms: it is written when the host has paused for so long
+ * @wcache_idle_ms: write the cache to the medium after the host has paused for this long
  * @nr_saved: words in @saved
  * @saved: key arguments, for the table line
- * @bs: for what is issued to @dev
- * @destage_bs: for what the write cache writes
- * @wq: @work
+ * @bs: bios issued to @dev
+ * @destage_bs: bios that write the write cache
+ * @wq: workqueue of @work
  * @work: admits, serves and completes requests
- * @timer: when the model has something to do
+ * @timer: wakes @work at the model's next event
  * @in_lock: protects @incoming; taken in any context
  * @incoming: requests that @work has not seen
- * @lock: everything below it; sleeps.  Held while requests are sent below, where another
- *	drive may take its own: drives are stacked, never in a ring
- * @lock_key: the class of @lock, of its own for that reason
+ * @lock: protects everything below it; a mutex.  It is held while requests are sent to a
+ *	lower drive, which may take its own lock: drives are stacked, never in a ring
+ * @lock_key: lockdep class of @lock, one per drive because drives are stacked
  * @pending: requests beyond @queue_depth
  * @visible: requests that the scheduler sees
  * @timed: requests that need only time, and perhaps @dev
  * @flushing: a flush that waits until the write cache is empty
  * @nr_visible: requests admitted and not completed
- * @flushed_ns: when the last FLUSH that has a price is over; nothing is admitted before
- * @full_ns: when the queue last had no place for @pending
- * @active: what the actuator does, or NULL
- * @last_host_ns: when the last request of the host ended
- * @fast: bios may be remapped straight from .map (no model, nothing to order)
- * @suspending: a suspend has begun, which messages must not keep waiting; read anywhere
- * @leaving: about to be suspended: nothing new is started
+ * @flushed_ns: end of the last FLUSH with a price; no request is admitted before
+ * @full_ns: time when the queue last had no place for @pending
+ * @active: the request on the actuator, or NULL
+ * @last_host_ns: time when the last request of the host ended
+ * @fast: .map may remap bios directly (no model, nothing to order)
+ * @suspending: a suspend has begun; messages must not delay it; read in any context
+ * @leaving: about to be suspended: no new work is started
  * @powered_off: every request fails
  * @cut_armed: @cut_left counts
  * @cut_left: blocks until the power fails
- * @wcache_on: writes go to the write cache
- * @lookahead_on: the head reads on
- * @unreported: acknowledged blocks that are lost; the next FLUSH fails, and this is 0
+ * @wcache_on: the write cache is on
+ * @lookahead_on: look-ahead is on
+ * @unreported: acknowledged blocks that are lost; the next FLUSH fails and resets this to 0
  * @loss_kept: the module's table has @unreported, see platter-loss.c
- * @last_was_destage: the last thing the actuator did was for the write cache
- * @destaged_ns: when the destage that has just ended did; or 0
- * @wcache: memory by block
- * @wcache_count: blocks in it
+ * @last_was_destage: the last work of the actuator was for the write cache
+ * @destaged_ns: end of the destage that has just ended; or 0
+ * @wcache: cached data, by block
+ * @wcache_count: blocks in the cache
  * @wcache_gen: the generation that is being written, see platter-cache.c
- * @wcache_pass: in which pass over the medium
- * @destage_cursor: where its next run begins
- * @destaging: the memory of the run under way
- * @destage: its request
- * @drained: for the end of the write cache's work
+ * @wcache_pass: current pass over the medium
+ * @destage_cursor: block where the next run is searched
+ * @destaging: the data of the run being written
+ * @destage: the request of that run
+ * @drained: wait queue for the end of the write cache's work
  * @log: the head log, a ring
- * @log_size: its entries
- * @log_head: entries ever made
+ * @log_size: entries in the ring
+ * @log_head: entries written since the start
  * @counter: by enum platter_counter
  * @damage: destroyed blocks
- * @damage_loaded: @damage has been read from @state_dev, which no other table writes to
+ * @damage_loaded: @damage was read from @state_dev, and no other table writes to it
  * @geo: geometry
  * @mech: mechanics
- * @cfg: what both were made from
+ * @cfg: configuration that both were built from
  */
 struct platter {
 	struct dm_target *ti;
@@ -254,7 +256,7 @@ struct platter {
 	spinlock_t in_lock;
 	struct list_head incoming;
 
-	/* everything below, the model and the damage map */
+	/* protects everything below, the model and the damage map */
 	struct mutex lock;
 	struct lock_class_key lock_key;
 	struct list_head pending;
@@ -301,13 +303,13 @@ struct platter {
 	struct platter_config cfg;
 };
 
-/* Size of the write cache, whether it is on or not. */
+/* Size of the write cache, on or off. */
 static inline u32 platter_wcache_blocks(const struct platter *p)
 {
 	return p->cfg.profile.wcache_kib / 4;
 }
 
-/* Size of a look-ahead segment, when it is on. */
+/* Size of a look-ahead segment, when look-ahead is on. */
 static inline u32 platter_lookahead_blocks(const struct platter *p)
 {
 	return p->cfg.profile.lookahead_kib / 4;

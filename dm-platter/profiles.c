@@ -93,7 +93,7 @@ static const struct platter_profile profiles[] = {
 };
 
 /**
- * platter_profile_find - a drive by its name
+ * platter_profile_find() - find a drive by its name
  * @name: name
  *
  * Context: any.
@@ -110,7 +110,7 @@ const struct platter_profile *platter_profile_find(const char *name)
 }
 
 /**
- * platter_profile_nth - walk the named drives
+ * platter_profile_nth() - iterate over the named drives
  * @n: 0, 1, ...
  *
  * Context: any.
@@ -122,10 +122,10 @@ const struct platter_profile *platter_profile_nth(u32 n)
 }
 
 /**
- * platter_config_init - a drive as its profile has it, at its own pace
- * @cfg: result; every number that is not the profile's is left to be fitted
+ * platter_config_init() - a drive as its profile describes it, at its own speed
+ * @cfg: result; numbers that the profile does not have are left to be fitted
  * @profile: the drive
- * @blocks: 4 KiB blocks that it shall have
+ * @blocks: 4 KiB blocks of the drive
  *
  * Context: any.
  */
@@ -141,7 +141,7 @@ void platter_config_init(struct platter_config *cfg, const struct platter_profil
 	cfg->time_permille = 1000;
 }
 
-/* Relative size of a zone and its track, before scaling to the drive's length. */
+/* Relative size of a zone and of its track, before scaling to the drive's capacity. */
 static void zone_shape(const struct platter_config *cfg, u32 i, u32 nr, u32 *tracks,
 		       u32 *track_blocks)
 {
@@ -165,7 +165,10 @@ static u64 round_div(u64 a, u64 b)
 	return div64_u64(a + b / 2, b);
 }
 
-/* A zone keeps its proportion to the outermost, whose track is given. */
+/*
+ * Scale the track of a zone in proportion to the outermost zone, for which the size is
+ * given.
+ */
 static int stretch(u32 *track_blocks, u32 given, u32 od, const char **error)
 {
 	u64 blocks = round_div((u64)*track_blocks * given, od);
@@ -179,9 +182,9 @@ static int stretch(u32 *track_blocks, u32 given, u32 od, const char **error)
 }
 
 /*
- * Lay the zones out over @cfg->blocks with their proportions kept: each zone
- * gets its share of the capacity, rounded to whole cylinders; the innermost
- * takes what is left.  Zones that would get no cylinder are left out.
+ * Lay out the zones over @cfg->blocks in proportion: each zone gets its share of the
+ * capacity, rounded to whole cylinders; the innermost gets the rest.  Zones that would get
+ * no cylinder are left out.
  */
 static int build_zones(const struct platter_config *cfg, struct platter_geo *geo,
 		       u32 nr, const char **error)
@@ -220,7 +223,7 @@ static int build_zones(const struct platter_config *cfg, struct platter_geo *geo
 			want = cfg->blocks - done;
 			cyls = div64_u64(want + per_cyl - 1, per_cyl);
 		} else {
-			/* cumulative, so that rounding does not add up */
+			/* cumulative, so that rounding errors do not add up */
 			want = div64_u64(cfg->blocks * (sum >> shift), shape >> shift);
 			cyls = want > done ? round_div(want - done, per_cyl) : 0;
 			if (cyls * per_cyl > cfg->blocks - done)
@@ -244,10 +247,10 @@ static int build_zones(const struct platter_config *cfg, struct platter_geo *geo
 #define MIN_RUN_TRACKS	64
 
 /*
- * A short drive with all the surfaces and zones of a long one would have runs
- * of a track or two, and no room for a band in any.  So it gets fewer surfaces
- * first (a head switch more or less tells little), then fewer zones (the
- * outermost and the innermost track size stay).
+ * A short drive with all surfaces and zones of a long one would have runs of a track or
+ * two, without room for a band.  So it gets fewer surfaces first, because the number of
+ * head switches matters little, and then fewer zones; the outermost and the innermost track
+ * size stay.
  */
 static void choose_shape(const struct platter_config *cfg, u32 *surfaces, u32 *zones)
 {
@@ -285,7 +288,7 @@ static void choose_shape(const struct platter_config *cfg, u32 *surfaces, u32 *z
 	}
 }
 
-/* Just enough angle for the time, in whole blocks so that columns stay aligned. */
+/* Just enough angle for @ns, in whole blocks so that columns stay aligned. */
 static u32 skew_for(const struct platter_geo *geo, const struct platter_zone *z, u64 ns)
 {
 	u64 blocks = div_u64(ns * z->track_blocks + geo->rot_ns - 1, geo->rot_ns);
@@ -301,19 +304,19 @@ static u32 scaled_ns(const struct platter_config *cfg, u32 us)
 }
 
 /**
- * platter_config_build - make geometry and mechanics from a configuration
+ * platter_config_build() - build geometry and mechanics from a configuration
  * @cfg: the configuration
  * @geo: filled in and initialised; 8 angular units per block
  * @mech: filled in and initialised; refers to @geo
  * @error: set to a sentence on failure
  *
- * A drive of another length than the profile's keeps its proportions: tracks
- * keep their size, zones their share of the capacity, the full stroke its time
- * (distances are stretched), one track's seek its time.  A short drive has fewer
- * surfaces, then fewer zones, so that runs keep about 64 tracks.
+ * A drive with another capacity than the profile's keeps the profile's proportions: tracks
+ * keep their size, zones their share of the capacity, the full stroke its time (distances
+ * are stretched), and the seek over one track its time.  A short drive has fewer surfaces,
+ * then fewer zones, so that runs keep about 64 tracks.
  *
- * Context: any; needs no memory.
- * Return: 0, or -EINVAL.
+ * Context: any; allocates nothing.
+ * Return: 0 or -EINVAL.
  */
 int platter_config_build(const struct platter_config *cfg, struct platter_geo *geo,
 			 struct platter_mech *mech, const char **error)
@@ -355,7 +358,7 @@ int platter_config_build(const struct platter_config *cfg, struct platter_geo *g
 		*error = "The number of surfaces must be 1 to 32";
 		return -EINVAL;
 	}
-	/* heads differ: spread evenly around the mean, best and worst in turns */
+	/* heads differ: spread evenly around the mean, from best to worst */
 	for (i = 0; i < geo->surfaces; i++) {
 		u32 step = geo->surfaces > 1 ?
 			2 * p->density_spread * i / (geo->surfaces - 1) : p->density_spread;
@@ -385,7 +388,7 @@ int platter_config_build(const struct platter_config *cfg, struct platter_geo *g
 		mech->seek.point[i].distance = cfg->seek[i].distance;
 		mech->seek.point[i].ns = scaled_ns(cfg, cfg->seek[i].ns);
 	}
-	/* the profile's own curve holds on as many cylinders as its drive has */
+	/* the profile's curve holds for the number of cylinders of the profile's drive */
 	mech->seek.span = mech->seek.cyls;
 	if (!cfg->nr_seek && !cfg->nr_zones && p->sectors) {
 		natural = (u64)p->surfaces * (p->od_track_blocks + p->id_track_blocks) / 2;
@@ -399,7 +402,7 @@ int platter_config_build(const struct platter_config *cfg, struct platter_geo *g
 	swath = cfg->swath_tracks;
 	if (swath == PLATTER_AUTO) {
 		swath = p->swath_tracks;
-		/* wide swaths shrink with the drive, narrow ones are few tracks anyway */
+		/* wide swaths shrink with the drive; narrow ones have few tracks anyway */
 		if (swath > MIN_RUN_TRACKS && mech->seek.span > mech->seek.cyls)
 			swath = max_t(u64, MIN_RUN_TRACKS,
 				      div_u64((u64)swath * mech->seek.cyls,
@@ -417,8 +420,8 @@ int platter_config_build(const struct platter_config *cfg, struct platter_geo *g
 		z->head_skew_units = cfg->head_skew_sectors == PLATTER_AUTO ?
 			skew_for(geo, z, head) : cfg->head_skew_sectors % units;
 		/*
-		 * An even number of surfaces ends where it began: the arm has to
-		 * cross the swath before the next group.
+		 * With an even number of surfaces a group ends at the cylinder where it
+		 * began: the arm has to cross the swath before the next group.
 		 */
 		z->swath_cyls = swath && swath < z->cyls ? swath : z->cyls;
 		step = geo->surfaces & 1 ? 1 : z->swath_cyls;

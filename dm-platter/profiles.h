@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Named drives, and how a drive of any size is made from one.  Pure.
- */
+/* Named drives, and how a drive of any size is derived from one.  Pure code. */
 #ifndef PLATTER_PROFILES_H
 #define PLATTER_PROFILES_H
 
@@ -9,28 +7,28 @@
 
 /**
  * struct platter_profile - a drive's numbers, in the units of its data sheet
- * @name: by which a table line asks for it
- * @note: what it is and where the numbers come from
+ * @name: name in the table line
+ * @note: description and source of the numbers
  * @sectors: capacity, 512-byte sectors
  * @surfaces: recording surfaces
  * @nr_zones: zones of equal width between the two diameters
  * @od_track_blocks: 4 KiB blocks on a track at the outer diameter
- * @id_track_blocks: and at the inner
+ * @id_track_blocks: the same at the inner diameter
  * @rpm: spindle speed
  * @media: recording technique
  * @head_mtracks: width of the write head in 1/1000 track
- * @swath_tracks: tracks of one surface before the next has its turn
+ * @swath_tracks: consecutive tracks of one surface before the next surface
  * @seek_min_us: one track
  * @seek_avg_us: a third of the stroke
  * @seek_max_us: the whole stroke
  * @head_switch_us: change of surface
- * @write_settle_us: more settling before a write
+ * @write_settle_us: additional settling before a write
  * @overhead_us: command processing
- * @flush_us: a FLUSH by itself, see platter_mech_flush()
+ * @flush_us: duration of a FLUSH with an empty cache, see platter_mech_flush()
  * @bus_mb_s: interface speed, 10^6 bytes/s
  * @wcache_kib: size of the volatile write cache, when it is on
  * @lookahead_kib: size of a look-ahead segment, when it is on
- * @density_spread: heads differ by up to this many per mille in track capacity
+ * @density_spread: maximum deviation of a head's track capacity, in per mille
  */
 struct platter_profile {
 	const char *name;
@@ -57,7 +55,7 @@ struct platter_profile {
 	u32 density_spread;
 };
 
-/* A zone as a table line may give it. */
+/* A zone as a table line may specify it. */
 struct platter_zone_spec {
 	u32 tracks;		/* per surface */
 	u32 track_sectors;	/* 512-byte sectors */
@@ -66,22 +64,22 @@ struct platter_zone_spec {
 #define PLATTER_AUTO	(~0U)
 
 /**
- * struct platter_config - a drive to be made: a profile with its overrides
- * @profile: start from here; copied, then overridden
- * @blocks: 4 KiB blocks the drive shall have
- * @nr_zones: zones given one by one instead of the profile's; 0 = none
- * @zone: those
- * @track_blocks: if not 0, a track at the outer diameter; all zones follow
- * @surfaces: if not 0, exactly so many; else the profile's, or fewer on a drive
- *	so short that its runs would have only a few tracks
+ * struct platter_config - a drive to be built: a profile with its overrides
+ * @profile: a copy of the profile, with overrides
+ * @blocks: 4 KiB blocks of the drive
+ * @nr_zones: zones specified one by one instead of the profile's; 0 = none
+ * @zone: these zones
+ * @track_blocks: if not 0, the size of a track at the outer diameter; all zones follow
+ * @surfaces: if not 0, the exact number; else the profile's, or fewer on a drive so short
+ *	that its runs would have only a few tracks
  * @swath_tracks: PLATTER_AUTO = the profile's, scaled to the drive; 0 = a zone
  * @track_skew_sectors: PLATTER_AUTO = just enough for a track switch
  * @head_skew_sectors: PLATTER_AUTO = just enough for a head switch
- * @time_permille: 1000 = as the drive; 100 = ten times as fast
- * @nr_seek: points of a seek table given instead of the profile's curve
- * @seek: those, in us, distances in tracks of the drive to be made
+ * @time_permille: 1000 = the profile's times; 100 = ten times as fast
+ * @nr_seek: points of a seek table that replaces the profile's curve
+ * @seek: these points, in us; distances in tracks of the drive to be built
  * @nr_conv: conventional ranges
- * @conv: those, in blocks
+ * @conv: these ranges, in blocks
  */
 struct platter_config {
 	struct platter_profile profile;

@@ -101,7 +101,7 @@ static struct shingle_layout *new_layout(struct kunit *test, const struct shape_
 	return l;
 }
 
-/* Random load with power cuts; in place, only without: it does not promise more. */
+/* Random load with power cuts; without them for inplace, which does not survive them. */
 static void stl_exercise(struct kunit *test)
 {
 	const struct shape_case *c = test->param_value;
@@ -116,7 +116,7 @@ static void stl_exercise(struct kunit *test)
 	struct shingle_exercise_result res;
 	u64 cuts = 0, steps = 0, checkpoints = 0, bypassed = 0;
 
-	/* Few, as they take long under KASAN: many thousands run in userspace. */
+	/* Few seeds, because each takes long under KASAN; many thousands run in userspace. */
 	for (plan.seed = 1; plan.seed <= 4; plan.seed++) {
 		KUNIT_ASSERT_EQ_MSG(test, shingle_exercise(&plan, &res), 0, "seed %u: %s",
 				    plan.seed, res.error);
@@ -125,7 +125,7 @@ static void stl_exercise(struct kunit *test)
 		checkpoints += res.checkpoints;
 		bypassed += res.bypassed;
 	}
-	/* Together: some seeds are calm. */
+	/* Checked over all seeds, because single seeds may do little. */
 	KUNIT_EXPECT_GT(test, steps, 400ULL);
 	KUNIT_EXPECT_GT(test, checkpoints, 20ULL);
 	KUNIT_EXPECT_TRUE(test, !plan.cuts || cuts > 80);
@@ -156,7 +156,7 @@ static void write_block(struct kunit *test, struct shingle_engine *e, u64 lblk, 
 	write_run(test, e, lblk, 1, pblk);
 }
 
-/* Spec 1.3: c = a mod n, next empty slot, a new slot for every write. */
+/* Spec 1.3: c = a mod n, the next empty slot, a new slot for every write. */
 static void stl_set_places(struct kunit *test)
 {
 	const struct shape_case c = { "", &stl_set_engine_ops, { 3, 4, 1, 2, 0, 1 } };
@@ -166,7 +166,7 @@ static void stl_set_places(struct kunit *test)
 	const char *why;
 
 	KUNIT_ASSERT_EQ(test, stl_set_engine_ops.create(&e, l, &why), 0);
-	/* Data bands at 0 3 6 9, staging at 12, cache bands at 15 and 18. */
+	/* Data bands at 0, 3, 6, 9; staging at 12; cache bands at 15 and 18. */
 	write_block(test, e, 0, 15);
 	write_block(test, e, 3, 18);
 	write_block(test, e, 6, 16);
@@ -186,7 +186,7 @@ static void stl_set_places(struct kunit *test)
 	e->ops->destroy(e);
 }
 
-/* A full set: every dirty band of it is staged, written back, then it is empty. */
+/* A full set: each of its dirty bands is staged and written back; then the set is empty. */
 static void stl_set_cleans(struct kunit *test)
 {
 	const struct shape_case c = { "", &stl_set_engine_ops, { 2, 4, 1, 2, 0, 1 } };
@@ -217,7 +217,7 @@ static void stl_set_cleans(struct kunit *test)
 		emit.nr = 0;
 		e->ops->clean.step_done(e, &step, &emit);
 	}
-	/* Emptied, but not before that is durable and the readers are gone. */
+	/* The set is emptied, but not before that is durable and the readers are gone. */
 	KUNIT_EXPECT_EQ(test, emit.nr, 2U);
 	KUNIT_EXPECT_TRUE(test, e->ops->clean.pending(e));
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
@@ -232,10 +232,10 @@ static void stl_set_cleans(struct kunit *test)
 	e->ops->destroy(e);
 }
 
-/* More slots than are emptied in one go. */
+/* More slots than one call empties. */
 #define LONG_LOG	(16U * SHINGLE_WALK + 3)
 
-/* A long log is emptied in parts, and nothing is written to it before the last one is. */
+/* A long log is emptied in parts, and takes no writes before the last part is empty. */
 static void stl_set_opens_when_empty(struct kunit *test)
 {
 	const struct shape_case c = { "", &stl_set_engine_ops, { LONG_LOG, 1, 1, 1, 0, 1 } };
@@ -305,8 +305,8 @@ static void one_step(struct kunit *test, struct shingle_engine *e, enum shingle_
 }
 
 /*
- * Core asks again for each piece of a step, and a run may begin beyond it or go on
- * there: a block is merged once, and not at all by a step that fails.
+ * Core asks for each piece of a step, and a run may begin or end outside of the piece.  A
+ * block is counted as merged once, and not at all if the step fails.
  */
 static void stl_counts_merged_blocks(struct kunit *test)
 {
@@ -340,8 +340,8 @@ static void stl_counts_merged_blocks(struct kunit *test)
 }
 
 /*
- * With read_home=always all of a home is read, and only what is known to be there is
- * content: in a band that was never written nothing, in one that was what is not newer.
+ * With read_home=always all of a home is read, but only blocks known to be there count as
+ * content: none in a band that was never written; otherwise those without a newer copy.
  */
 static void stl_reads_home(struct kunit *test)
 {
@@ -394,14 +394,17 @@ static void stl_reads_home(struct kunit *test)
 	}
 }
 
-/* Spec 1.6, Algorithm 1: the oldest block's band first, or else the most stale. */
+/*
+ * Spec 1.6, Algorithm 1: the band of the oldest block first; with greedy, the most stale
+ * set.
+ */
 static void stl_set_orders(struct kunit *test)
 {
-	/* Data bands at 0 6 12 18 24 30, staging at 36, sets 0, 1, 2 at 42, 48, 54. */
+	/* Data bands at 0 6 12 18 24 30; staging at 36; sets 0, 1, 2 at 42, 48, 54. */
 	const struct shape_case c = { "", &stl_set_engine_ops, { 6, 6, 1, 3, 0, 1 } };
 	struct shingle_layout *l = new_layout(test, &c);
 	static const u64 writes[][2] = {
-		/* Set 2: band 2 and 5.  Set 0: band 3, then 0.  Set 1: band 1, twice. */
+		/* Set 2: bands 2 and 5.  Set 0: band 3, then 0.  Set 1: band 1, twice. */
 		{ 12, 54 }, { 30, 55 }, { 18, 42 }, { 0, 43 }, { 1, 44 }, { 6, 48 }, { 6, 49 },
 	};
 	static const struct { const char *order; u64 lblk[5]; } want[] = {
@@ -423,7 +426,7 @@ static void stl_set_orders(struct kunit *test)
 		for (j = 0; j < ARRAY_SIZE(writes); j++)
 			write_block(test, e, writes[j][0], writes[j][1]);
 		for (j = 0; e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step) == 1; j++) {
-			/* Stage and write back; a set that is emptied waits for a release. */
+			/* Stage and write back; an emptied set waits for a release. */
 			KUNIT_ASSERT_LT(test, j / 2, 5U);
 			KUNIT_EXPECT_EQ(test, step.lblk, want[i].lblk[j / 2]);
 			emit.nr = 0;
@@ -463,7 +466,7 @@ static struct shingle_engine *new_bypass(struct kunit *test, const char *blocks)
 	return e;
 }
 
-/* What a power cut right after a checkpoint brings back. */
+/* The state that recovery restores if the power is cut right after a checkpoint. */
 static struct shingle_engine *reborn(struct kunit *test, struct shingle_engine *old)
 {
 	const struct shingle_piece_kind *p = stl_set_engine_ops.state.pieces;
@@ -482,7 +485,7 @@ static struct shingle_engine *reborn(struct kunit *test, struct shingle_engine *
 	return e;
 }
 
-/* Into bands that hold nothing: home at once, one write at a time. */
+/* A stream into empty bands goes home at once, one write at a time. */
 static void stl_set_bypasses(struct kunit *test)
 {
 	struct shingle_engine *e = new_bypass(test, "2");
@@ -493,7 +496,10 @@ static void stl_set_bypasses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, run.pblk, 8ULL);
 	KUNIT_EXPECT_TRUE(test, shingle_in_use(test->priv, e, 10, 1));
 	KUNIT_EXPECT_FALSE(test, shingle_in_use(test->priv, e, 11, 5));
-	/* Its next write waits, and what has overtaken that; a stray one does not. */
+	/*
+	 * The stream's next write waits, and so does a write that has overtaken it; a stray
+	 * one does not.
+	 */
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 11, 1, SHINGLE_LIFE_UNKNOWN, &other), -EBUSY);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 14, 1, SHINGLE_LIFE_UNKNOWN, &other), -EBUSY);
 	write_block(test, e, 30, 64);
@@ -501,7 +507,7 @@ static void stl_set_bypasses(struct kunit *test)
 	commit(e, &run);
 	expect_run(test, e, 8, 3, 8, SHINGLE_RUN_MAPPED);
 	expect_run(test, e, 11, 5, 11, SHINGLE_RUN_ZERO);
-	/* It comes before those that it had been sent before. */
+	/* The write at 14 is refused until those sent before it are done. */
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 14, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
 	write_run(test, e, 11, 1, 11);
 	write_block(test, e, 14, 48);
@@ -511,7 +517,7 @@ static void stl_set_bypasses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "bypassed_blocks"), 10ULL);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "placed_blocks"), 4ULL);
 
-	/* A write that fails ends it: home holds what it held. */
+	/* A failed write ends the stream; home holds what it held before. */
 	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 18, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, 18ULL);
 	e->ops->map.abort(e, &run);
@@ -521,12 +527,12 @@ static void stl_set_bypasses(struct kunit *test)
 	expect_run(test, e, 8, 8, 8, SHINGLE_RUN_MAPPED);
 	expect_run(test, e, 16, 2, 16, SHINGLE_RUN_MAPPED);
 	expect_run(test, e, 19, 5, 19, SHINGLE_RUN_ZERO);
-	/* Merged, the rest of it is zeroes, whatever the medium holds there. */
+	/* In a merge the rest of the band is zeroes, whatever the medium holds there. */
 	one_step(test, e, SHINGLE_WHY_FORCED, SHINGLE_NOWHERE, 32, 0);
 	e->ops->destroy(e);
 }
 
-/* Over content: that is staged first, and the stream is its way home. */
+/* A stream over content: the band is staged first, then the stream replaces the write-back. */
 static void stl_set_bypasses_content(struct kunit *test)
 {
 	struct shingle_engine *e = new_bypass(test, "2");
@@ -539,7 +545,7 @@ static void stl_set_bypasses_content(struct kunit *test)
 	write_block(test, e, 15, 48);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 8, 4, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	one_step(test, e, SHINGLE_WHY_PRESSURE, 8, 32, 8);
-	/* Not before that is durable and nobody reads at home any more. */
+	/* Not before the record is durable and the readers of the home are gone. */
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 8, 4, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
 	KUNIT_EXPECT_TRUE(test, e->ops->clean.pending(e));
 	e->ops->clean.release(e, 0);
@@ -551,7 +557,10 @@ static void stl_set_bypasses_content(struct kunit *test)
 	expect_run(test, e, 8, 4, 8, SHINGLE_RUN_MAPPED);
 	expect_run(test, e, 12, 4, 36, SHINGLE_RUN_MAPPED);
 
-	/* Cut short, by a power cut or by who needs the staging band: the rest. */
+	/*
+	 * A power cut, or another need of the staging band, ends the stream: write back the
+	 * rest.
+	 */
 	e = reborn(test, e);
 	expect_run(test, e, 8, 4, 8, SHINGLE_RUN_MAPPED);
 	expect_run(test, e, 12, 4, 36, SHINGLE_RUN_MAPPED);
@@ -560,7 +569,7 @@ static void stl_set_bypasses_content(struct kunit *test)
 	e->ops->destroy(e);
 }
 
-/* Nothing is copied home when the stream has got to the end. */
+/* A stream that reaches the end of the band leaves nothing to copy home. */
 static void stl_set_bypasses_to_the_end(struct kunit *test)
 {
 	struct shingle_engine *e = new_bypass(test, "2");
@@ -577,7 +586,7 @@ static void stl_set_bypasses_to_the_end(struct kunit *test)
 	one_step(test, e, SHINGLE_WHY_PRESSURE, 8, 32, 8);
 	e->ops->clean.release(e, 0);
 	write_run(test, e, 8, 6, 8);
-	/* Nobody needs the staging band: the stream may take its time. */
+	/* Nothing else needs the staging band, so the stream may pause. */
 	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_PRESSURE, &step), 0);
 	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_IDLE, &step), 0);
 	write_run(test, e, 14, 2, 14);
@@ -603,7 +612,7 @@ static void expect_gathered(struct kunit *test, struct shingle_engine *e, u64 lb
 	KUNIT_EXPECT_EQ(test, run.n, n);
 }
 
-/* The next step of an epoch: all of a band, over itself, from @base, with no copy of it. */
+/* The next step of an epoch overwrites all of a band in place, from @base, without a copy. */
 static void over_itself(struct kunit *test, struct shingle_engine *e, u64 base, u64 lblk,
 			u64 other)
 {
@@ -619,7 +628,7 @@ static void over_itself(struct kunit *test, struct shingle_engine *e, u64 base, 
 	KUNIT_EXPECT_EQ(test, step.n, 8U);
 	KUNIT_EXPECT_TRUE(test, step.whole_in_memory);
 	KUNIT_EXPECT_EQ(test, step.gathered, SHINGLE_GATHERED_OVER);
-	/* Only what does not come from the epoch is looked for elsewhere. */
+	/* Only blocks that the epoch does not have are looked up elsewhere. */
 	KUNIT_EXPECT_EQ(test, e->ops->clean.step_source(e, &step, 0, &run), !!other);
 	if (other)
 		KUNIT_EXPECT_EQ(test, run.pblk, other);
@@ -628,7 +637,7 @@ static void over_itself(struct kunit *test, struct shingle_engine *e, u64 base, 
 	expect_run(test, e, lblk, 8, lblk, SHINGLE_RUN_MAPPED);
 }
 
-/* As Skylight has it: over content a stream is gathered, and written over that. */
+/* As in Skylight: a stream over content is gathered, and written over it. */
 static void stl_set_bypasses_unsafely(struct kunit *test)
 {
 	struct shingle_engine *e = new_bypass(test, "2");
@@ -640,7 +649,7 @@ static void stl_set_bypasses_unsafely(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, e->gather_blocks, 8U);
 	KUNIT_EXPECT_EQ(test, e->buffer_blocks, 16U);
 	KUNIT_EXPECT_EQ(test, e->copy_blocks, 8U);
-	/* What holds nothing is written at once, as ever; what is no stream is cached. */
+	/* An empty home is still written at once; a write that is not a stream's is cached. */
 	write_run(test, e, 6, 2, 40);
 	write_run(test, e, 8, 8, 8);
 	write_run(test, e, 16, 8, 16);
@@ -649,11 +658,17 @@ static void stl_set_bypasses_unsafely(struct kunit *test)
 	write_run(test, e, 6, 2, 42);
 	expect_gathered(test, e, 8, 5);
 	expect_gathered(test, e, 13, 3);
-	/* Without room for the last ones these come again, and the stream has gone on. */
+	/*
+	 * Without room for the last blocks core asks for them again, when the stream has
+	 * moved on.
+	 */
 	expect_gathered(test, e, 16, 3);
 	expect_gathered(test, e, 14, 2);
 	expect_gathered(test, e, 19, 1);
-	/* A stranger is cached, and nothing of the map has changed. */
+	/*
+	 * A write outside of the stream is cached; the map of the stream's blocks is
+	 * unchanged.
+	 */
 	write_block(test, e, 22, 57);
 	expect_run(test, e, 8, 4, 8, SHINGLE_RUN_MAPPED);
 	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_PRESSURE, &step), 0);
@@ -663,7 +678,7 @@ static void stl_set_bypasses_unsafely(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, e->ops->gather.epoch_add(e, 19, 1), 0);
 	over_itself(test, e, SHINGLE_NOWHERE, 8, 0);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "bypassed_blocks"), 24ULL);
-	/* A write under way to the set of a band is waited for. */
+	/* A step waits for a write in flight to the band's set. */
 	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 23, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_EPOCH, &step), -EAGAIN);
 	commit(e, &run);
@@ -678,21 +693,21 @@ static void stl_set_bypasses_unsafely(struct kunit *test)
 	e->ops->destroy(e);
 }
 
-/* A second stream ends the first; alone again, one of them goes home. */
+/* A second stream ends the first; when one is alone again it goes home. */
 static void stl_set_tells_streams(struct kunit *test)
 {
 	struct shingle_engine *e = new_bypass(test, "2");
 
 	write_run(test, e, 6, 2, 40);
 	write_run(test, e, 8, 2, 8);
-	write_block(test, e, 29, 64);		/* may be the beginning of one */
+	write_block(test, e, 29, 64);		/* may begin a stream */
 	write_run(test, e, 10, 2, 10);
-	write_block(test, e, 30, 65);		/* is one: both go to the cache */
+	write_block(test, e, 30, 65);		/* is a stream: both go to the cache */
 	write_block(test, e, 12, 48);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "streams_broken"), 1ULL);
 	write_block(test, e, 31, 66);
 	write_run(test, e, 13, 3, 49);
-	/* Alone for 3 blocks, but a band is entered at its beginning. */
+	/* It has been alone for 3 blocks, but a stream enters a band at its beginning. */
 	write_run(test, e, 16, 4, 16);
 	expect_run(test, e, 8, 4, 8, SHINGLE_RUN_MAPPED);
 	expect_run(test, e, 12, 4, 48, SHINGLE_RUN_MAPPED);
@@ -700,9 +715,9 @@ static void stl_set_tells_streams(struct kunit *test)
 }
 
 /*
- * What keeps writes from a band that a stream waits for goes with it.  A second
- * stream ends the first one's wish, and there is no step left that they could
- * wait for.
+ * When a waiting stream gives up its band, writes to the set are admitted again.  A second
+ * stream ends the first one's request, and no step follows that these writes could wait
+ * for.
  */
 static void stl_set_drains_for_a_wish(struct kunit *test)
 {
@@ -726,7 +741,7 @@ static void stl_set_drains_for_a_wish(struct kunit *test)
 	e->ops->destroy(e);
 }
 
-/* A home that was forgotten is not written over before that is durable. */
+/* A discarded home is not overwritten before the discard is durable. */
 static void stl_set_discards_home(struct kunit *test)
 {
 	struct shingle_engine *e = new_bypass(test, "2");
@@ -739,7 +754,7 @@ static void stl_set_discards_home(struct kunit *test)
 	write_run(test, e, 6, 2, 40);
 	write_run(test, e, 8, 3, 8);
 	write_block(test, e, 12, 48);
-	/* Of a prefix nothing can be forgotten, of the rest of its band all. */
+	/* A discard drops nothing of the prefix, and everything in the rest of the band. */
 	KUNIT_EXPECT_EQ(test, e->ops->map.discard(e, 10, 4, &done, &dropped, &emit), 0);
 	KUNIT_EXPECT_EQ(test, done, 1ULL);
 	KUNIT_EXPECT_FALSE(test, dropped);
@@ -759,10 +774,10 @@ static void stl_set_discards_home(struct kunit *test)
 	e->ops->destroy(e);
 }
 
-/* Spec 1.4: appended to one log, whichever band it is for; home until then. */
+/* Spec 1.4: writes for all bands are appended to one log; unwritten bands are at home. */
 static void stl_full_places(struct kunit *test)
 {
-	/* Bands 0-3 at home at 0 3 6 9, free ones at 12 15 18. */
+	/* Homes of bands 0 to 3 at 0 3 6 9, free bands at 12 15 18. */
 	struct shingle_engine *e = new_full(test, 7, 3, 1);
 	struct shingle_run run;
 
@@ -783,7 +798,7 @@ static void stl_full_places(struct kunit *test)
 	e->ops->destroy(e);
 }
 
-/* Two bands in the log, merged into free bands; their old homes are free then. */
+/* Two bands in the log are merged into free bands; their old homes are free afterwards. */
 static void stl_full_cleans(struct kunit *test)
 {
 	struct shingle_engine *e = new_full(test, 7, 3, 1);
@@ -793,7 +808,7 @@ static void stl_full_cleans(struct kunit *test)
 	write_block(test, e, 10, 13);
 	write_block(test, e, 1, 14);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 4, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
-	/* The first slot is stale: band 3 is the first with a block in the log. */
+	/* The first slot is stale, so band 3 is the first with a block in the log. */
 	one_step(test, e, SHINGLE_WHY_PRESSURE, SHINGLE_NOWHERE, 15, 9);
 	one_step(test, e, SHINGLE_WHY_PRESSURE, SHINGLE_NOWHERE, 18, 0);
 	KUNIT_EXPECT_TRUE(test, e->ops->clean.pending(e));
@@ -804,12 +819,15 @@ static void stl_full_cleans(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, run.pblk, 15ULL);
 	KUNIT_EXPECT_EQ(test, run.n, 3U);
 	KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_MAPPED);
-	/* What was the home of band 0 is a log now. */
+	/* The old home of band 0 is a log now. */
 	write_block(test, e, 4, 0);
 	e->ops->destroy(e);
 }
 
-/* Written in order, all of it: no step, no copy, and every block where it went. */
+/*
+ * A band written whole and in order: no step, no copy, every block stays where it was
+ * written.
+ */
 static void stl_full_switches(struct kunit *test)
 {
 	struct shingle_engine *e = new_full(test, 7, 3, 2);
@@ -839,22 +857,22 @@ static void stl_full_switches(struct kunit *test)
 	e->ops->destroy(e);
 }
 
-/* A stray write into a band being streamed costs the switch, nothing else. */
+/* A stray write into a band with a stream prevents the switch, and has no other effect. */
 static void stl_full_breaks_streams(struct kunit *test)
 {
 	struct shingle_engine *e = new_full(test, 9, 5, 3);
 
-	write_block(test, e, 0, 12);		/* band 0 may be streamed */
+	write_block(test, e, 0, 12);		/* may begin a stream over band 0 */
 	write_block(test, e, 4, 15);		/* into the open log */
 	write_block(test, e, 1, 13);
-	write_block(test, e, 0, 16);		/* not the next one of band 0 */
+	write_block(test, e, 0, 16);		/* not the next block of band 0 */
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "streams_broken"), 1ULL);
 	write_block(test, e, 2, 17);
-	write_block(test, e, 5, 14);		/* what the stream left is used up */
+	write_block(test, e, 5, 14);		/* fills the log that the stream left */
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "bands_switched"), 0ULL);
 	e->ops->destroy(e);
 
-	/* Nor does one get to its end whose log is cleaned meanwhile. */
+	/* A stream does not become a home either if its log is cleaned meanwhile. */
 	e = new_full(test, 9, 5, 3);
 	write_block(test, e, 0, 12);
 	one_step(test, e, SHINGLE_WHY_FORCED, SHINGLE_NOWHERE, 15, 0);
@@ -862,7 +880,7 @@ static void stl_full_breaks_streams(struct kunit *test)
 	e->ops->destroy(e);
 }
 
-/* Free bands that writes leave alone, and who is cleaned when. */
+/* The number of free bands that writes keep free, and the cleaning modes. */
 static void stl_full_tunables(struct kunit *test)
 {
 	struct shingle_engine *e = new_full(test, 9, 5, 4);
@@ -923,8 +941,8 @@ static void expect_sound(struct kunit *test, struct shingle_engine *e)
 }
 
 /*
- * One log of 6 slots for bands of 4, cleaned block by block: the first write-back is of a
- * band that home holds nothing of, the second of what follows the block.
+ * One log of 6 slots for bands of 4 blocks, cleaned block by block: the first write-back is
+ * of a whole band, because its home is empty; the second begins at the block.
  */
 static void stl_set_moves_blocks(struct kunit *test)
 {
@@ -972,7 +990,7 @@ static void stl_set_moves_blocks(struct kunit *test)
 	}
 }
 
-/* A band that could not be written is the last to be taken again, and not for good. */
+/* A band that failed a write is the last to be taken again, but is not excluded for good. */
 static void stl_full_shuns_bad_bands(struct kunit *test)
 {
 	struct shingle_engine *e = new_full(test, 9, 5, 1);
@@ -983,26 +1001,29 @@ static void stl_full_shuns_bad_bands(struct kunit *test)
 	failed_step(test, e, 18);
 	failed_step(test, e, 21);
 	failed_step(test, e, 24);
-	/* Not one is left that did not fail: in turn. */
+	/* All free bands have failed; they are taken in turn. */
 	failed_step(test, e, 15);
 	failed_step(test, e, 18);
 	one_step(test, e, SHINGLE_WHY_IDLE, SHINGLE_NOWHERE, 21, 0);
 	expect_sound(test, e);
 	e->ops->clean.release(e, 0);
-	/* The old home and the log, which never failed; then the longest ago. */
+	/*
+	 * The old home and the log come first, which never failed; then the band that
+	 * failed longest ago.
+	 */
 	write_block(test, e, 4, 0);
 	failed_step(test, e, 12);
 	failed_step(test, e, 24);
 	one_step(test, e, SHINGLE_WHY_IDLE, SHINGLE_NOWHERE, 15, 3);
 	e->ops->clean.release(e, 0);
-	/* 3 was the home of band 1.  A home again at 15, and that is forgotten. */
+	/* 3 was the home of band 1.  15 is written whole and its failure is forgotten. */
 	write_block(test, e, 4, 0);
 	one_step(test, e, SHINGLE_WHY_IDLE, 15, 3, 3);
 	e->ops->clean.release(e, 0);
 	write_run(test, e, 4, 2, 0);
 	write_block(test, e, 7, 2);
 	one_step(test, e, SHINGLE_WHY_IDLE, 3, 15, 3);
-	/* 12, 18 and 24 have failed: the old home is waited for. */
+	/* 12, 18 and 24 have failed; the step waits for the old home. */
 	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_IDLE, &step), -EAGAIN);
 	e->ops->clean.release(e, 0);
 	one_step(test, e, SHINGLE_WHY_IDLE, SHINGLE_NOWHERE, 3, 6);
@@ -1010,10 +1031,10 @@ static void stl_full_shuns_bad_bands(struct kunit *test)
 	e->ops->destroy(e);
 }
 
-/* After two failures in a row a log is left, as long as there may be another one. */
+/* After two failures in a row a log is abandoned if another one can be opened. */
 static void stl_full_leaves_bad_logs(struct kunit *test)
 {
-	/* Bands 0-3 at home at 0 6 12 18, free ones at 24 30 36 42 48. */
+	/* Homes of bands 0 to 3 at 0 6 12 18, free bands at 24 30 36 42 48. */
 	struct shingle_engine *e = new_full_of(test, 6, 9, 5, 3);
 	struct shingle_run a, b;
 
@@ -1026,7 +1047,7 @@ static void stl_full_leaves_bad_logs(struct kunit *test)
 	expect_sound(test, e);
 	failed_write(test, e, 2, 36);
 	failed_write(test, e, 2, 37);
-	/* Writes leave two free bands alone. */
+	/* Writes keep two bands free. */
 	failed_write(test, e, 2, 38);
 	write_block(test, e, 2, 39);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "logs_opened"), 3ULL);
@@ -1034,17 +1055,20 @@ static void stl_full_leaves_bad_logs(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "aborted_blocks"), 8ULL);
 	KUNIT_EXPECT_EQ(test, e->ops->observe.cached_blocks(e), 2ULL);
 	expect_sound(test, e);
-	/* The second log holds nothing; the others are emptied by one merge. */
+	/* The second log holds nothing; one merge empties the others. */
 	one_step(test, e, SHINGLE_WHY_FORCED, SHINGLE_NOWHERE, 0, SHINGLE_NOWHERE);
 	one_step(test, e, SHINGLE_WHY_FORCED, SHINGLE_NOWHERE, 42, 0);
 	e->ops->clean.release(e, 0);
 	write_run(test, e, 7, 2, 40);
-	/* The log bands that are free have failed; the old home of band 0 has not. */
+	/* The free log bands have failed; the old home of band 0 has not. */
 	write_block(test, e, 7, 0);
 	expect_sound(test, e);
 	e->ops->destroy(e);
 
-	/* The stream, too, and what ends when that is decided changes nothing. */
+	/*
+	 * The same for a stream; a write that ends after the log was abandoned changes
+	 * nothing.
+	 */
 	e = new_full_of(test, 6, 9, 5, 3);
 	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &a), 0);
 	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 1, 1, SHINGLE_LIFE_UNKNOWN, &b), 0);
@@ -1068,7 +1092,7 @@ static u32 draw(u64 *seed, u32 below)
 	return (u32)(*seed >> 33) % below;
 }
 
-/* How many of @n, from the first on, are none? */
+/* Length of the leading run of entries without a slot, at most @n. */
 static u32 count_none(const u32 *x, u32 n)
 {
 	u32 i;
@@ -1078,7 +1102,7 @@ static u32 count_none(const u32 *x, u32 n)
 	return i;
 }
 
-/* How many of @n, from the first on, count up? */
+/* Length of the leading run of consecutive entries, at most @n. */
 static u32 count_up(const u32 *x, u32 n)
 {
 	u32 i;
@@ -1088,7 +1112,7 @@ static u32 count_up(const u32 *x, u32 n)
 	return i;
 }
 
-/* Runs, against a table.  Six blocks share a bucket, and runs cross groups. */
+/* Compare runs with a table.  Six blocks share a bucket, and runs cross groups. */
 static void stl_slotmap_runs(struct kunit *test)
 {
 	u32 *where = kunit_kcalloc(test, MAP_LBLKS, sizeof(u32), GFP_KERNEL);

@@ -1,3 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Of tests: the medium that they write to is not asked of the layers in between. */
+/*
+ * For tests: a copy of the geometry of the medium, so that they do not depend on other
+ * modules.
+ */
 #include "../core/lib/geometry/geometry.c"

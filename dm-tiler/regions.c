@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Of tests: they need regions only, and no core; those of the module are its own. */
+/* For tests: a private copy of the region code, without core. */
 #include "tiler-clean.c"
 #include "tiler-map.c"
 #include "tiler-region.c"

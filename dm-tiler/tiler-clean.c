@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tiler: cleaning a region, beside the thesis.  Pure code, see tiler-region.h.
+ * Tiler: cleaning a region, compared with the thesis.  Pure code; see tiler-region.h.
  *
  * Ma (2019), Algorithm 2:
  *
@@ -9,31 +9,33 @@
  *		append them into the AR			tiler_clean_extent(): dst
  *		update the entry in the DMT		tiler_clean_done()
  *
- * It appends to the region that it reads from, and a power cut then costs all that was
- * overwritten and not rewritten (T4); done block by block it destroys what it has not
- * read yet even without one.  So:
+ * The thesis appends to the region that it reads from.  A power cut then loses all data that
+ * were overwritten and not yet rewritten (T4).  Done block by block, the algorithm destroys
+ * data that it has not read yet, even without a power cut.  So here:
  *
- * - What is read is the slot where the region is, what is written another one, and the
- *   old one is left alone until tiler_clean_flip() is durable.
- * - It goes in steps (T8).  Between them the host writes to the new slot, behind what is
- *   there.  Each slot has a map; what is in the new one's is newer, and is not moved.
- * - A write of what has not been moved takes no room that moving it would not have taken.
- *   So a region without over-provisioning, all of it valid, is served, too: a clean takes
- *   in at least the write that it was begun for (T5).
+ * - A clean reads the slot where the region is and writes to another slot.  The old slot is
+ *   not changed until tiler_clean_flip() is durable.
+ * - A clean consists of steps (T8).  Between steps the host writes to the new slot, after the
+ *   places already taken.  Each slot has a map; a block in the new slot's map is newer and is
+ *   not moved.
+ * - A write of a block that has not been moved takes only the room that moving it would have
+ *   taken.  So a region without over-provisioning, with all blocks valid, is served, too: a
+ *   clean takes in at least the write that it was begun for (T5).
  *
- * Whatever is under way may fail and its places stay spent, so no more than one write at
- * a time depends upon the room that is to be left: tiler_clean_place().
+ * Any write may fail and leave its places unusable.  So at most one write at a time may use
+ * room that the remaining blocks need: see tiler_clean_place().
  */
 #include "tiler-region.h"
 
 /**
- * tiler_clean_begin() - from now on the region is being moved
- * @r: the region, all its pages there
- * @to: a slot that holds nothing, tiler_slot_init(), with all pages; if the shape says
- *	@unsafe_inplace it is not used
+ * tiler_clean_begin() - begin to move a region
+ * @r: the region, with all its pages
+ * @to: an empty slot, after tiler_slot_init(), with all pages; not used if the shape has
+ *	@unsafe_inplace
  *
- * Context: under the map lock.  Returns 0; -EAGAIN if that must be tried again when the
- * writes under way have ended, and none is placed until then.
+ * Context: under the map lock.
+ * Return: 0; or -EAGAIN if writes are in flight.  No writes are placed then; the caller
+ *	tries again when those in flight have ended.
  */
 int tiler_clean_begin(struct tiler_region *r, struct tiler_slot *to)
 {
@@ -47,13 +49,14 @@ int tiler_clean_begin(struct tiler_region *r, struct tiler_slot *to)
 }
 
 /**
- * tiler_clean_place() - find room in the slot that the region is moved to
+ * tiler_clean_place() - find room in the slot that a region is moved to
  * @r: the region
- * @laro: first
- * @n: how many
+ * @laro: first block
+ * @n: number of blocks
  * @out: result
  *
- * Context: tiler_place().  Returns what that does.
+ * Context: tiler_place().
+ * Return: as tiler_place().
  */
 int tiler_clean_place(struct tiler_region *r, u32 laro, u32 n, struct tiler_run *out)
 {
@@ -80,11 +83,12 @@ int tiler_clean_place(struct tiler_region *r, u32 laro, u32 n, struct tiler_run 
 }
 
 /**
- * tiler_clean_aborted() - a write to the slot that the region is moved to has failed
+ * tiler_clean_aborted() - a write to the slot that a region is moved to has failed
  * @r: the region
  * @run: its places
  *
- * If the room is needed the next one goes there: nothing else has gone behind it.
+ * If the clean needs the room, the next write uses these places again; no other was placed
+ * after them.
  *
  * Context: tiler_abort().
  */
@@ -95,12 +99,13 @@ void tiler_clean_aborted(struct tiler_region *r, const struct tiler_run *run)
 }
 
 /**
- * tiler_clean_look() - is anything left to be moved in the page that is next?
- * @r: the region; of both slots the page that @r->clean_laro is in is there
+ * tiler_clean_look() - test whether the next page has blocks to move
+ * @r: the region; the page of @r->clean_laro is present in both slots
  *
- * If so @r->clean_laro is the first, if not it is in the page behind that.
+ * Advances @r->clean_laro to the first block to move, or past the page if there is none.
  *
  * Context: under the map lock.
+ * Return: true if a block was found.
  */
 bool tiler_clean_look(struct tiler_region *r)
 {
@@ -113,7 +118,7 @@ bool tiler_clean_look(struct tiler_region *r)
 	return false;
 }
 
-/* Until places do not follow each other on the medium, or lie before those on their track. */
+/* Number of places, up to @n, until they cross the start of their track. */
 static u32 ascending(const struct tiler_region *r, u32 n)
 {
 	u32 done = 0, rest;
@@ -129,19 +134,20 @@ static u32 ascending(const struct tiler_region *r, u32 n)
 
 /**
  * tiler_clean_next() - the next step of a clean
- * @r: the region; unless it is cleaned in place it takes no other page than the one that
- *	@r->clean_laro is in, of both slots, if tiler_clean_look() has just found something there
- * @most: blocks, at most
+ * @r: the region.  Unless it is cleaned in place, only the page of @r->clean_laro is used,
+ *	in both slots, and tiler_clean_look() must just have found a block there
+ * @most: most blocks in the step
  * @step: result
  *
- * On the medium its destinations ascend, too.
+ * The destinations of a step ascend on the medium, too.
  *
- * Until tiler_clean_done() or tiler_clean_failed() nothing of the region changes, and no
- * write is placed.
+ * Until tiler_clean_done() or tiler_clean_failed() the region does not change, and no write
+ * is placed.
  *
- * Context: under the map lock.  Returns 1; 0 if there is nothing left to be moved, and
- * tiler_clean_flip() is due; -EAGAIN if it must be asked for again when the writes under way
- * have ended, since the head might be over its places then: none is placed until then.
+ * Context: under the map lock.
+ * Return: 1; 0 if no block is left and tiler_clean_flip() is due; -EAGAIN if writes are in
+ *	flight, because the head might cover their places: no writes are placed then, and
+ *	the caller tries again when those in flight have ended.
  */
 int tiler_clean_next(struct tiler_region *r, u32 most, struct tiler_step *step)
 {
@@ -182,14 +188,15 @@ int tiler_clean_next(struct tiler_region *r, u32 most, struct tiler_step *step)
 }
 
 /**
- * tiler_clean_moved() - L-AROs of a step that follow each other: a record each
+ * tiler_clean_moved() - the next run of consecutive L-AROs of a step; one journal record
+ * each
  * @r: the region
  * @step: the step
- * @cursor: 0 at first, then tiler_clean_behind()
+ * @cursor: 0 at first, then from tiler_clean_behind()
  * @out: result
  *
- * Context: under the map lock, while the step is in progress.  Returns false if there is
- * no other.
+ * Context: under the map lock, while the step is in progress.
+ * Return: false if there is no further run.
  */
 bool tiler_clean_moved(const struct tiler_region *r, const struct tiler_step *step, u64 cursor,
 		       struct tiler_extent *out)
@@ -210,13 +217,14 @@ bool tiler_clean_moved(const struct tiler_region *r, const struct tiler_step *st
 }
 
 /**
- * tiler_clean_extent() - the same, of what lies together
+ * tiler_clean_extent() - the same, limited to blocks that are contiguous in both slots
  * @r: the region
  * @step: the step
- * @cursor: 0 at first, then tiler_clean_behind(), of a part of the extent if it must be
+ * @cursor: 0 at first, then from tiler_clean_behind(), also in the middle of an extent
  * @out: result; destinations ascend
  *
- * Context: as tiler_clean_moved().  Returns what that does.
+ * Context: as tiler_clean_moved().
+ * Return: false if there is no further extent.
  */
 bool tiler_clean_extent(const struct tiler_region *r, const struct tiler_step *step, u64 cursor,
 			struct tiler_extent *out)
@@ -233,7 +241,7 @@ bool tiler_clean_extent(const struct tiler_region *r, const struct tiler_step *s
 	return true;
 }
 
-/* The thesis's: the old places of all are forgotten in the same moment. */
+/* The thesis's way: all old places are forgotten at the same moment. */
 static void done_in_place(struct tiler_region *r, const struct tiler_step *step)
 {
 	struct tiler_slot *slot = r->at;
@@ -254,11 +262,11 @@ static void done_in_place(struct tiler_region *r, const struct tiler_step *step)
 }
 
 /**
- * tiler_clean_done() - the copies are on the medium
- * @r: the region, all pages of both slots there
+ * tiler_clean_done() - the copies of a step are on the medium
+ * @r: the region, with all pages of both slots
  * @step: the step
  *
- * The places where they were are not given up: that is the flip's.
+ * The old places are given up by the flip, not here.
  *
  * Context: under the map lock.
  */
@@ -285,13 +293,13 @@ void tiler_clean_done(struct tiler_region *r, const struct tiler_step *step)
 }
 
 /**
- * tiler_clean_failed() - or they are not
+ * tiler_clean_failed() - a step of a clean has failed
  * @r: the region
  * @step: the step, which is offered again
- * @wrote: a write of it has failed
+ * @wrote: a write of the step failed; otherwise a read
  *
- * To the same places, since nothing else is behind them.  If writing fails, too, to those
- * behind them, if there is room.
+ * The step is tried again at the same places, because nothing was placed after them.  If
+ * the write fails again, the step moves on to the following places if there is room.
  *
  * Context: under the map lock.
  */
@@ -300,18 +308,22 @@ void tiler_clean_failed(struct tiler_region *r, const struct tiler_step *step, b
 	r->stepping = false;
 	if (tiler_in_place(r))
 		return;
-	/* What is left counts twice now: where it is, and where it was to go. */
+	/*
+	 * Here tiler_slack() counts the step's blocks twice: in @left and below @fill.  If it
+	 * is negative, there is no room after these places.
+	 */
 	if (!wrote || !r->failed || tiler_slack(r) < 0)
 		r->to->fill = step->dst;
 	r->failed ^= wrote;
 }
 
 /**
- * tiler_clean_flip() - the region is where it was moved to
- * @r: the region, with nothing left to be moved
+ * tiler_clean_flip() - from now on the region is in the slot that it was moved to
+ * @r: the region, with nothing left to move
  *
- * Context: under the map lock.  Returns the slot where it was: it holds nothing, but is not
- * to be used before that is durable and nobody reads there; NULL if it was cleaned in place.
+ * Context: under the map lock.
+ * Return: the old slot.  It is empty, but must not be used before the flip is durable and
+ *	no reader uses it.  NULL if the region was cleaned in place.
  */
 struct tiler_slot *tiler_clean_flip(struct tiler_region *r)
 {

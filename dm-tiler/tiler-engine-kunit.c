@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit tests of the engine of autonomous regions: its map in pages, under power cuts. */
+/* KUnit tests of the engine of autonomous regions: its paged map under power cuts. */
 #include <kunit/test.h>
 #include <linux/module.h>
 
@@ -67,7 +67,10 @@ static void tiler_exercise(struct kunit *test)
 	KUNIT_EXPECT_GT(test, steps, 50ULL);
 }
 
-/* CE-T1 and CE-T4: without what the thesis lacks data are lost, and that is seen. */
+/*
+ * CE-T1 and CE-T4: without the protections that the thesis lacks, data are lost and the
+ * test sees it.
+ */
 static void lose(struct kunit *test, const struct tiler_case *c, const char *feature)
 {
 	struct shingle_exercise_result res;
@@ -102,7 +105,7 @@ static void write_twice(struct kunit *test, struct shingle_engine *e, u64 lblk, 
 	}
 }
 
-/* A region of which a place waits for a commit stays in memory, whoever else needs room. */
+/* A region with a place that waits for a commit stays in memory, even if others need room. */
 static void tiler_pinned_stay(struct kunit *test)
 {
 	struct shingle_layout *l = new_layout(test, &cases[4]);
@@ -116,14 +119,14 @@ static void tiler_pinned_stay(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, shingle_set(e, "region_cache", "4", &why), 0);
 	KUNIT_ASSERT_EQ(test, shingle_pages_create_for(e, l, 32, &why), 0);
 	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
-	/* Of pages there is no want. */
+	/* There are enough pages. */
 	e->pages->most = 8;
 	for (i = 0; i < 4; i++)
 		write_twice(test, e, i * blocks, 1 + i);
 	KUNIT_EXPECT_TRUE(test, e->ops->clean.pending(e));
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 4 * blocks, 1, SHINGLE_LIFE_UNKNOWN, &run),
 			-EBUSY);
-	/* The first is durable: it makes room. */
+	/* The first region's change is durable, so the region can be evicted. */
 	shingle_release_all(e, 1);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 4 * blocks, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
@@ -147,7 +150,10 @@ static int write_block(struct shingle_engine *e, u64 lblk)
 	return err;
 }
 
-/* No clean is possible: what finds room without one is written, and discarded. */
+/*
+ * Without a usable spare slot, writes that find room without a clean succeed, and so do
+ * discards.
+ */
 static void tiler_goes_on_without_spares(struct kunit *test)
 {
 	struct shingle_layout *l = new_layout(test, &cases[0]);
@@ -163,11 +169,11 @@ static void tiler_goes_on_without_spares(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, shingle_pages_create(e, tiler_engine_ops.pages.nr_pages(l), 64, &why),
 			0);
 	KUNIT_ASSERT_EQ(test, tiler_engine_ops.state.ready(e, &why), 0);
-	/* Of the one spare slot, which is the last. */
+	/* Lose the map of the only spare slot, which is the last page. */
 	KUNIT_ASSERT_EQ(test, shingle_pages_give_up(e->pages, e->pages->nr_pages - 1), 0);
 	for (lblk = 0; lblk < 8; lblk++)
 		KUNIT_EXPECT_EQ(test, write_block(e, lblk), 0);
-	/* As wide as the head. */
+	/* Three rows, the width of the head. */
 	KUNIT_EXPECT_EQ(test, e->ops->map.discard(e, 0, 3, &done, &dropped, &emit), 0);
 	shingle_release_all(e, 1);
 	KUNIT_EXPECT_EQ(test, e->ops->clean.left(e), 0U);
@@ -183,7 +189,10 @@ static void tiler_goes_on_without_spares(struct kunit *test)
 	tiler_engine_ops.destroy(e);
 }
 
-/* Of full regions none is in the way of another, and those that cannot be cleaned are counted. */
+/*
+ * A full region does not block other regions, and regions that cannot be cleaned are
+ * counted.
+ */
 static void tiler_counts_what_is_left(struct kunit *test)
 {
 	struct shingle_layout *l = new_layout(test, &cases[0]);
@@ -198,7 +207,10 @@ static void tiler_counts_what_is_left(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, tiler_engine_ops.state.ready(e, &why), 0);
 	/* The only spare slot. */
 	KUNIT_ASSERT_EQ(test, shingle_pages_give_up(e->pages, e->pages->nr_pages - 1), 0);
-	/* Of the first three all blocks but one, and one of them again. */
+	/*
+	 * Write all blocks but one of the first three regions, and one of these blocks
+	 * again.
+	 */
 	for (i = 0; i < 24; i++) {
 		KUNIT_ASSERT_EQ(test, write_block(e, i / 8 * 8 + i % 8 % 7), 0);
 		shingle_release_all(e, 1);
@@ -210,7 +222,7 @@ static void tiler_counts_what_is_left(struct kunit *test)
 	tiler_engine_ops.destroy(e);
 }
 
-/* A page is lost: what a record says of another one holds all the same. */
+/* One page is lost; a record about another page is replayed all the same. */
 static void tiler_replays_what_is_left(struct kunit *test)
 {
 	struct shingle_layout *l = new_layout(test, &cases[0]);
@@ -227,7 +239,7 @@ static void tiler_replays_what_is_left(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, shingle_pages_give_up(e->pages, spare), 0);
 	shingle_record_set(&rec, TILER_REC_MAP, 1, 0, 0, 0);
 	KUNIT_EXPECT_EQ(test, tiler_engine_ops.state.replay(e, &rec), 0);
-	/* It was moved from there, as records that follow say. */
+	/* The block was moved from the lost page, as later records say. */
 	shingle_record_set(&rec, TILER_REC_DROP, 1, 0, 0, (u64)spare << 32);
 	KUNIT_EXPECT_EQ(test, tiler_engine_ops.state.replay(e, &rec), 0);
 	KUNIT_ASSERT_EQ(test, tiler_engine_ops.state.ready(e, &why), 0);
@@ -237,7 +249,7 @@ static void tiler_replays_what_is_left(struct kunit *test)
 	tiler_engine_ops.destroy(e);
 }
 
-/* Whoever wants to write waits once for the map of a region, however many its pages are. */
+/* A write waits once for the map of a region, for any number of pages. */
 static void tiler_waits_once(struct kunit *test)
 {
 	static const struct tiler_case three = { "", { 5000, 20, 0, 0, 0, 1 }, 0, 0, 0 };
@@ -264,7 +276,7 @@ static void tiler_waits_once(struct kunit *test)
 		memset(e->pages->frame[frame].block->payload, 0, SHINGLE_PAGE_BYTES);
 		shingle_pages_here(e->pages, frame, 0);
 	}
-	/* Not those of another slot. */
+	/* Pages of another slot are not requested. */
 	KUNIT_EXPECT_EQ(test, shingle_pages_wanted(e->pages), SHINGLE_NO_PAGE);
 	shingle_pages_begin(e, SHINGLE_ASKER_FRONT);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
@@ -274,7 +286,7 @@ static void tiler_waits_once(struct kunit *test)
 	tiler_engine_ops.destroy(e);
 }
 
-/* What a spare slot's page said nobody misses, once it is known whose slot it is. */
+/* A lost page of a spare slot does no harm once the slot is known to be spare. */
 static void tiler_is_forgiven_spares(struct kunit *test)
 {
 	struct shingle_layout *l = new_layout(test, &cases[0]);
@@ -295,7 +307,7 @@ static void tiler_is_forgiven_spares(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, shingle_page_lost(e, 1));
 	KUNIT_EXPECT_TRUE(test, shingle_pages_forgive(e->pages, spare));
 	KUNIT_EXPECT_FALSE(test, shingle_page_lost(e, spare));
-	/* So the first region, when it is full, is cleaned, to there. */
+	/* So the first region can be cleaned into that slot when it is full. */
 	for (lblk = 0; lblk < 8; lblk++)
 		KUNIT_EXPECT_EQ(test, write_block(e, lblk % 7), 0);
 	shingle_release_all(e, 1);
@@ -304,7 +316,7 @@ static void tiler_is_forgiven_spares(struct kunit *test)
 	tiler_engine_ops.destroy(e);
 }
 
-/* What an engine lacks is read, and holds nothing.  Returns why not. */
+/* Read the page that the engine lacks, as empty.  Returns 0 or the error. */
 static int read_lacked(struct kunit *test, struct shingle_engine *e)
 {
 	int err = shingle_pages_ask(e->pages);
@@ -317,7 +329,7 @@ static int read_lacked(struct kunit *test, struct shingle_engine *e)
 	return err;
 }
 
-/* A region's last page is lost: who writes to it hears so, however few pages there is room for. */
+/* The last page of a region is lost: a write learns of it, however few frames there are. */
 static void tiler_tells_of_lost_pages(struct kunit *test)
 {
 	static const struct tiler_case ten = { "", { 20000, 6, 0, 0, 0, 1 }, 0, 0, 0 };
@@ -331,7 +343,7 @@ static void tiler_tells_of_lost_pages(struct kunit *test)
 
 	KUNIT_ASSERT_EQ_MSG(test, tiler_engine_ops.create(&e, l, &why), 0, "%s", why);
 	KUNIT_ASSERT_EQ(test, shingle_pages_create_for(e, l, shingle_pages_least(e), &why), 0);
-	/* It is being moved to the only spare slot, and the clean cannot go on. */
+	/* The region is being moved to the only spare slot, and the clean cannot continue. */
 	shingle_record_set(&rec, TILER_REC_CLEAN, 0, 0, 0, e->pages->nr_pages / 10 - 1);
 	KUNIT_ASSERT_EQ(test, tiler_engine_ops.state.replay(e, &rec), 0);
 	for (i = 0; i < e->pages->nr_pages; i++)
@@ -351,8 +363,9 @@ static void tiler_tells_of_lost_pages(struct kunit *test)
 }
 
 /*
- * There is room in memory for one region more: the host's oldest wish and the cleaner, who both
- * look at more of theirs than one call does, do not drive out each other's for ever.
+ * Memory has room for one more region.  The host's oldest waiting write and the cleaner
+ * each need more pages than one call loads; they must not evict each other's region for
+ * ever.
  */
 static void tiler_loads_come_to_an_end(struct kunit *test)
 {
@@ -389,7 +402,10 @@ static void tiler_loads_come_to_an_end(struct kunit *test)
 			KUNIT_ASSERT_EQ(test, read_lacked(test, e), 0);
 		shingle_pages_end(e, r == SHINGLE_ABSENT);
 	} while (err == SHINGLE_ABSENT && r == SHINGLE_ABSENT && ++tries < 100);
-	/* One of the two has what it needs; or it hears that there is no room before a commit. */
+	/*
+	 * One of the two has what it needs; or it learns that there is no room before a
+	 * commit.
+	 */
 	KUNIT_EXPECT_LT(test, tries, 100U);
 	if (!err)
 		e->ops->map.abort(e, &run);

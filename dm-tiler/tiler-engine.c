@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine of autonomous regions: reads, writes and discards, and what core sees.  Pure
- * code, see tiler-state.h.  What is done to a region is in tiler-region.c and tiler-write.c.
+ * The engine of autonomous regions: reads, writes, discards, and its interface to core.
+ * Pure code; see tiler-state.h.  tiler-region.c and tiler-write.c change single regions.
  */
 #include "tiler-state.h"
 
-/* Regions of a device, and pages at a time, that verify() goes past. */
+/* Most pages of absent regions that one call of verify() skips. */
 #define LOOK_SLOTS	64U
 
 /* ------------------------------------------------------------------------
@@ -28,7 +28,7 @@ static void engine_destroy(struct shingle_engine *e)
 	kvfree(s);
 }
 
-/* Each region is in the slot of its own number. */
+/* Initially each region is in the slot with its own number. */
 static void make_regions(struct tiler *s)
 {
 	u32 i, k;
@@ -102,7 +102,7 @@ static int engine_create(struct shingle_engine **out, const struct shingle_layou
 	s->engine.discard_blocks = 1;
 	s->engine.step_records = min(TILER_STEP_BLOCKS,
 				     shingle_txn_blocks(l) * SHINGLE_JOURNAL_RECORDS / 2);
-	/* Of a region that is being moved: of both slots. */
+	/* A region that is being moved needs the pages of both slots. */
 	s->engine.call_pages = 2;
 	s->engine.step_pages = 2;
 	*out = &s->engine;
@@ -110,7 +110,7 @@ static int engine_create(struct shingle_engine **out, const struct shingle_layou
 }
 
 /* ------------------------------------------------------------------------
- * Pages that are held
+ * Holding pages
  */
 
 static u32 page_of(const struct tiler_region *r, const struct tiler_slot *slot, u32 laro)
@@ -119,14 +119,16 @@ static u32 page_of(const struct tiler_region *r, const struct tiler_slot *slot, 
 }
 
 /**
- * tiler_hold() - hold the pages that a change of an L-ARO is in
+ * tiler_hold() - hold the pages that a change of an L-ARO needs
  * @s: the engine
  * @r: the region
  * @laro: the L-ARO
  *
- * Of both slots, if it is being moved: that does not change until all is put.
+ * If the region is being moved these are pages of both slots; @r->to must not change until
+ * tiler_put().
  *
- * Context: map lock.  Returns false if one is absent; then none is held.
+ * Context: map lock.
+ * Return: false if a page is absent; then none is held.
  */
 bool tiler_hold(struct tiler *s, struct tiler_region *r, u32 laro)
 {
@@ -145,12 +147,12 @@ static void bind_slot(struct tiler *s, struct tiler_region *r, struct tiler_slot
 }
 
 /**
- * tiler_bind() - let a region see the pages that are held for an L-ARO
+ * tiler_bind() - point a region to the pages held for an L-ARO
  * @s: the engine
  * @r: the region
  * @laro: the L-ARO
  *
- * Context: map lock; for the time of one call.
+ * Context: map lock; valid during one call.
  */
 void tiler_bind(struct tiler *s, struct tiler_region *r, u32 laro)
 {
@@ -173,7 +175,7 @@ static void put_slot(struct tiler *s, struct tiler_region *r, struct tiler_slot 
  * @r: the region
  * @laro: the L-ARO
  *
- * Context: map lock, in the call in which they were changed, if they were.
+ * Context: map lock, in the same call as any change of the pages.
  */
 void tiler_put(struct tiler *s, struct tiler_region *r, u32 laro)
 {
@@ -186,7 +188,10 @@ void tiler_put(struct tiler *s, struct tiler_region *r, u32 laro)
  * Reads and writes
  */
 
-/* The page of a map, NULL if there is no such slot; false if it is absent. */
+/*
+ * Looks up a page of a slot's map.  *@page is NULL for NO_SLOT.  Returns false if the page
+ * is absent.
+ */
 static bool look(struct tiler *s, const struct tiler_home *home, u32 slot, const __le16 **page)
 {
 	*page = NULL;
@@ -196,7 +201,7 @@ static bool look(struct tiler *s, const struct tiler_home *home, u32 slot, const
 	return *page || slot == NO_SLOT;
 }
 
-/* Of blocks from one on those in its region, and in one page of its map. */
+/* Limit @n to blocks of the same region and the same page of its map. */
 static u32 clip(const struct tiler_home *home, u64 n)
 {
 	return min3(n, (u64)home->stretch->shape.logical_blocks - home->laro,
@@ -224,7 +229,7 @@ static void engine_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shi
 			       found.paro, &out->n);
 }
 
-/* It found no room, and only a clean makes some. */
+/* The write found no room, and only a clean makes room. */
 static int turn_away(struct tiler *s, u32 region)
 {
 	if (s->stuck)
@@ -259,7 +264,7 @@ static int engine_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_
 	}
 	if (home.region == s->cleaning)
 		s->turned_away = false;
-	/* Who asks for a clean now is another one. */
+	/* The write found room, so the region no longer needs a clean. */
 	if (home.region == s->want)
 		s->want = NO_REGION;
 	*out = (struct shingle_run){ .lblk = lblk, .n = run.n, .kind = SHINGLE_RUN_MAPPED };
@@ -267,7 +272,7 @@ static int engine_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_
 	return 0;
 }
 
-/* What was placed, as its region knows it. */
+/* Find the resident and the places of a placed run. */
 static struct tiler_resident *find_placed(struct tiler *s, const struct shingle_run *run,
 					  struct tiler_home *home, struct tiler_run *out)
 {
@@ -311,7 +316,7 @@ static void engine_abort(struct shingle_engine *e, const struct shingle_run *run
 	tiler_put(s, &res->r, home.laro);
 }
 
-/* What was not written, or all to the end of a page. */
+/* Skip blocks that were never written, if possible to the end of the page. */
 static int engine_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
 			  struct shingle_emit *emit)
 {
@@ -348,7 +353,7 @@ static int engine_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, 
 	return 0;
 }
 
-/* Does a region that has left a spare slot wait for release()? */
+/* Did a region leave this spare slot in a transaction that is not released yet? */
 static bool is_freed(const struct tiler *s, const struct tiler_stretch *st, u32 slot)
 {
 	const struct tiler_spare *sp = &s->spare[(st - s->map.stretch) * s->nr_spares];
@@ -370,7 +375,7 @@ static bool slot_referenced(struct tiler *s, const struct tiler_stretch *st, u32
 
 	if (region == NO_REGION)
 		return is_freed(s, st, slot);
-	/* Only who is in memory is written to. */
+	/* Only a region in memory takes writes. */
 	if (s->in_memory[region] == NO_RESIDENT)
 		return true;
 	res = &s->resident[s->in_memory[region]];
@@ -404,7 +409,7 @@ static bool engine_referenced(struct shingle_engine *e, enum shingle_role role, 
 }
 
 /* ------------------------------------------------------------------------
- * What was freed
+ * Releasing places
  */
 
 static bool engine_release(struct shingle_engine *e, u64 seq)
@@ -450,7 +455,7 @@ static bool engine_pending(struct shingle_engine *e)
 }
 
 /* ------------------------------------------------------------------------
- * Being looked at
+ * Verification
  */
 
 static u32 verify_page(const struct tiler *s, const struct tiler_stretch *st, u32 slot, u32 part,
@@ -484,8 +489,9 @@ static u32 verify_page(const struct tiler *s, const struct tiler_stretch *st, u3
 }
 
 /*
- * That two blocks are at one place only all pages of a region say together: where nobody uses
- * the device it is taken into memory as if it were written to.  Returns false to be asked again.
+ * Only all pages of a region together show whether two blocks share a place.  So, while the
+ * device is not in use, load the region as for a write.  Returns false if the caller must
+ * call again.
  */
 static bool take_in(struct tiler *s, u32 region)
 {
@@ -495,7 +501,7 @@ static bool take_in(struct tiler *s, u32 region)
 	       tiler_resident(s, region, &res) != SHINGLE_ABSENT;
 }
 
-/* A page in a call. */
+/* Checks one page per call. */
 static u32 engine_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn report, void *ctx)
 {
 	struct tiler *s = to_tiler(e);
@@ -532,14 +538,14 @@ static u64 engine_map_bytes(struct shingle_engine *e)
 	       tiler_residents_bytes(s);
 }
 
-/* No block has a home that it could be away from. */
+/* Blocks have no home, so none is away from it. */
 static u64 engine_cached_blocks(struct shingle_engine *e)
 {
 	return 0;
 }
 
 /* ------------------------------------------------------------------------
- * What core sees
+ * Operations for core
  */
 
 static_assert(!offsetof(struct tiler, engine));

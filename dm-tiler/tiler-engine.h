@@ -7,10 +7,10 @@
 
 /**
  * struct tiler_params - struct shingle_sb::params of "tiler"
- * @rows: tracks of a region, M; 0: all of a band
- * @columns: blocks on each, S; 0: the whole track
- * @over_permille: of a region what it does not present, of each 1000 blocks
- * @spares: slots without a region, of the bands on tracks of one length; 0: one
+ * @rows: tracks per region, M; 0: all tracks of a band
+ * @columns: blocks per track and region, S; 0: the whole track
+ * @over_permille: over-provisioning: blocks out of 1000 that a region does not present
+ * @spares: slots without a region for each track length; 0: one
  */
 struct tiler_params {
 	__le32 rows;
@@ -22,10 +22,10 @@ struct tiler_params {
 /* Journal records. */
 enum {
 	TILER_REC_MAP = SHINGLE_REC_ENGINE, /* a = block, n blocks, b = slot * 65536 + place */
-	TILER_REC_DROP,		/* a = block, n blocks: in neither slot of b = slot << 32 | other */
-	TILER_REC_CLEAN,		/* a = region, b = slot: it is being moved there */
-	TILER_REC_FLIP,		/* a = region, b = slot: it is there */
-	TILER_REC_WIPE,		/* a = slot, b = page of its map: which holds nothing */
+	TILER_REC_DROP,		/* a = block, n blocks: dropped; b = slot << 32 | other slot */
+	TILER_REC_CLEAN,		/* a = region, b = slot: cleaning moves the region there */
+	TILER_REC_FLIP,		/* a = region, b = slot: the region is in the slot now */
+	TILER_REC_WIPE,		/* a = slot, b = page of its map: the page is empty */
 };
 
 extern const struct shingle_engine_ops tiler_engine_ops;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The state of the engine of autonomous regions on the disk: where its zones are, pieces of
- * a checkpoint, records of the journal, pages of the map.  Pure code.
- * See Documentation/on-disk-format.rst.
+ * The state of the engine of autonomous regions on the disk: zones, checkpoint pieces,
+ * journal records, pages of the map.  Pure code.  See Documentation/on-disk-format.rst.
  */
 #include "tiler-state.h"
 
@@ -18,7 +17,7 @@ static struct tiler_params params_of(const struct shingle_layout *l)
 	return p;
 }
 
-/* The skew on all tracks of a group; false if it is not known, or not everywhere the same. */
+/* The skew between tracks of a group; false if it is unknown or not uniform. */
 static bool skew_of(const struct shingle_layout *l, const struct shingle_group *g, u32 *skew)
 {
 	u64 start = shingle_pblk_block(g->start);
@@ -28,8 +27,8 @@ static bool skew_of(const struct shingle_layout *l, const struct shingle_group *
 }
 
 /*
- * A band is a zone.  Where it is not known what lies under one angle a region is whole
- * tracks; nor is it then known that a lazy write harms nothing.
+ * Each band is a zone.  If the angles of blocks are unknown, a region uses whole tracks,
+ * and lazy writes are not known to be harmless.
  */
 static int zones_of(const struct shingle_layout *l, const struct shingle_group *g,
 		    struct tiler_zones *z, bool *exact, const char **why)
@@ -51,7 +50,7 @@ static int zones_of(const struct shingle_layout *l, const struct shingle_group *
 	if (z->over_permille > 999 || z->spares > TILER_MAX_SPARES)
 		return -EINVAL;
 	*exact = true;
-	/* Without tracks every block is alone: rows are as long as it takes. */
+	/* Without tracks no write destroys another block; rows get the length that fits. */
 	z->track_blocks = g->track_blocks ?: max(band / max(z->rows, 1U), 1U);
 	rows = band / z->track_blocks;
 	z->rows = z->rows ? min(z->rows, rows) : rows;
@@ -72,13 +71,14 @@ static int zones_of(const struct shingle_layout *l, const struct shingle_group *
 }
 
 /**
- * tiler_map_layout() - where regions are in a layout
+ * tiler_map_layout() - build the map of regions for a layout
  * @l: the layout
- * @m: result; if there is room for one stretch only, that of the last is not kept
- * @exact: of each stretch, whether its columns are known; NULL if nobody asks
+ * @m: result; with room for only one stretch, just the sums are valid
+ * @exact: for each stretch, whether its columns are known; may be NULL
  * @why: on error, a sentence
  *
- * Context: any.  Returns 0 or -EINVAL.
+ * Context: any.
+ * Return: 0 or -EINVAL.
  */
 int tiler_map_layout(const struct shingle_layout *l, struct tiler_map *m, bool *exact,
 		     const char **why)
@@ -105,7 +105,7 @@ int tiler_map_layout(const struct shingle_layout *l, struct tiler_map *m, bool *
 			m->nr = 0;
 		if (!zones_of(l, g, &z, &known, why))
 			err = tiler_map_add(m, &z, why);
-		/* Too few tracks of this length are left alone. */
+		/* Tracks of a length that has too few of them are left unused. */
 		if (err && err != -ENOSPC && z.rows)
 			return -EINVAL;
 		if (exact && m->nr > i)
@@ -115,7 +115,7 @@ int tiler_map_layout(const struct shingle_layout *l, struct tiler_map *m, bool *
 	return m->nr_regions ? 0 : -EINVAL;
 }
 
-/* The same, but only how many of all there are. */
+/* The same, but only the sums over all stretches. */
 static bool add_up(const struct shingle_layout *l, struct tiler_map *m)
 {
 	struct tiler_stretch st = {};
@@ -128,7 +128,7 @@ static bool add_up(const struct shingle_layout *l, struct tiler_map *m)
 	return !err;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 u64 tiler_logical_blocks(const struct shingle_layout *l)
 {
 	struct tiler_map m;
@@ -136,7 +136,7 @@ u64 tiler_logical_blocks(const struct shingle_layout *l)
 	return add_up(l, &m) ? m.logical_blocks : 0;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 u64 tiler_nr_pages(const struct shingle_layout *l)
 {
 	struct tiler_map m;
@@ -148,7 +148,7 @@ u64 tiler_nr_pages(const struct shingle_layout *l)
  * Pieces
  */
 
-/* Regions, at most: it is asked for each piece, and need not be exact. */
+/* Upper bound for the number of regions.  Called for each piece; need not be exact. */
 static u64 nr_region_pieces(const struct shingle_layout *l)
 {
 	u32 columns = le32_to_cpu(params_of(l).columns), i;
@@ -174,7 +174,10 @@ static u32 own_slot(const struct tiler *s, u32 region)
 	return st->first_slot + region - st->first_region;
 }
 
-/* Of each region its slot and the one it is being moved to, plus 1; 0 is its own, and none. */
+/*
+ * For each region its slot and the slot it is moved to, each plus 1; 0 means the initial
+ * slot, and none.
+ */
 static u32 encode_regions(struct shingle_engine *e, u32 at, void *to)
 {
 	const struct tiler *s = to_tiler(e);
@@ -236,7 +239,7 @@ const struct shingle_piece_kind tiler_pieces[] = {
  * Records
  */
 
-/* Blocks of one page of one region. */
+/* Checks that blocks are in one page of one region. */
 static bool is_run(const struct tiler *s, u64 lblk, u32 n, struct tiler_home *home)
 {
 	if (lblk >= s->map.logical_blocks || !n)
@@ -246,7 +249,7 @@ static bool is_run(const struct tiler *s, u64 lblk, u32 n, struct tiler_home *ho
 	       n <= home->stretch->shape.logical_blocks - home->laro;
 }
 
-/* Entries @laro.. of a slot's map become @paro.., or nothing if that is TILER_NONE. */
+/* Map entries from @laro on to places from @paro on, or clear them if that is TILER_NONE. */
 static int set_entries(struct tiler *s, const struct tiler_stretch *st, u32 slot, u32 laro, u32 n,
 		       u32 paro)
 {
@@ -289,7 +292,10 @@ static int replay_drop(struct shingle_engine *e, u64 lblk, u64 slots, u32 n, u32
 			continue;
 		if (!is_slot_for(s, home.region, slot[i]))
 			return -EUCLEAN;
-		/* What the other one says may be believed again: it is where the region goes. */
+		/*
+		 * Skip a lost page, but change the page of the other slot: later records may
+		 * move the region there.
+		 */
 		if (shingle_page_lost(e, tiler_map_page_of(home.stretch, slot[i], home.laro)))
 			continue;
 		err = set_entries(s, home.stretch, slot[i], home.laro, n, TILER_NONE);
@@ -344,14 +350,14 @@ const struct shingle_record_kind tiler_records[] = {
 	{ }
 };
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int tiler_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
 	return shingle_record_replay(tiler_records, e, rec);
 }
 
 /* ------------------------------------------------------------------------
- * All is loaded
+ * After loading
  */
 
 static bool own(struct tiler *s, u32 slot, u32 region)
@@ -362,7 +368,7 @@ static bool own(struct tiler *s, u32 slot, u32 region)
 	return true;
 }
 
-/* Slots that are nobody's, up to as many as there are. */
+/* Collect the slots without an owner, at most the number of spares. */
 static void find_spares(struct tiler *s, u32 stretch)
 {
 	const struct tiler_stretch *st = &s->map.stretch[stretch];
@@ -373,12 +379,12 @@ static void find_spares(struct tiler *s, u32 stretch)
 		if (s->owner[slot] == NO_REGION)
 			sp[nr++].slot = slot;
 	}
-	/* Where a region is being moved. */
+	/* A missing spare is the destination of a region that is being moved. */
 	for (; nr < s->nr_spares; nr++)
 		sp[nr].slot = NO_SLOT;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int tiler_ready(struct shingle_engine *e, const char **why)
 {
 	struct tiler *s = to_tiler(e);
@@ -415,7 +421,7 @@ int tiler_ready(struct shingle_engine *e, const char **why)
  * Pages
  */
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int tiler_page_check(const struct shingle_engine *e, u32 nr, const void *page)
 {
 	const struct tiler *s = to_tiler(e);
@@ -432,7 +438,7 @@ int tiler_page_check(const struct shingle_engine *e, u32 nr, const void *page)
 	return 0;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 void tiler_page_blocks(const struct shingle_engine *e, u32 nr, u64 *lblk, u64 *n)
 {
 	const struct tiler *s = to_tiler(e);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit tests of autonomous regions: the worked examples of Ma (2019), chapter 3, the
- * counter-examples CE-T1 and CE-T4 and the rules T4, T5 and T8 of papers/ma.rst, and random
- * shapes over a medium whose head destroys.
+ * counter-examples CE-T1 and CE-T4, the rules T4, T5 and T8 of papers/ma.rst, and random
+ * shapes over a medium with a destructive head.
  */
 #ifdef __KERNEL__
 #include <kunit/test.h>
@@ -25,11 +25,11 @@ static void *zalloc(struct kunit *test, size_t size)
 }
 
 /**
- * struct comb - a region with another slot, on zones of its own
+ * struct comb - a region with a second slot, on zones of its own
  * @shape: its kind
- * @count: what it did
+ * @count: its counters
  * @r: the region
- * @slot: both
+ * @slot: both slots
  * @seq: the open transaction
  */
 struct comb {
@@ -81,7 +81,7 @@ static struct comb *new_comb(struct kunit *test, u32 rows, u32 columns, u32 k)
 	return c;
 }
 
-/* What of the map is to be so, and then all that follows from it. */
+/* Set the given map entries and derive the rest of the state from them. */
 static void load(struct kunit *test, struct comb *c, const u32 *paro, u32 n)
 {
 	const char *why = "";
@@ -98,7 +98,7 @@ static void commit_all(struct comb *c)
 	tiler_release(&c->r, c->seq++);
 }
 
-/* Returns where it went, or what tiler_place() says. */
+/* Returns the place, or the error of tiler_place(). */
 static int write_block(struct comb *c, u32 laro)
 {
 	struct tiler_run run;
@@ -118,7 +118,7 @@ static u32 place_of(const struct comb *c, u32 laro)
 	return run.slot ? run.paro : TILER_NONE;
 }
 
-/* All that is left to be moved, and the flip. */
+/* Move all remaining blocks and flip. */
 static void clean_rest(struct kunit *test, struct comb *c, u32 most)
 {
 	struct tiler_slot *old;
@@ -143,7 +143,7 @@ static void __printf(2, 3) no_report(void *ctx, const char *fmt, ...)
 }
 
 /* ------------------------------------------------------------------------
- * The thesis's own examples
+ * Examples of the thesis
  */
 
 static const struct tiler_zones zones = {
@@ -189,14 +189,14 @@ static void tiler_vt2_update(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, place_of(c, 31), 3U);
 	KUNIT_EXPECT_EQ(test, place_of(c, 1), 4U);
 	KUNIT_EXPECT_EQ(test, c->r.at->live, 5U);
-	/* The old one is needed until the new one is durable. */
+	/* The old place is needed until the new one is durable. */
 	KUNIT_EXPECT_TRUE(test, tiler_referenced(&c->r, c->r.at, 1, 1));
 	commit_all(c);
 	KUNIT_EXPECT_FALSE(test, tiler_referenced(&c->r, c->r.at, 1, 1));
 	KUNIT_EXPECT_EQ(test, tiler_verify(&c->r, no_report, NULL), 0U);
 }
 
-/* Figure 3.7, with rows below that hold something: live rows of each column. */
+/* Figure 3.7, with data in the rows below: live rows of each column. */
 static void tiler_vt3_schedulable(struct kunit *test)
 {
 	static const u32 live[][2] = {
@@ -213,14 +213,14 @@ static void tiler_vt3_schedulable(struct kunit *test)
 	for (i = 0; i < 32; i++)
 		KUNIT_EXPECT_EQ(test, tiler_is_schedulable(&c->r, i),
 				i == 4 || i == 7 || i == 11);
-	/* (T2,B1) is the fourth; it counts as valid until that is durable. */
+	/* (T2,B1) is the fourth; it counts as valid until the drop is durable. */
 	KUNIT_EXPECT_EQ(test, tiler_drop(&c->r, 3, 1, c->seq), 0);
 	KUNIT_EXPECT_FALSE(test, tiler_is_schedulable(&c->r, 1));
 	commit_all(c);
 	for (i = 0; i < 32; i++)
 		KUNIT_EXPECT_EQ(test, tiler_is_schedulable(&c->r, i),
 				i == 1 || i == 4 || i == 5 || i == 7 || i == 11);
-	/* In rows that ascend, round and round, as many as follow each other. */
+	/* Ascending rows, wrapping around, in runs as long as possible. */
 	KUNIT_EXPECT_EQ(test, tiler_state(&c->r), TILER_LAZY);
 	KUNIT_EXPECT_EQ(test, write_block(c, 20), 1);
 	KUNIT_EXPECT_EQ(test, write_block(c, 21), 4);
@@ -258,7 +258,7 @@ static void tiler_vt4_blocks(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, tiler_map_block(&st, 0, i, &n), (u64)i);
 }
 
-/* Six rows, one column, a head of three: two blocks are the bound. */
+/* Six rows, one column, head width three: the bound is two blocks. */
 static void tiler_vt5_bound(struct kunit *test)
 {
 	struct comb *c = new_comb(test, 6, 1, 3);
@@ -272,7 +272,7 @@ static void tiler_vt5_bound(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, c->count.cleans, 0ULL);
 	KUNIT_EXPECT_EQ(test, c->count.log_blocks, 6ULL);
-	/* With two it takes that they are on rows 2 and 5. */
+	/* With two blocks the region is full only if they are in rows 2 and 5. */
 	for (i = 0; i < 3000; i++) {
 		paro = write_block(c, i * 7 % 13 % 2);
 		commit_all(c);
@@ -288,13 +288,13 @@ static void tiler_vt5_bound(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, cleans > 0);
 }
 
-/* Does writing @row destroy @other, with a head of three? */
+/* Does writing @row destroy @other, with head width three? */
 static bool covers(u32 row, u32 other)
 {
 	return other > row && other < row + 3;
 }
 
-/* Algorithm 2 as it is printed: read one, write one. */
+/* Algorithm 2 as printed: read one block, write one block. */
 static void tiler_vt6_interleaved(struct kunit *test)
 {
 	static const u32 at[] = { 5, 1, 2 };
@@ -312,7 +312,7 @@ static void tiler_vt6_interleaved(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, x.laro, 0U);
 	KUNIT_EXPECT_EQ(test, x.src, 5U);
 	KUNIT_EXPECT_EQ(test, x.dst, 0U);
-	/* What is to be read next is gone. */
+	/* The blocks to be read next are destroyed. */
 	KUNIT_EXPECT_TRUE(test, covers(x.dst, at[1]) && covers(x.dst, at[2]));
 	tiler_clean_done(&c->r, &step);
 	tiler_clean_flip(&c->r);
@@ -324,10 +324,10 @@ static void tiler_vt6_interleaved(struct kunit *test)
 }
 
 /* ------------------------------------------------------------------------
- * What a power cut would cost
+ * Power cuts
  */
 
-/* A lazy write destroys what the durable map points to: a at row 0, b at row 1. */
+/* A lazy write destroys blocks that the durable map refers to: a in row 0, b in row 1. */
 static void tiler_ce_t1(struct kunit *test)
 {
 	struct comb *c = new_comb(test, 6, 1, 3);
@@ -357,7 +357,7 @@ static void tiler_ce_t1(struct kunit *test)
 	}
 }
 
-/* A clean destroys what it has not written yet: x0 to x4 on rows 1 to 5. */
+/* A clean destroys blocks that it has not written yet: x0 to x4 in rows 1 to 5. */
 static void tiler_ce_t4(struct kunit *test)
 {
 	static const u32 at[] = { 1, 2, 3, 4, 5 };
@@ -374,14 +374,14 @@ static void tiler_ce_t4(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, tiler_clean_next(&c->r, 2, &step), 1);
 		KUNIT_ASSERT_TRUE(test, tiler_clean_extent(&c->r, &step, 0, &x));
 		KUNIT_EXPECT_EQ(test, x.dst, 0U);
-		/* In place it is where x0 and x1 are; else nothing is there. */
+		/* In place, the destination holds x0 and x1; otherwise it is empty. */
 		KUNIT_EXPECT_EQ(test, c->r.to == c->r.at, !!unsafe);
 		if (!unsafe)
 			KUNIT_EXPECT_FALSE(test, tiler_referenced(&c->r, c->r.to, 0, 6));
 	}
 }
 
-/* Both, and all else, over random shapes: the head is platter's. */
+/* Both counter-examples and others over random shapes, with platter's head. */
 static void tiler_literal_is_caught(struct kunit *test)
 {
 	u64 state = 1;
@@ -435,7 +435,10 @@ static void tiler_property(struct kunit *test)
  * Cleaning in steps
  */
 
-/* All of it valid, and nothing to spare: each clean takes in the write it is for (T5, T6). */
+/*
+ * All blocks valid and no over-provisioning: each clean takes the write that caused it (T5,
+ * T6).
+ */
 static void tiler_full(struct kunit *test)
 {
 	struct comb *c = new_comb(test, 6, 2, 3);
@@ -447,9 +450,12 @@ static void tiler_full(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, write_block(c, i * 5 % 12), -ENOSPC);
 		KUNIT_ASSERT_EQ(test, tiler_clean_begin(&c->r, other_slot(c)), 0);
 		KUNIT_EXPECT_EQ(test, write_block(c, i * 5 % 12), 0);
-		/* Once more would take the room of one that is still to be moved. */
+		/*
+		 * A second write of the block would take the room of one that has still to
+		 * be moved.
+		 */
 		KUNIT_EXPECT_EQ(test, write_block(c, i * 5 % 12), -ENOSPC);
-		/* But not what has not been moved. */
+		/* But there is room for a block that has not been moved yet. */
 		KUNIT_EXPECT_EQ(test, write_block(c, (i * 5 + 1) % 12), 1);
 		clean_rest(test, c, 5);
 		KUNIT_EXPECT_EQ(test, c->r.at->live, 12U);
@@ -460,7 +466,10 @@ static void tiler_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, c->count.merged_blocks, 100ULL);
 }
 
-/* In steps, in L-ARO order; what was written meanwhile is newer, and what is left resumes. */
+/*
+ * Steps in L-ARO order; blocks written between steps are newer; a power cut resumes the
+ * rest.
+ */
 static void tiler_steps(struct kunit *test)
 {
 	static const u32 at[] = { 11, 3, TILER_NONE, 4, 5, TILER_NONE, 0 };
@@ -477,19 +486,19 @@ static void tiler_steps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, step.runs, 1U);
 	KUNIT_EXPECT_EQ(test, tiler_place(&c->r, 3, 1, &run), -EBUSY);
 	KUNIT_EXPECT_EQ(test, tiler_drop(&c->r, 3, 1, c->seq), -EBUSY);
-	/* Not together where they are. */
+	/* The blocks are not contiguous in the old slot. */
 	KUNIT_ASSERT_TRUE(test, tiler_clean_extent(&c->r, &step, 0, &x));
 	KUNIT_EXPECT_EQ(test, x.n, 1U);
 	KUNIT_ASSERT_TRUE(test, tiler_clean_moved(&c->r, &step, 0, &x));
 	KUNIT_EXPECT_EQ(test, x.n, 2U);
 	tiler_clean_done(&c->r, &step);
 	KUNIT_EXPECT_EQ(test, place_of(c, 1), 1U);
-	/* Newest wins: 4 is not moved any more, and 2 is new. */
+	/* The newest copy wins: 4 need not be moved any more, and 2 is new. */
 	KUNIT_EXPECT_EQ(test, write_block(c, 4), 2);
 	KUNIT_EXPECT_EQ(test, write_block(c, 2), 3);
 	KUNIT_EXPECT_EQ(test, c->r.left, 2U);
 
-	/* The power goes: both maps are what is left. */
+	/* A power cut leaves both maps. */
 	tiler_slot_init(&c->shape, &c->slot[0]);
 	tiler_slot_init(&c->shape, &c->slot[1]);
 	c->r = (struct tiler_region){ .shape = &c->shape, .count = &c->count,
@@ -510,7 +519,10 @@ static void tiler_steps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tiler_state(&c->r), TILER_LOG);
 }
 
-/* What fails costs no room that is needed, and is not tried at one place for ever. */
+/*
+ * A failure costs no room that the clean needs, and is not retried at the same place for
+ * ever.
+ */
 static void tiler_failures(struct kunit *test)
 {
 	struct comb *c = new_comb(test, 4, 2, 3);
@@ -521,7 +533,7 @@ static void tiler_failures(struct kunit *test)
 	for (i = 0; i < 8; i++)
 		write_block(c, i);
 	KUNIT_ASSERT_EQ(test, tiler_clean_begin(&c->r, &c->slot[1]), 0);
-	/* No room to spare: one at a time, and it may fail. */
+	/* Without spare room: one write at a time, and it may fail. */
 	KUNIT_EXPECT_EQ(test, tiler_place(&c->r, 3, 1, &run), 0);
 	KUNIT_EXPECT_EQ(test, tiler_place(&c->r, 4, 1, &more), -EBUSY);
 	KUNIT_EXPECT_EQ(test, tiler_clean_next(&c->r, 4, &step), -EAGAIN);
@@ -532,7 +544,7 @@ static void tiler_failures(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, tiler_clean_next(&c->r, 4, &step), 1);
 	tiler_clean_failed(&c->r, &step, true);
 	KUNIT_EXPECT_EQ(test, c->r.to->fill, 0U);
-	/* With room to spare the places are left out the second time. */
+	/* With spare room, the second failure makes the step skip the places. */
 	KUNIT_EXPECT_EQ(test, tiler_drop(&c->r, 0, 4, c->seq), 0);
 	for (i = 0; i < 2; i++) {
 		KUNIT_ASSERT_EQ(test, tiler_clean_next(&c->r, 4, &step), 1);
@@ -545,7 +557,7 @@ static void tiler_failures(struct kunit *test)
 	tiler_clean_flip(&c->r);
 	for (i = 4; i < 8; i++)
 		KUNIT_EXPECT_EQ(test, place_of(c, i), i);
-	/* A write's places are left out at once, if there is room. */
+	/* A failed write's places are skipped at once if there is room. */
 	empty_slot(c, &c->slot[0]);
 	KUNIT_ASSERT_EQ(test, tiler_clean_begin(&c->r, &c->slot[0]), 0);
 	KUNIT_EXPECT_EQ(test, tiler_place(&c->r, 4, 2, &run), 0);
@@ -556,13 +568,13 @@ static void tiler_failures(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, place_of(c, i), i - 2);
 	KUNIT_EXPECT_EQ(test, write_block(c, 4), 6);
 	KUNIT_EXPECT_EQ(test, write_block(c, 4), 7);
-	/* Lazily they serve again, if the head destroys nothing there. */
+	/* Lazy writes use the skipped places again, if the head destroys nothing there. */
 	commit_all(c);
 	KUNIT_EXPECT_EQ(test, tiler_state(&c->r), TILER_LAZY);
 	KUNIT_EXPECT_EQ(test, write_block(c, 0), 6);
 	KUNIT_EXPECT_EQ(test, write_block(c, 1), -ENOSPC);
 
-	/* What a lazy write leaves when it fails is there for the next one. */
+	/* The place of a failed lazy write is used by the next one. */
 	c = new_comb(test, 2, 1, 1);
 	write_block(c, 0);
 	write_block(c, 0);
@@ -573,7 +585,7 @@ static void tiler_failures(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, write_block(c, 0), 0);
 }
 
-/* What was given up by one transaction is not released by an earlier one. */
+/* Places given up by one transaction are not released by an earlier one. */
 static void tiler_generations(struct kunit *test)
 {
 	struct comb *c = new_comb(test, 4, 1, 1);
@@ -591,7 +603,10 @@ static void tiler_generations(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, tiler_referenced(&c->r, c->r.at, 0, 4));
 	KUNIT_EXPECT_TRUE(test, tiler_is_idle(&c->r));
 
-	/* Of three transactions the second waits for the third, not the third for less. */
+	/*
+	 * With three transactions, places of the second wait for the third; those of the
+	 * third do not go earlier.
+	 */
 	c = new_comb(test, 4, 1, 1);
 	for (i = 0; i < 4; i++) {
 		write_block(c, 0);
@@ -622,14 +637,14 @@ static void tiler_shapes(struct kunit *test)
 	shape.rows = 8192;
 	KUNIT_EXPECT_EQ(test, tiler_shape_check(&shape, &why), -EINVAL);
 	KUNIT_EXPECT_EQ(test, strcmp(why, "a region has 1 to 65535 blocks"), 0);
-	/* Its map is in three pages. */
+	/* Its map has three pages. */
 	KUNIT_EXPECT_EQ(test, tiler_pages(&c->shape), 3U);
 	write_block(c, 4095);
 	KUNIT_EXPECT_EQ(test, c->r.at->changed, 4ULL);
 	for (i = 0; i < 4095; i++)
 		KUNIT_EXPECT_EQ(test, write_block(c, i), (int)i + 1);
 	KUNIT_EXPECT_EQ(test, c->r.at->changed, 7ULL);
-	/* Pages that make no sense are refused. */
+	/* Invalid pages are rejected. */
 	tiler_set_entry(c->r.at, 3000, 1);
 	tiler_slot_init(&c->shape, c->r.at);
 	KUNIT_EXPECT_EQ(test, tiler_slot_add_page(&c->shape, c->r.at, 0), 0);
@@ -639,7 +654,7 @@ static void tiler_shapes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tiler_slot_add_page(&c->shape, c->r.at, 1), -EUCLEAN);
 }
 
-/* Blocks that are written together change as if each came alone. */
+/* Blocks written together change the map as if each was written alone. */
 static void tiler_runs(struct kunit *test)
 {
 	struct comb *c = new_comb(test, 12, 400, 3);
@@ -654,7 +669,7 @@ static void tiler_runs(struct kunit *test)
 	for (i = 0; i < 3000; i++)
 		want[i] = TILER_NONE;
 	for (k = 0; k < 3000; k++) {
-		/* Each stride meets the runs of others in other places. */
+		/* Each stride overlaps runs of earlier strides at different places. */
 		laro = k * 1291 % 2999;
 		n = min(1 + k * 37 % 399, 3000 - laro);
 		err = tiler_place(&c->r, laro, n, &run);
@@ -699,7 +714,7 @@ static void tiler_runs(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, c->count.lazy_blocks > 1000ULL);
 }
 
-/* Each place is a block of its own, and a head covers no other slot's. */
+/* Each place is a distinct block, and a head covers no block of another slot. */
 static void tiler_places(struct kunit *test)
 {
 	u64 state = 3;
@@ -728,7 +743,10 @@ static void tiler_places(struct kunit *test)
 	}
 }
 
-/* Each block is of one region and each slot of one stretch, up to where the next one begins. */
+/*
+ * Each block belongs to one region and each slot to one stretch, up to the start of the
+ * next.
+ */
 static void tiler_stretches(struct kunit *test)
 {
 	struct tiler_stretch st[3] = {};
@@ -764,7 +782,7 @@ static void tiler_stretches(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lblk, map.logical_blocks);
 }
 
-/* A row that is a whole track begins at its first block, whatever the skew. */
+/* A row that is a whole track begins at the track's first block, with any skew. */
 static void tiler_turns(struct kunit *test)
 {
 	struct tiler_zones z = { .track_blocks = 10, .skew_units = 3 * SHINGLE_SUB_UNITS,
@@ -783,7 +801,10 @@ static void tiler_turns(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, n, 10 - paro % 10);
 		KUNIT_EXPECT_EQ(test, tiler_paro(&st.shape, tiler_cell(&st.shape, paro)), paro);
 	}
-	/* Of a part of a track the columns are angles, and a row may go over its start. */
+	/*
+	 * With rows of part of a track, columns are angles, and a row may cross the track's
+	 * start.
+	 */
 	z.columns = 4;
 	map = (struct tiler_map){ .stretch = &st, .max = 1 };
 	KUNIT_ASSERT_EQ(test, tiler_map_add(&map, &z, &why), 0);
@@ -791,7 +812,7 @@ static void tiler_turns(struct kunit *test)
 	n = 4;
 	KUNIT_EXPECT_EQ(test, tiler_map_block(&st, 0, 4, &n), 17ULL);
 	KUNIT_EXPECT_EQ(test, n, 3U);
-	/* A skew that is no whole block would put two slots under one head. */
+	/* A skew of a fraction of a block would put two slots under one head. */
 	z.skew_units = 12;
 	map = (struct tiler_map){ .stretch = &st, .max = 1 };
 	KUNIT_EXPECT_EQ(test, tiler_map_add(&map, &z, &why), -EINVAL);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Tiler's static map (Ma 2019, section 3.3.2), and where a slot's cells lie: see tiler-map.h. */
+/*
+ * Tiler's static map (Ma 2019, section 3.3.2) and the places of a slot's cells: see
+ * tiler-map.h.
+ */
 #include "tiler-map.h"
 
 static int shape_of(const struct tiler_zones *z, u32 skew, struct tiler_shape *shape,
@@ -18,22 +21,25 @@ static int shape_of(const struct tiler_zones *z, u32 skew, struct tiler_shape *s
 		shape->skew = skew;
 	shape->lazy = true;
 	blocks = (u64)shape->rows * shape->columns;
-	/* Whatever is asked for, at least one block. */
+	/* At least one block, whatever over-provisioning is requested. */
 	shape->logical_blocks = clamp_t(u64, blocks - div_u64(blocks * z->over_permille, 1000),
 					1, U32_MAX);
 	return tiler_shape_check(shape, why);
 }
 
 /**
- * tiler_map_add() - add zones that follow each other
+ * tiler_map_add() - add consecutive zones
  * @m: the map
- * @z: the zones; they lie behind those that are there, on tracks of one length and skew
- * @why: on error, what is wrong, in a sentence
+ * @z: the zones; they follow the zones already in the map and have tracks of one length and
+ *	skew
+ * @why: on error, a sentence that says what is wrong
  *
- * Their tracks may be of several runs: the head reaches into no other run, and whichever
- * angle a row begins with is right if the rows of its own run agree with it.
+ * The zones may span several runs of tracks.  The head does not reach from one run into
+ * another, and the starting angle of a row matters only relative to the rows of its own
+ * run.
  *
- * Context: any.  Returns 0; -EINVAL; or -ENOSPC if they have no slot but for spare ones.
+ * Context: any.
+ * Return: 0; -EINVAL; or -ENOSPC if all their slots would be spare.
  */
 int tiler_map_add(struct tiler_map *m, const struct tiler_zones *z, const char **why)
 {
@@ -108,7 +114,7 @@ static u64 first_zone(const struct tiler_stretch *st)
 	return st->first_zone;
 }
 
-/* The last stretch that begins at @at or before. */
+/* The last stretch that begins at or before @at. */
 static __always_inline const struct tiler_stretch *
 stretch_at(const struct tiler_map *m, u64 at, u64 (*first)(const struct tiler_stretch *st))
 {
@@ -126,13 +132,14 @@ stretch_at(const struct tiler_map *m, u64 at, u64 (*first)(const struct tiler_st
 }
 
 /**
- * tiler_map_home() - which region is a logical block of?
+ * tiler_map_home() - find the region of a logical block
  * @m: the map
- * @lblk: below its logical blocks
+ * @lblk: a logical block of the map
  *
  * Algorithm 1, line 1.
  *
  * Context: any; O(log stretches).
+ * Return: the stretch, the region and the L-ARO.
  */
 struct tiler_home tiler_map_home(const struct tiler_map *m, u64 lblk)
 {
@@ -145,11 +152,12 @@ struct tiler_home tiler_map_home(const struct tiler_map *m, u64 lblk)
 }
 
 /**
- * tiler_map_region() - which stretch is a region of?
+ * tiler_map_region() - find the stretch of a region
  * @m: the map
- * @region: below its regions
+ * @region: number of the region
  *
  * Context: any; O(log stretches).
+ * Return: the stretch.
  */
 const struct tiler_stretch *tiler_map_region(const struct tiler_map *m, u32 region)
 {
@@ -157,11 +165,12 @@ const struct tiler_stretch *tiler_map_region(const struct tiler_map *m, u32 regi
 }
 
 /**
- * tiler_map_slot() - which stretch is a slot of?
+ * tiler_map_slot() - find the stretch of a slot
  * @m: the map
- * @slot: below its slots
+ * @slot: number of the slot
  *
  * Context: any; O(log stretches).
+ * Return: the stretch.
  */
 const struct tiler_stretch *tiler_map_slot(const struct tiler_map *m, u32 slot)
 {
@@ -169,11 +178,12 @@ const struct tiler_stretch *tiler_map_slot(const struct tiler_map *m, u32 slot)
 }
 
 /**
- * tiler_map_zone() - which stretch is a zone of?
+ * tiler_map_zone() - find the stretch of a zone
  * @m: the map
  * @zone: its number
  *
- * Context: any; O(log stretches).  Returns NULL if it is of none.
+ * Context: any; O(log stretches).
+ * Return: the stretch, or NULL if the zone belongs to none.
  */
 const struct tiler_stretch *tiler_map_zone(const struct tiler_map *m, u64 zone)
 {
@@ -183,13 +193,14 @@ const struct tiler_stretch *tiler_map_zone(const struct tiler_map *m, u64 zone)
 }
 
 /**
- * tiler_map_page() - what is a page of the map of?
+ * tiler_map_page() - find the slot of a page of the map
  * @m: the map
- * @nr: below its pages
+ * @nr: number of the page
  * @slot: result
- * @page: result, which of the slot's
+ * @page: result: index of the page within the slot's map
  *
  * Context: any; O(log stretches).
+ * Return: the stretch.
  */
 const struct tiler_stretch *tiler_map_page(const struct tiler_map *m, u32 nr, u32 *slot, u32 *page)
 {
@@ -211,14 +222,14 @@ static u32 turned(const struct tiler_stretch *st, u32 row)
 }
 
 /**
- * tiler_map_block() - which block of the medium is a place?
+ * tiler_map_block() - find the block of the medium for a place
  * @st: stretch of the slot
  * @slot: number of the slot
  * @paro: the place
- * @n: so many places from it on, at most; on return those that are there one after the
- *	other, all in one row
+ * @n: in: most places wanted; out: places from @paro on that are contiguous in one row
  *
  * Context: any.
+ * Return: the block.
  */
 u64 tiler_map_block(const struct tiler_stretch *st, u32 slot, u32 paro, u32 *n)
 {
@@ -234,14 +245,15 @@ u64 tiler_map_block(const struct tiler_stretch *st, u32 slot, u32 paro, u32 *n)
 }
 
 /**
- * tiler_map_place() - which place is a block of the medium?
+ * tiler_map_place() - find the place of a block of the medium
  * @st: a stretch
  * @block: the block
  * @slot: result
  * @paro: result
  *
- * Context: any.  Returns false if it is none: behind the last row, in a column of no slot,
- * outside of all zones.
+ * Context: any.
+ * Return: false if the block is not a place: after the last row of a zone, in a column of
+ *	no slot, or outside of all zones.
  */
 bool tiler_map_place(const struct tiler_stretch *st, u64 block, u32 *slot, u32 *paro)
 {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tiler's static map: LBA to region and L-ARO, slot and P-ARO to a block of the medium.
- * Pure code; nothing of it is kept in RAM but a line for each stretch of tracks.
+ * Tiler's static map: from logical block to region and L-ARO, and from slot and P-ARO to a
+ * block of the medium.  Pure code.  The map is computed; RAM holds only one entry per
+ * stretch.
  *
- * A zone is M tracks and k - 1 behind them that hold nothing.  Slots lie side by side in
- * it, each of S columns; a column is an angle: of the track that is t further in the zone
- * it has the block (column - t * skew) mod track length.  So what a head covers is in the
- * same slot.  Columns that are too few for one more slot are not used.
+ * A zone is M tracks followed by k - 1 empty tracks.  Slots lie side by side in a zone;
+ * each has S columns.  A column is an angle: on the track t of the zone it has the block
+ * (column - t * skew) mod track length.  So a head that writes in a slot covers only blocks
+ * of the same slot.  Columns that remain and are too few for another slot are not used.
  *
- * Zones of one kind that follow each other are a stretch.  Its regions have consecutive
- * numbers; each is in one of its slots, of which there are a few more.
+ * A stretch is a sequence of consecutive zones of one kind.  Its regions have consecutive
+ * numbers.  Each region is in one of the stretch's slots, of which there are a few more than
+ * regions.
  */
 #ifndef SHINGLE_TILER_MAP_H
 #define SHINGLE_TILER_MAP_H
@@ -18,21 +20,21 @@
 
 /**
  * struct tiler_stretch - zones of one kind, at equal distances
- * @shape: of its regions
+ * @shape: shape of its regions
  * @start: first block of the first zone
  * @track_blocks: blocks on each track
  * @skew: blocks by which each track begins later than the one before it
- * @zone_blocks: from zone to zone
- * @first_zone: number of the first one
- * @nr_zones: how many
- * @slots: in each
- * @nr_slots: in all of them
- * @nr_regions: slots less the spare ones
+ * @zone_blocks: distance between the starts of zones
+ * @first_zone: number of the first zone
+ * @nr_zones: number of zones
+ * @slots: slots in each zone
+ * @nr_slots: slots in all zones
+ * @nr_regions: number of regions; @nr_slots less the spare slots
  * @first_region: number of its first region
- * @first_slot: and of its first slot
- * @first_lblk: first logical block of that region
- * @pages: of the map of each slot
- * @first_page: number of the first one's first
+ * @first_slot: number of its first slot
+ * @first_lblk: first logical block of the first region
+ * @pages: pages in the map of each slot
+ * @first_page: number of the first page of the first slot's map
  */
 struct tiler_stretch {
 	struct tiler_shape shape;
@@ -54,13 +56,13 @@ struct tiler_stretch {
 
 /**
  * struct tiler_map - all stretches of a device
- * @stretch: the caller's, room for @max
- * @max: at most
- * @nr: in use
- * @nr_regions: of all
- * @nr_slots: of all
- * @logical_blocks: of all regions
- * @nr_pages: of the maps of all slots
+ * @stretch: array of the caller, with @max entries
+ * @max: most stretches
+ * @nr: number of stretches
+ * @nr_regions: regions in all stretches
+ * @nr_slots: slots in all stretches
+ * @logical_blocks: logical blocks of all regions
+ * @nr_pages: pages in the maps of all slots
  */
 struct tiler_map {
 	struct tiler_stretch *stretch;
@@ -73,18 +75,19 @@ struct tiler_map {
 };
 
 /**
- * struct tiler_zones - zones that are to be added to a map
- * @start: first block of the first
+ * struct tiler_zones - zones to be added to a map
+ * @start: first block of the first zone
  * @track_blocks: blocks on a track
- * @skew_units: from each track to the next, in angular units of the medium
- * @stride: blocks from zone to zone; 0: no more than it takes
- * @first: number of the first
- * @nr: how many
- * @rows: tracks of each that hold data, M
- * @columns: of each slot, S; 0: the whole track
+ * @skew_units: skew from each track to the next, in angular units of the medium
+ * @stride: blocks from the start of a zone to that of the next; 0: zones follow without a
+ *	gap
+ * @first: number of the first zone
+ * @nr: number of zones
+ * @rows: tracks of each zone that hold data, M
+ * @columns: columns of each slot, S; 0: the whole track
  * @head_tracks: width of the head, k
- * @over_permille: of a region what it does not present, of each 1000 blocks
- * @spares: slots beyond those that there are regions for
+ * @over_permille: blocks out of 1000 that a region does not present
+ * @spares: number of slots beyond the number of regions
  */
 struct tiler_zones {
 	u64 start;
@@ -100,25 +103,25 @@ struct tiler_zones {
 	u32 spares;
 };
 
-/* Which stretch is a region of, by its kind? */
+/* The stretch of a region, found through its shape. */
 static inline const struct tiler_stretch *tiler_stretch_of(const struct tiler_shape *shape)
 {
 	return container_of(shape, struct tiler_stretch, shape);
 }
 
-/* Number of the page of a slot's map that an L-ARO is in. */
+/* Number of the page of a slot's map that holds an L-ARO. */
 static inline u32 tiler_map_page_of(const struct tiler_stretch *st, u32 slot, u32 laro)
 {
 	return st->first_page + (slot - st->first_slot) * st->pages + laro / TILER_PAGE_ENTRIES;
 }
 
-/* Of its first row a slot begins with this block of the track. */
+/* The block of the track at which a slot's first row begins. */
 static inline u32 tiler_map_column(const struct tiler_stretch *st, u32 slot)
 {
 	return (slot - st->first_slot) % st->slots * st->shape.columns;
 }
 
-/* Where a logical block belongs. */
+/* The region and the L-ARO of a logical block. */
 struct tiler_home {
 	const struct tiler_stretch *stretch;
 	u32 region;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Autonomous regions: what can be set, and what is counted. */
+/* Autonomous regions: options and counters. */
 #include "tiler-state.h"
 
 #define OPTION(member)	SHINGLE_OPTION_AT(struct tiler, member)

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The state of an autonomous region: what its pages say, which places are in use, and
- * how writes, discards and releases change that.  Pure code, see tiler-region.h.
+ * The state of an autonomous region, derived from its pages, and its changes by writes,
+ * discards and releases.  Pure code; see tiler-region.h.
  *
- * An update gives up the old place.  It stays taken until a map without it is durable and
- * nobody reads it any more (R0, R2).
+ * An update gives up the old place.  The place stays taken until a map without it is
+ * durable and no reader uses it any more (R0, R2).
  */
 #include "tiler-region.h"
 
 /**
- * tiler_shape_check() - is this a region?
- * @shape: as asked for
- * @why: on error, what is wrong, in a sentence
+ * tiler_shape_check() - check the parameters of a kind of region
+ * @shape: the parameters
+ * @why: on error, a sentence that says what is wrong
  *
- * Context: any.  Returns 0 or -EINVAL.
+ * Context: any.
+ * Return: 0 or -EINVAL.
  */
 int tiler_shape_check(const struct tiler_shape *shape, const char **why)
 {
@@ -31,10 +32,10 @@ int tiler_shape_check(const struct tiler_shape *shape, const char **why)
 }
 
 /**
- * tiler_slot_init() - a slot that holds nothing, or of which nothing is known yet
+ * tiler_slot_init() - make a slot empty; also before its pages are added
  * @shape: kind of region
- * @slot: result; its number, pages and bitmaps are the caller's.  Each bitmap has a bit
- *	for each place, in whole longs
+ * @slot: result; the caller sets its number, pages and bitmaps.  Each bitmap has one bit
+ *	per place, in whole longs
  *
  * Context: under the map lock.
  */
@@ -54,13 +55,13 @@ void tiler_slot_init(const struct tiler_shape *shape, struct tiler_slot *slot)
 }
 
 /**
- * tiler_slot_add_page() - take a page of the map into account
+ * tiler_slot_add_page() - add a page of the map to the state of a slot
  * @shape: kind of region
  * @slot: the slot, with that page
- * @page: number of the page, each once after tiler_slot_init()
+ * @page: number of the page; each page once after tiler_slot_init()
  *
- * Context: under the map lock.  Returns 0, or -EUCLEAN if it names a place that there is
- * not, or that another block has.
+ * Context: under the map lock.
+ * Return: 0, or -EUCLEAN if the page names a place that does not exist or is taken already.
  */
 int tiler_slot_add_page(const struct tiler_shape *shape, struct tiler_slot *slot, u32 page)
 {
@@ -82,11 +83,12 @@ int tiler_slot_add_page(const struct tiler_shape *shape, struct tiler_slot *slot
 }
 
 /**
- * tiler_region_add_page() - tiler_slot_add_page(), of both slots of a region
+ * tiler_region_add_page() - tiler_slot_add_page() for both slots of a region
  * @r: the region: @shape, @count, @at and @to are set, the rest is zeroes
- * @page: number of the page, each once
+ * @page: number of the page; each page once
  *
- * Context: under the map lock.  Returns what that does.
+ * Context: under the map lock.
+ * Return: as tiler_slot_add_page().
  */
 int tiler_region_add_page(struct tiler_region *r, u32 page)
 {
@@ -103,14 +105,15 @@ int tiler_region_add_page(struct tiler_region *r, u32 page)
 }
 
 /**
- * tiler_region_ready() - all pages are there: go on where it had ended
- * @r: the region, tiler_region_add_page() for each
- * @why: on error, what is wrong, in a sentence
+ * tiler_region_ready() - check a region when all pages are added
+ * @r: the region, after tiler_region_add_page() for each page
+ * @why: on error, a sentence that says what is wrong
  *
- * The log goes on behind the last place that is current: what it had reached behind that
- * holds nothing, and the head destroys nothing there.
+ * The log continues after the last current place.  It may have been further before, but the
+ * places there hold nothing, so the head destroys nothing.
  *
- * Context: under the map lock.  Returns 0 or -EUCLEAN.
+ * Context: under the map lock.
+ * Return: 0 or -EUCLEAN.
  */
 int tiler_region_ready(struct tiler_region *r, const char **why)
 {
@@ -119,13 +122,13 @@ int tiler_region_ready(struct tiler_region *r, const char **why)
 }
 
 /**
- * tiler_find() - where are blocks of a page of the map?
+ * tiler_find() - look up blocks in one page of the map
  * @shape: kind of region
- * @at: the page, of the slot where the region is
- * @to: of the one where it is being moved, or NULL
- * @i: number of the first in the page
- * @n: how many, in the page
- * @out: a prefix, not empty, that lies in one row
+ * @at: the page, in the map of the region's slot
+ * @to: the page in the map of the slot that the region is moved to, or NULL
+ * @i: index of the first block in the page
+ * @n: number of blocks, all in the page
+ * @out: result: places of the first blocks, at least one, all in one row
  *
  * Context: under the map lock.
  */
@@ -153,11 +156,12 @@ void tiler_find(const struct tiler_shape *shape, const __le16 *at, const __le16 
 }
 
 /**
- * tiler_lookup() - where are blocks now?
- * @r: the region; the pages that hold them are there
- * @laro: first
- * @n: how many
- * @out: a prefix, not empty, that lies in one row, and in the map in one page
+ * tiler_lookup() - find the current places of blocks
+ * @r: the region; the pages of these blocks are present
+ * @laro: first block
+ * @n: number of blocks
+ * @out: result: places of the first blocks, at least one, in one row and one page of the
+ *	map
  *
  * Algorithm 1, line 2.
  *
@@ -175,7 +179,7 @@ void tiler_lookup(const struct tiler_region *r, u32 laro, u32 n, struct tiler_ru
 	out->n = found.n;
 }
 
-/* Of places that follow each other in a row, so many cells come before one at its begin. */
+/* Number of places, of @n consecutive ones in a row, with cells before the row wraps. */
 static u32 cells_before_wrap(const struct tiler_shape *shape, u32 cell, u32 n)
 {
 	return shape->turn ? min(n, shape->columns - cell % shape->columns) : n;
@@ -184,9 +188,9 @@ static u32 cells_before_wrap(const struct tiler_shape *shape, u32 cell, u32 n)
 /**
  * tiler_set_cells() - set the bits of places
  * @shape: kind of region
- * @bits: of the cells of a slot
- * @paro: first
- * @n: how many, all in one row
+ * @bits: bitmap of the cells of a slot
+ * @paro: first place
+ * @n: number of places, all in one row
  *
  * Context: under the map lock.
  */
@@ -208,7 +212,7 @@ static void clear_cells(const struct tiler_shape *shape, unsigned long *bits, u3
 		bitmap_clear(bits, cell + first - shape->columns, n - first);
 }
 
-/* Nothing current is in places of one row any more. */
+/* Places of one row hold no current blocks any more. */
 static void give_up(struct tiler_region *r, struct tiler_slot *slot, u32 paro, u32 n, u64 seq)
 {
 	struct tiler_pins *young = &slot->pins[1];
@@ -221,13 +225,16 @@ static void give_up(struct tiler_region *r, struct tiler_slot *slot, u32 paro, u
 	}
 	if (young->nr && young->seq != seq && !slot->pins[0].nr)
 		swap(slot->pins[0], slot->pins[1]);
-	/* Or it waits a transaction longer than it must. */
+	/*
+	 * All pins of a generation take the later @seq; some wait for one transaction more
+	 * than needed.
+	 */
 	young->seq = seq;
 	young->nr += n;
 	tiler_set_cells(r->shape, young->cells, paro, n);
 }
 
-/* Blocks of one page of the map are in places that follow each other. */
+/* Map blocks of one page to consecutive places. */
 static void set_entries(struct tiler_slot *slot, u32 laro, u32 paro, u32 n)
 {
 	u32 page = laro / TILER_PAGE_ENTRIES, i;
@@ -240,8 +247,8 @@ static void set_entries(struct tiler_slot *slot, u32 laro, u32 paro, u32 n)
 
 /**
  * tiler_commit() - the data of placed blocks are on the medium
- * @r: the region; the pages that hold the blocks are there
- * @laro: first
+ * @r: the region; the pages of these blocks are present
+ * @laro: first block
  * @run: from tiler_place()
  * @seq: transaction that the change belongs to
  *
@@ -255,7 +262,7 @@ void tiler_commit(struct tiler_region *r, u32 laro, const struct tiler_run *run,
 
 	r->inflight -= run->n;
 	slot->live += run->n;
-	/* Of what was written together all is given up at once. */
+	/* Old places that are consecutive are given up together. */
 	for (; laro < end; laro += old.n, paro += old.n) {
 		tiler_find(r->shape, slot->page[laro / TILER_PAGE_ENTRIES], NULL,
 			   laro % TILER_PAGE_ENTRIES, min(end - laro, tiler_page_rest(laro)),
@@ -269,11 +276,11 @@ void tiler_commit(struct tiler_region *r, u32 laro, const struct tiler_run *run,
 }
 
 /**
- * tiler_abort() - or they are not
+ * tiler_abort() - placed blocks were not written
  * @r: the region
  * @run: from tiler_place()
  *
- * The log does not come back to these places.
+ * The log does not return to these places.
  *
  * Context: under the map lock.
  */
@@ -287,13 +294,14 @@ void tiler_abort(struct tiler_region *r, const struct tiler_run *run)
 }
 
 /**
- * tiler_drop() - forget blocks
- * @r: the region; the pages that hold them are there
- * @laro: first
- * @n: how many
+ * tiler_drop() - discard blocks
+ * @r: the region; the pages of these blocks are present
+ * @laro: first block
+ * @n: number of blocks
  * @seq: transaction that the change belongs to
  *
- * Context: under the map lock.  Returns 0, or -EBUSY while a step is in progress.
+ * Context: under the map lock.
+ * Return: 0, or -EBUSY while a step is in progress.
  */
 int tiler_drop(struct tiler_region *r, u32 laro, u32 n, u64 seq)
 {
@@ -338,11 +346,12 @@ static void release_slot(struct tiler_region *r, struct tiler_slot *slot, u64 se
 }
 
 /**
- * tiler_release() - what was given up by transactions is unreferenced
+ * tiler_release() - free the places given up by transactions that are now durable
  * @r: the region
- * @seq: up to this one
+ * @seq: last of these transactions
  *
- * Context: under the map lock.  Returns whether something else waits.
+ * Context: under the map lock.
+ * Return: true if other places still wait.
  */
 bool tiler_release(struct tiler_region *r, u64 seq)
 {
@@ -353,15 +362,17 @@ bool tiler_release(struct tiler_region *r, u64 seq)
 }
 
 /**
- * tiler_referenced() - does anything point to one of these places, or will?
+ * tiler_referenced() - test whether any of these places is needed
  * @r: the region
- * @slot: its slot, or the one that it is moved to
- * @paro: first
- * @n: how many
+ * @slot: its slot, or the slot that it is moved to
+ * @paro: first place
+ * @n: number of places
  *
- * By the current map, by the one that recovery would rebuild, or by a write under way.
+ * A place is needed by the current map, by the map that recovery would rebuild, or by a
+ * write in flight.
  *
  * Context: under the map lock.
+ * Return: true if one is needed.
  */
 bool tiler_referenced(const struct tiler_region *r, const struct tiler_slot *slot, u32 paro,
 		      u32 n)
@@ -423,11 +434,12 @@ static u32 verify_slot(const struct tiler_region *r, const struct tiler_slot *sl
 
 /**
  * tiler_verify() - report every broken invariant
- * @r: the region, all its pages there
- * @report: as verify() of an engine
- * @ctx: as verify() of an engine
+ * @r: the region, with all its pages
+ * @report: as in verify() of an engine
+ * @ctx: as in verify() of an engine
  *
- * Context: under the map lock.  Returns how many.
+ * Context: under the map lock.
+ * Return: number of broken invariants.
  */
 u32 tiler_verify(const struct tiler_region *r, shingle_report_fn report, void *ctx)
 {

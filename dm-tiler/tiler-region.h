@@ -1,53 +1,53 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One autonomous region of Tiler: its map, what of it is in use, and what it does next.
- * Pure: the arrays are the caller's, nothing here allocates, waits or reads.
+ * One autonomous region of Tiler: its map, its places in use, and its next actions.  Pure
+ * code: the caller owns the arrays; nothing here allocates, waits or reads.
  *
  * Ma, "Read-Modify-Write Optimization for Shingled Magnetic Recording Storage Systems"
- * (2019), chapter 3.  A region lies in a slot, a comb on
- * the medium: M rows, one to a track, of S blocks that lie side by side.
+ * (2019), chapter 3.  A region lies in a slot, a comb on the medium: M rows, one per track,
+ * of S adjacent blocks.
  *
  *	L-ARO	number of a block in its region, as the host counts
  *	P-ARO	number of a place in a slot, row * S + block: the order of the log
- *	cell	the same place, row * S + column: places of one column lie under one
- *		angle, and a write destroys those of its column in the k - 1 rows that follow
- *	DMT	the map, L-ARO to P-ARO: 16 bits each, in pages; one more than the P-ARO, so
- *		that a page that holds nothing is all zeroes
+ *	cell	the same place, row * S + column.  Places of one column lie at one angle, and
+ *		a write destroys those of its column in the following k - 1 rows
+ *	DMT	the map, L-ARO to P-ARO: 16 bits per entry, in pages.  An entry is the P-ARO
+ *		plus 1, so an empty page is all zeroes
  *
- * tiler-write.c has Algorithm 3, tiler-clean.c Algorithm 2, tiler-map.c the static map.
- * The life of a write is that of engine.h: tiler_place(), tiler_commit() or tiler_abort(); of
- * a clean: tiler_clean_begin(), steps, tiler_clean_flip().
+ * tiler-write.c has Algorithm 3, tiler-clean.c Algorithm 2, tiler-map.c the static map.  The
+ * life of a write is that of engine.h: tiler_place(), then tiler_commit() or tiler_abort().
+ * That of a clean: tiler_clean_begin(), steps, tiler_clean_flip().
  */
 #ifndef SHINGLE_TILER_REGION_H
 #define SHINGLE_TILER_REGION_H
 
 #include "engine/engine.h"
 
-/* What tiler_entry() says of what was not written, or was forgotten since. */
+/* Value of tiler_entry() for a block that was never written, or was discarded. */
 #define TILER_NONE		U16_MAX
-/* Places in a slot, at most. */
+/* Most places in a slot. */
 #define TILER_MAX_BLOCKS	U16_MAX
-/* Entries of the map that come and go together.  Tests take less. */
+/* Entries in a page of the map.  Tests define a smaller value. */
 #ifndef TILER_PAGE_ENTRIES
 #define TILER_PAGE_ENTRIES	(SHINGLE_CHUNK_BYTES / (u32)sizeof(__le16))
 #endif
 #define TILER_MAX_PAGES		DIV_ROUND_UP(TILER_MAX_BLOCKS, TILER_PAGE_ENTRIES)
 
 /**
- * struct tiler_shape - what regions of a kind have in common
+ * struct tiler_shape - properties that regions of one kind share
  * @rows: tracks, M
- * @columns: blocks on each, S
+ * @columns: blocks per track, S
  * @head_tracks: width of the write head, k; 1 on a conventional medium
- * @turn: columns by which each row begins later than the one before; 0 unless a row is
- *	a whole track.  There is no other way to begin each track at its first block, and
- *	what is written in order streams only then
- * @skew: else blocks by which each track begins later than the one before it, so that a row
- *	may go over the start of its track; 0 if none does
- * @track_blocks: then, blocks on each track
- * @logical_blocks: L-AROs; @rows * @columns less the over-provisioning
- * @lazy: three states; false: two, and a full region is cleaned (Figure 3.5a)
- * @unsafe_reuse: feature of tests: places are written again before that is durable
- * @unsafe_inplace: feature of tests: a region is cleaned into its own slot
+ * @turn: if a row is a whole track: columns by which each row begins later than the one
+ *	before, so that each row begins at the track's first block and sequential writes
+ *	stream; otherwise 0
+ * @skew: if a row is part of a track: blocks by which each track begins later than the one
+ *	before it; a row may then cross the start of its track; 0 if none does
+ * @track_blocks: with @skew: blocks on each track
+ * @logical_blocks: number of L-AROs: @rows * @columns less the over-provisioning
+ * @lazy: regions have three states; false: two, and a full region is cleaned (Figure 3.5a)
+ * @unsafe_reuse: feature for tests: reuse places before the new map is durable
+ * @unsafe_inplace: feature for tests: clean a region into its own slot
  */
 struct tiler_shape {
 	u32 rows;
@@ -62,7 +62,7 @@ struct tiler_shape {
 	bool unsafe_inplace;
 };
 
-/* Places that were given up by transactions up to one, and not released. */
+/* Places given up by transactions up to @seq and not yet released. */
 struct tiler_pins {
 	unsigned long *cells;
 	u64 seq;
@@ -70,19 +70,21 @@ struct tiler_pins {
 };
 
 /**
- * struct tiler_slot - a slot, and what is in it
- * @number: the caller's own
- * @column: of its first row, the first block of the track
- * @page: the map, the caller's
- * @changed: a bit for each page that has changed; the caller takes them away
- * @taken: cells that nothing may destroy: current, pinned, or being written
- * @pins: of these the ones that were given up: a map that recovery would rebuild may
- *	still point there, or a reader be on its way.  Two generations: the first waits
- *	for its transaction while the second grows
- * @fill: first P-ARO that the log has not reached, places if it has reached all
+ * struct tiler_slot - a slot, and its content
+ * @number: number of the slot, set by the caller
+ * @column: first block of the track in the slot's first row
+ * @page: pages of the map, owned by the caller
+ * @changed: one bit per changed page; the caller clears the bits
+ * @taken: bitmap of cells that must not be destroyed: current, pinned, or being written
+ * @pins: the cells in @taken that were given up, but that recovery or a reader may still
+ *	look up.  There are two generations: the first waits for its transaction while the
+ *	second grows
+ * @fill: first P-ARO that the log has not reached; the number of places if it has reached
+ *	all
  * @live: entries that are not TILER_NONE
  *
- * All but pages and numbers follows from the pages once nothing is pinned or under way.
+ * Everything but pages and numbers can be derived from the pages when nothing is pinned or
+ * in flight.
  */
 struct tiler_slot {
 	u32 number;
@@ -96,13 +98,13 @@ struct tiler_slot {
 };
 
 /**
- * struct tiler_count - what regions did, summed up
+ * struct tiler_count - counters, summed over regions
  * @log_blocks: blocks written in order
- * @lazy_blocks: to schedulable places
- * @merged_blocks: while their region was being cleaned
- * @moved_blocks: copied by cleaning
+ * @lazy_blocks: blocks written to schedulable places
+ * @merged_blocks: blocks written to regions that were being cleaned
+ * @moved_blocks: blocks copied by cleaning
  * @cleans: regions cleaned
- * @commit_waits: times that nothing was schedulable, but might be after a commit
+ * @commit_waits: times that no place was schedulable, but one might be after a commit
  */
 struct tiler_count {
 	u64 log_blocks;
@@ -116,17 +118,17 @@ struct tiler_count {
 /**
  * struct tiler_region - a region
  * @shape: its kind
- * @count: counters, shared
- * @at: where it is
- * @to: where it is being moved by a clean, or NULL; what is in its map is newer
- * @cursor: cell at which the search for a schedulable one goes on
- * @dry: a whole turn has found none, and nothing was freed since
+ * @count: counters, shared between regions
+ * @at: the slot where the region is
+ * @to: the slot that a clean moves the region to, or NULL; entries in its map are newer
+ * @cursor: cell at which the search for a schedulable one continues
+ * @dry: a search of all cells has found none, and nothing was freed since
  * @inflight: blocks placed and neither committed nor aborted
- * @drain: none is placed until there are none, and the cleaner has looked
- * @stepping: a step of its clean is being copied
+ * @drain: place no blocks until @inflight is 0 and the cleaner has looked
+ * @stepping: a step of its clean is in progress
  * @clean_laro: the clean has moved all L-AROs below this one
  * @left: L-AROs that are in @at and not in @to
- * @failed: the last step of its clean was not written
+ * @failed: the last step of its clean failed to write
  */
 struct tiler_region {
 	const struct tiler_shape *shape;
@@ -150,10 +152,10 @@ enum tiler_state {
 };
 
 /**
- * struct tiler_run - places that follow each other in a row
- * @slot: of this slot; NULL: never written
- * @paro: first
- * @n: how many
+ * struct tiler_run - consecutive places in a row
+ * @slot: their slot; NULL: the blocks were never written
+ * @paro: first place
+ * @n: number of places
  */
 struct tiler_run {
 	struct tiler_slot *slot;
@@ -162,10 +164,10 @@ struct tiler_run {
 };
 
 /**
- * struct tiler_found - the same, of one page of the map
- * @in_to: in the slot that the region is moved to
- * @paro: first; TILER_NONE: never written
- * @n: how many
+ * struct tiler_found - consecutive places, looked up in one page of the map
+ * @in_to: they are in the slot that the region is moved to
+ * @paro: first place; TILER_NONE: the blocks were never written
+ * @n: number of places
  */
 struct tiler_found {
 	bool in_to;
@@ -175,12 +177,12 @@ struct tiler_found {
 
 /**
  * struct tiler_step - a step of a clean
- * @from: it moves what is left of L-AROs from here
- * @until: up to here
- * @dst: P-ARO of the first, in the slot that the region is moved to
+ * @from: first L-ARO that it may move
+ * @until: one past the last L-ARO
+ * @dst: P-ARO of the first block, in the slot that the region is moved to
  * @n: blocks
- * @runs: stretches of L-AROs that follow each other: so many records say where they are
- * @whole_in_memory: all of it is to be read before any is written (unsafe)
+ * @runs: runs of consecutive L-AROs; equals the number of journal records
+ * @whole_in_memory: all blocks must be read before any is written (unsafe)
  */
 struct tiler_step {
 	u32 from;
@@ -192,11 +194,11 @@ struct tiler_step {
 };
 
 /**
- * struct tiler_extent - a part of a step: L-AROs that follow each other
- * @laro: first
- * @src: its P-ARO where the region is
- * @dst: and where it goes
- * @n: how many, of tiler_clean_extent() in one row of each
+ * struct tiler_extent - a part of a step: consecutive L-AROs
+ * @laro: first L-ARO
+ * @src: its P-ARO in the region's current slot
+ * @dst: its P-ARO in the destination slot
+ * @n: number of L-AROs; from tiler_clean_extent() the blocks lie in one row of each slot
  */
 struct tiler_extent {
 	u32 laro;
@@ -216,13 +218,15 @@ static inline u32 tiler_pages(const struct tiler_shape *shape)
 }
 
 /**
- * tiler_bound() - so many blocks must be current, in flight or waiting for a commit
+ * tiler_bound() - fewest blocks at which a region can be full
  * @shape: kind of region
  *
- * or it is not cleaned: where nothing is schedulable each column has a block of these in
- * its last row, and no k rows without one.
+ * A region is cleaned only if at least this number of blocks is current, in flight or
+ * waiting for a commit.  Where nothing is schedulable, each column has such a block in its
+ * last row, and has no k rows without one.
  *
  * Context: any.
+ * Return: the number of blocks.
  */
 static inline u32 tiler_bound(const struct tiler_shape *shape)
 {
@@ -247,13 +251,13 @@ static inline u32 tiler_paro(const struct tiler_shape *shape, u32 cell)
 	return row * shape->columns + (cell + shape->columns - turned) % shape->columns;
 }
 
-/* Places from one on to the end of its row. */
+/* Number of places from @paro to the end of its row. */
 static inline u32 tiler_row_rest(const struct tiler_shape *shape, u32 paro)
 {
 	return shape->columns - paro % shape->columns;
 }
 
-/* The same, that lie one after the other on the track, too. */
+/* The same, limited to places that are contiguous on the track. */
 static inline u32 tiler_run_rest(const struct tiler_shape *shape, const struct tiler_slot *slot,
 				 u32 paro)
 {
@@ -266,7 +270,7 @@ static inline u32 tiler_run_rest(const struct tiler_shape *shape, const struct t
 	return min(rest, shape->track_blocks - index % shape->track_blocks);
 }
 
-/* Entries from one on to the end of its page. */
+/* Number of entries from @laro to the end of its page. */
 static inline u32 tiler_page_rest(u32 laro)
 {
 	return TILER_PAGE_ENTRIES - laro % TILER_PAGE_ENTRIES;
@@ -290,26 +294,26 @@ static inline void tiler_set_entry(struct tiler_slot *slot, u32 laro, u32 paro)
 	slot->changed |= 1ULL << page;
 }
 
-/* It is being cleaned into its own slot. */
+/* Is the region being cleaned into its own slot? */
 static inline bool tiler_in_place(const struct tiler_region *r)
 {
 	return r->to == r->at;
 }
 
-/* Of a region that is being cleaned: is this one to be moved? */
+/* In a region that is being cleaned: has this L-ARO still to be moved? */
 static inline bool tiler_is_left(const struct tiler_region *r, u32 laro)
 {
 	return tiler_entry(r->at, laro) != TILER_NONE &&
 	       (tiler_in_place(r) || tiler_entry(r->to, laro) == TILER_NONE);
 }
 
-/* Places that moving all that is left does not need; of writes under way none is moved. */
+/* Places that the clean does not need for its remaining blocks, if no write is in flight. */
 static inline s32 tiler_slack(const struct tiler_region *r)
 {
 	return (s32)(tiler_blocks(r->shape) - r->to->fill) - (s32)r->left;
 }
 
-/* Where the region's newest blocks are. */
+/* The slot with the region's newest blocks. */
 static inline struct tiler_slot *tiler_newest(const struct tiler_region *r)
 {
 	return r->to ?: r->at;
@@ -327,19 +331,19 @@ static inline bool tiler_pinned(const struct tiler_slot *slot)
 	return slot->pins[0].nr || slot->pins[1].nr;
 }
 
-/* Something of the region waits for tiler_release(). */
+/* Does a place of the region wait for tiler_release()? */
 static inline bool tiler_pending(const struct tiler_region *r)
 {
 	return tiler_pinned(r->at) || (r->to && tiler_pinned(r->to));
 }
 
-/* All that is known of it follows from its pages: they may be forgotten. */
+/* The state of the region can be derived from its pages, so it may leave memory. */
 static inline bool tiler_is_idle(const struct tiler_region *r)
 {
 	return !r->inflight && !r->stepping && !tiler_pending(r);
 }
 
-/* What comes behind an extent of a step, of which the first @n blocks were taken. */
+/* The cursor after the first @n blocks of an extent of a step. */
 static inline u64 tiler_clean_behind(const struct tiler_step *step, const struct tiler_extent *x,
 				     u32 n)
 {

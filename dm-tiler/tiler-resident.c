@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which regions are in memory.  Pure code, see tiler-state.h.
+ * The regions in memory.  Pure code; see tiler-state.h.
  *
- * A region comes in page after page: while it does nothing of it can change.  It goes when
- * nothing of it is under way or waits to be released, the one first that was not used for
- * longest.  Whoever comes by does not drive out what another is waiting for; who has waited
- * longest, and the cleaner, may, but not what the other of them is: both would begin anew, and
- * so on, as long as nothing else may go.
+ * A region is loaded page by page; while it is being loaded it cannot change.  It may be
+ * evicted when it has no writes or steps in flight and waits for no release; the least
+ * recently used goes first.  A request does not evict a region that another one is loading.
+ * Two askers may do so: the oldest waiting write and the cleaner.  But neither evicts the
+ * region that the other is loading; otherwise both would begin again and again while no
+ * other region can be evicted.
  */
 #include "tiler-state.h"
 
 /* ------------------------------------------------------------------------
- * The list, and the pool
+ * The LRU list and the pool
  */
 
 static void lru_add(struct tiler *s, u32 i)
@@ -76,7 +77,7 @@ static int make_bitmaps(struct tiler *s, struct tiler_slot *slot)
 	return 0;
 }
 
-/* Bitmaps of two slots change hands, but are always of one piece. */
+/* Slots exchange their bitmaps, but the bitmaps of one slot are always one allocation. */
 static void free_bitmaps(struct tiler_slot *slot)
 {
 	kvfree(slot->taken);
@@ -88,10 +89,11 @@ static u32 nr_wanted(const struct tiler *s)
 }
 
 /**
- * tiler_residents_create() - make the pool
- * @s: the engine, its options set
+ * tiler_residents_create() - allocate the pool
+ * @s: the engine, with its options set
  *
- * Context: may sleep.  Returns 0 or -ENOMEM.
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.
  */
 int tiler_residents_create(struct tiler *s)
 {
@@ -130,10 +132,11 @@ void tiler_residents_destroy(struct tiler *s)
 }
 
 /**
- * tiler_residents_bytes() - RAM used for them, or that they will need
- * @s: the engine, its options set
+ * tiler_residents_bytes() - RAM that the pool uses or will use
+ * @s: the engine, with its options set
  *
  * Context: any.
+ * Return: bytes.
  */
 u64 tiler_residents_bytes(const struct tiler *s)
 {
@@ -143,17 +146,18 @@ u64 tiler_residents_bytes(const struct tiler *s)
 }
 
 /* ------------------------------------------------------------------------
- * Coming and going
+ * Loading and evicting
  */
 
 /**
- * tiler_page_look() - let a slot see the page of its map that an L-ARO is in
+ * tiler_page_look() - point a slot to the page of its map with an L-ARO
  * @s: the engine
  * @slot: the slot
  * @shape: its kind
  * @laro: the L-ARO
  *
- * Context: map lock; for the time of one call.  Returns whether it is there.
+ * Context: map lock; valid during one call.
+ * Return: true if the page is present.
  */
 bool tiler_page_look(struct tiler *s, struct tiler_slot *slot, const struct tiler_shape *shape,
 		     u32 laro)
@@ -161,18 +165,19 @@ bool tiler_page_look(struct tiler *s, struct tiler_slot *slot, const struct tile
 	u32 nr = tiler_map_page_of(tiler_stretch_of(shape), slot->number, laro);
 	const void *page = shingle_page(&s->engine, nr);
 
-	/* What is only looked at is not written to. */
+	/* The page is only read; the cast removes const. */
 	slot->page[laro / TILER_PAGE_ENTRIES] = (__le16 *)page;
 	return page;
 }
 
 /**
- * tiler_slot_lost() - will a page of a slot's map never be seen again?
+ * tiler_slot_lost() - test whether a page of a slot's map is lost for good
  * @s: the engine
  * @st: stretch of the slot
  * @slot: its number
  *
  * Context: map lock.
+ * Return: true if a page is lost.
  */
 bool tiler_slot_lost(struct tiler *s, const struct tiler_stretch *st, u32 slot)
 {
@@ -186,11 +191,12 @@ bool tiler_slot_lost(struct tiler *s, const struct tiler_stretch *st, u32 slot)
 }
 
 /**
- * tiler_region_lost() - will a page of a region's map never be seen again?
+ * tiler_region_lost() - test whether a page of a region's map is lost for good
  * @s: the engine
  * @region: number of the region
  *
  * Context: map lock.
+ * Return: true if a page is lost.
  */
 bool tiler_region_lost(struct tiler *s, u32 region)
 {
@@ -201,8 +207,8 @@ bool tiler_region_lost(struct tiler *s, u32 region)
 }
 
 /*
- * Core says what that means.  No other page is asked for: there may be room for fewer than come
- * before it.
+ * Request the lost page, so that core reports the loss.  Request no other page: the frames
+ * may not suffice for all pages before the lost one.
  */
 static int ask_for_lost(struct tiler *s, u32 region)
 {
@@ -219,7 +225,7 @@ static int ask_for_lost(struct tiler *s, u32 region)
 	return SHINGLE_ABSENT;
 }
 
-/* Is it being taken in for another than who is asking? */
+/* Is another asker loading this resident? */
 static bool is_for_another(const struct tiler *s, u32 i)
 {
 	u32 asker;
@@ -243,7 +249,7 @@ static bool may_go(const struct tiler *s, u32 i)
 	       tiler_is_idle(&res->r);
 }
 
-/* One that nobody needs, or NO_RESIDENT. */
+/* Take a resident that may be evicted, or return NO_RESIDENT. */
 static u32 take_one(struct tiler *s)
 {
 	u32 looks = min(s->nr_residents, SHINGLE_WALK), i;
@@ -267,7 +273,7 @@ static void init_slot(const struct tiler_stretch *st, struct tiler_slot *slot, u
 	tiler_slot_init(&st->shape, slot);
 }
 
-/* From now on it is his who asks, if he waits. */
+/* From now on the current asker loads this resident, if it is one that waits. */
 static void begin_for(struct tiler *s, u32 i)
 {
 	enum shingle_asker asker = s->engine.pages->asker;
@@ -307,20 +313,20 @@ static void begin_load(struct tiler *s, u32 i, u32 region)
 	s->loads++;
 }
 
-/* A page that was never written says nothing. */
+/* A page that was never written has no entries. */
 static bool says_nothing(const struct tiler *s, const struct tiler_slot *slot, u32 page)
 {
 	return !slot || (const u8 *)slot->page[page] == s->engine.pages->zeroes;
 }
 
 /**
- * tiler_pages_ahead() - of a slot's map a page is lacked, and then those behind it
+ * tiler_pages_ahead() - a page of a slot's map is absent; request those after it as well
  * @s: the engine
  * @st: stretch of the slot
  * @slot: its number
- * @page: the page, counted in the slot
+ * @page: index of the page within the slot's map
  *
- * Context: map lock, in an operation that says so.
+ * Context: map lock, in an operation that may return SHINGLE_ABSENT.
  */
 void tiler_pages_ahead(struct tiler *s, const struct tiler_stretch *st, u32 slot, u32 page)
 {
@@ -363,14 +369,15 @@ static int load(struct tiler *s, struct tiler_resident *res)
 }
 
 /**
- * tiler_resident() - have a region in memory
+ * tiler_resident() - get a region into memory
  * @s: the engine
  * @region: number of the region
  * @out: result
  *
- * Context: map lock.  Returns 0; SHINGLE_ABSENT; -EBUSY: wait for the end of a write, a step
- * or a release; -ENOSPC: for the end of the clean that is under way; SHINGLE_FULL: its map
- * contradicts itself.
+ * Context: map lock.
+ * Return: 0; SHINGLE_ABSENT; -EBUSY: wait for the end of a write, a step or a release;
+ *	-ENOSPC: wait for the end of the current clean; SHINGLE_FULL: the region's map
+ *	contradicts itself.
  */
 int tiler_resident(struct tiler *s, u32 region, struct tiler_resident **out)
 {
@@ -403,7 +410,7 @@ int tiler_resident(struct tiler *s, u32 region, struct tiler_resident **out)
 }
 
 /**
- * tiler_settle() - see whether anything of a region waits to be released
+ * tiler_settle() - update whether a region waits for a release
  * @s: the engine
  * @res: the region, after a change
  *

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Regions under random load and power cuts, for tests: pure code, see tiler-sim.h.
+ * For tests: regions under random load and power cuts.  Pure code; see tiler-sim.h.
  *
- * The regions lie on tracks of dm-platter's geometry, and what a write destroys is what that
- * says: no window of the region's own is asked.  After each block that reaches the medium
- * all that the current map points to must be there, and all that the durable one does, as
- * if the power went now.  When it goes, the durable map is all that is left.
+ * The regions lie on tracks of dm-platter's geometry, which alone decides what a write
+ * destroys; the region's own idea of the window is not used.  After each block that reaches
+ * the medium, everything that the current map refers to must be intact, and everything that
+ * the durable map refers to, as if the power failed now.  A power cut leaves only the
+ * durable map.
  */
 #ifndef __KERNEL__
 #include <stdarg.h>
@@ -15,14 +16,14 @@
 
 #define DEPTH		16U
 #define NO_SLOT		U32_MAX
-/* What a slot's seq says when it is neither free nor to be so. */
+/* Value of a slot's seq while the slot is neither free nor waiting to be. */
 #define IN_USE		U64_MAX
-/* Of what is on the medium the lower bits are the version, the rest the block. */
+/* Content of the medium: the lower bits are the version, the rest is the block. */
 #define VERSION_BITS	40
-/* So often nothing is committed, and it is taken for stuck. */
+/* After this number of attempts without a commit the run counts as stuck. */
 #define PATIENCE	200000U
 
-/* A write under way: placed, then on the medium, then committed. */
+/* A write in flight: placed, then on the medium, then committed. */
 struct sim_write {
 	u32 region;
 	u32 laro;
@@ -32,7 +33,7 @@ struct sim_write {
 	bool failed;
 };
 
-/* What a power cut would leave. */
+/* The state that a power cut leaves. */
 struct sim_snap {
 	__le16 *entry;
 	u32 *at;
@@ -74,10 +75,11 @@ struct sim {
 };
 
 /**
- * tiler_sim_random() - a number that looks random
- * @state: of the generator
+ * tiler_sim_random() - a pseudo-random number
+ * @state: state of the generator
  *
  * Context: any.
+ * Return: the number.
  */
 u64 tiler_sim_random(u64 *state)
 {
@@ -104,7 +106,7 @@ static bool failed(const struct sim *s)
 	return s->res->error[0];
 }
 
-/* The first one is kept. */
+/* Only the first error is kept. */
 static void __printf(2, 3) fail(void *ctx, const char *fmt, ...)
 {
 	struct sim *s = ctx;
@@ -154,7 +156,7 @@ static u32 snap_entry(const struct sim *s, u32 slot, u32 laro)
 	return le16_to_cpu(s->durable.entry[slot * s->shape->logical_blocks + laro]);
 }
 
-/* Where recovery would find it. */
+/* The block where recovery would find the data. */
 static bool find_durable(const struct sim *s, u32 region, u32 laro, u64 *block)
 {
 	u32 slot = s->durable.to[region], paro = TILER_NONE;
@@ -173,7 +175,7 @@ static bool find_durable(const struct sim *s, u32 region, u32 laro, u64 *block)
 static void check_region(struct sim *s, u32 region)
 {
 	const struct tiler_region *r = &s->region[region];
-	/* The thesis has all of it in memory while it cleans in place. */
+	/* In the thesis, a clean in place holds the whole region in memory. */
 	bool in_memory = r->stepping && r->to == r->at;
 	u32 laro;
 
@@ -252,7 +254,7 @@ static void release_all(struct sim *s)
 	}
 }
 
-/* The transaction is closed; then it is durable; then the last reader has left. */
+/* A transaction is first closed, then durable, and then its last reader leaves. */
 static void advance_commit(struct sim *s)
 {
 	switch (s->stage) {
@@ -282,7 +284,7 @@ static void settle(struct sim *s)
 	while (s->stage != SIM_OPEN);
 }
 
-/* Of slot and map nothing is left but what is durable. */
+/* Only the durable state of slots and map remains. */
 static void cut_power(struct sim *s)
 {
 	u32 i, k, laro, logical = s->shape->logical_blocks;
@@ -349,7 +351,7 @@ static bool meets(const struct sim *s, const struct sim_write *a, const struct s
 	return false;
 }
 
-/* The next thing that happens to a write: of those that may meet the earlier first (R1). */
+/* Advance a random write; of those that may meet, the earlier goes first (R1). */
 static void go_on_writing(struct sim *s)
 {
 	u32 i = below(s, s->nr_writes), k;
@@ -411,7 +413,7 @@ static void draw_write(struct sim *s)
 	w->run.n = min(n, s->used - w->laro);
 }
 
-/* Something else, so that who waits may go on. */
+/* Do something else, so that a waiting operation can continue. */
 static void let_others(struct sim *s)
 {
 	if (s->nr_writes && (s->stage == SIM_OPEN || below(s, 2)))
@@ -447,7 +449,7 @@ static void flip(struct sim *s, struct tiler_region *r)
 	s->free_seq[old->number] = s->seq;
 }
 
-/* The power may go in the middle: then nothing of the step is left. */
+/* The power may fail in the middle; then none of the step's effects remain. */
 static bool copy_step(struct sim *s, struct tiler_region *r, const struct tiler_step *step)
 {
 	u32 region = r - s->region, nr = 0, done, n, i, last = U32_MAX;
@@ -540,7 +542,7 @@ static void begin_clean(struct sim *s, struct tiler_region *r)
 	u32 laro;
 
 	if (!to && !s->plan->unsafe_inplace) {
-		/* There is one on its way. */
+		/* Another clean is in progress. */
 		if (other && below(s, 2))
 			step(s, other);
 		else
@@ -561,7 +563,7 @@ static void begin_clean(struct sim *s, struct tiler_region *r)
 		s->free_seq[to->number] = IN_USE;
 	}
 	tiler_clean_begin(r, to);
-	/* It has room for that write alone. */
+	/* There is room for the write that waits, and for no other. */
 	if (r->left == tiler_blocks(s->shape) && !s->plan->unsafe_inplace)
 		return;
 	while (r->to && (s->plan->whole || s->plan->unsafe_inplace) && !failed(s))
@@ -569,7 +571,7 @@ static void begin_clean(struct sim *s, struct tiler_region *r)
 }
 
 /* ------------------------------------------------------------------------
- * All together
+ * The simulation
  */
 
 static void try_write(struct sim *s)
@@ -736,7 +738,7 @@ static int make_all(struct sim *s)
 	make_snap(s, &s->durable);
 	if (failed(s))
 		return -ENOMEM;
-	/* As if the power had gone before anything was written. */
+	/* Begin like after a power cut before the first write. */
 	cut_power(s);
 	s->res->cuts = 0;
 	s->seq = 1;
@@ -744,11 +746,12 @@ static int make_all(struct sim *s)
 }
 
 /**
- * tiler_sim() - do something to regions
- * @plan: what
+ * tiler_sim() - run a load on regions
+ * @plan: the load
  * @res: result
  *
- * Context: may sleep.  Returns 0, or -EIO with a sentence in @res->error.
+ * Context: may sleep.
+ * Return: 0, or -EIO with a sentence in @res->error.
  */
 int tiler_sim(const struct tiler_sim_plan *plan, struct tiler_sim_result *res)
 {
@@ -769,10 +772,10 @@ int tiler_sim(const struct tiler_sim_plan *plan, struct tiler_sim_result *res)
 }
 
 /**
- * tiler_sim_draw() - regions of any shape, under a load with all that can happen
- * @state: of the generator
+ * tiler_sim_draw() - draw a random shape of regions and a load with all kinds of events
+ * @state: state of the generator
  * @head_tracks: width of the head
- * @plan: result, but for how many writes
+ * @plan: result, except the number of writes
  *
  * Context: any.
  */
@@ -807,7 +810,7 @@ void tiler_sim_draw(u64 *state, u32 head_tracks, struct tiler_sim_plan *plan)
 	plan->fill = between(state, 0, 1);
 	plan->check = true;
 	plan->trouble = true;
-	/* A part of them is used, or all: what is never valid cannot be in the way. */
+	/* Use only a part of the L-AROs in some runs: unused ones leave more places free. */
 	if (between(state, 0, 2) && !z->over_permille)
 		plan->used = between(state, 1, z->rows * z->columns);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Regions under random load and power cuts, over a medium whose head destroys: for tests. */
+/*
+ * For tests: regions under random load and power cuts, over a medium with a destructive
+ * head.
+ */
 #ifndef SHINGLE_TILER_SIM_H
 #define SHINGLE_TILER_SIM_H
 
@@ -8,24 +11,24 @@
 #define TILER_SIM_ERROR	160
 
 /**
- * struct tiler_sim_plan - what is done to a few regions side by side
- * @seed: of all that is drawn
- * @zones: their zones; @zones.start and @zones.head_tracks included
+ * struct tiler_sim_plan - load on a few regions side by side
+ * @seed: seed of the random numbers
+ * @zones: their zones, including @zones.start and @zones.head_tracks
  * @two_states: no lazy writes
- * @unsafe_reuse: as of the shape
- * @unsafe_inplace: as of the shape
- * @writes: blocks to be written by the host
- * @used: L-AROs of each region that are, 0 = all
- * @fill: each of these once, in order, first
- * @hot_percent: so many of these ...
- * @hot_writes_percent: ... take so many of the writes
- * @depth: writes under way at a time
- * @most_blocks: of a write
- * @commit_every: writes between commits, at most; 0: each is durable at once
- * @step_blocks: of a step of a clean, at most
- * @whole: a clean is done without the host's writes between its steps
- * @check: after each block that is written, whether all is there
- * @trouble: power cuts, errors and discards, at random
+ * @unsafe_reuse: see struct tiler_shape
+ * @unsafe_inplace: see struct tiler_shape
+ * @writes: blocks that the host writes
+ * @used: L-AROs of each region that are written, 0 = all
+ * @fill: first write each of these once, in order
+ * @hot_percent: percentage of these that are hot
+ * @hot_writes_percent: percentage of writes that go to hot L-AROs
+ * @depth: writes in flight at a time
+ * @most_blocks: most blocks in a write
+ * @commit_every: most writes between commits; 0: each write is durable at once
+ * @step_blocks: most blocks in a step of a clean
+ * @whole: run a clean without host writes between its steps
+ * @check: check all content after each block written
+ * @trouble: random power cuts, errors and discards
  */
 struct tiler_sim_plan {
 	u64 seed;
@@ -48,16 +51,16 @@ struct tiler_sim_plan {
 };
 
 /**
- * struct tiler_sim_result - what came of it
- * @count: what the regions counted
+ * struct tiler_sim_result - results of a run
+ * @count: counters of the regions
  * @writes: blocks committed
  * @destroyed: blocks that the head covered
  * @commits: transactions that became durable
  * @cuts: power cuts
- * @steps: of cleans
+ * @steps: steps of cleans
  * @fails: writes and steps that failed
  * @first_clean: blocks committed before the first clean
- * @error: what went wrong first
+ * @error: the first error
  */
 struct tiler_sim_result {
 	struct tiler_count count;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The engine of autonomous regions: what it knows, and what its files have of each other.
+ * The state of the engine of autonomous regions, and the functions that its files share.
  *
- * What lasts is in which slot each region is, and whether it is being moved to another:
- * in RAM, and in pieces of a checkpoint.  The map of each slot is in core's pages.  What
- * else a region needs to be written to follows from its pages (tiler-region.h), and is in
- * memory for as many regions as there is room for: residents.  A read looks at pages only.
+ * The slot of each region, and the slot that it is being moved to, are in RAM and in pieces of
+ * a checkpoint.  The map of each slot is in core's pages.  The other state that a write to a
+ * region needs is derived from its pages (tiler-region.h) and kept in memory for a limited
+ * number of regions, the residents.  A read needs only pages.
  *
  *	tiler-engine.c		reads, writes, discards
- *	tiler-resident.c	which regions are in memory
- *	tiler-steps.c		cleaning, a region at a time
+ *	tiler-resident.c	the regions in memory
+ *	tiler-steps.c		cleaning, one region at a time
  *	tiler-format.c		zones of a layout; pieces, records, pages
- *	tiler-options.c		what can be set, and what is counted
+ *	tiler-options.c		options and counters
  */
 #ifndef SHINGLE_TILER_STATE_H
 #define SHINGLE_TILER_STATE_H
@@ -24,14 +24,14 @@
 #define NO_REGION	U32_MAX
 #define NO_RESIDENT	U32_MAX
 
-/* Regions in one piece.  Tests take less. */
+/* Regions in one checkpoint piece.  Tests define a smaller value. */
 #ifndef PART_REGIONS
 #define PART_REGIONS	(SHINGLE_CHUNK_BYTES / 8U)
 #endif
 
-/* Blocks that a step moves, at most. */
+/* Most blocks that a step moves. */
 #define TILER_STEP_BLOCKS	256U
-/* Pages that one call takes into account. */
+/* Most pages that one call reads into a resident. */
 #define TILER_CALL_PAGES	4U
 #define TILER_MAX_SPARES	16U
 #define TILER_MIN_RESIDENTS	4U
@@ -40,16 +40,16 @@
 /**
  * struct tiler_resident - a region in memory
  * @r: the region
- * @slot: where it is; where it is being moved is struct tiler::to_slot
- * @region: its number, NO_REGION if there is none
- * @pages: of its map, that were taken into account
- * @loaded: all were
- * @broken: they contradict each other, or one is lost: it is not written to any more
- * @hopeless: no slot is left that it could be moved to: what finds no room in it is refused
- * @asked: it was full when a clean was asked for, and was not cleaned since
- * @pending: something of it waits for release()
- * @before: in the list, towards the one that was used last
- * @after: towards the one that was not for longest
+ * @slot: the slot where it is; struct tiler::to_slot is the destination of a clean
+ * @region: its number, NO_REGION if the entry is unused
+ * @pages: pages of its map that were loaded
+ * @loaded: all pages were loaded
+ * @broken: pages contradict each other or are lost; the region takes no more writes
+ * @hopeless: there is no slot left to move it to, so writes that find no room are refused
+ * @asked: it was full when a forced clean began, and has not been cleaned since
+ * @pending: some of its places wait for release()
+ * @before: neighbour in the LRU list, towards the most recently used
+ * @after: neighbour in the LRU list, towards the least recently used
  */
 struct tiler_resident {
 	struct tiler_region r;
@@ -68,7 +68,7 @@ struct tiler_resident {
 /**
  * struct tiler_spare - a slot without a region
  * @slot: its number, NO_SLOT while a region is being moved there
- * @freed_seq: a region has left it in this transaction, which is to be released; or 0
+ * @freed_seq: transaction in which a region left it, until that is released; else 0
  */
 struct tiler_spare {
 	u32 slot;
@@ -79,44 +79,44 @@ enum tiler_step_kind { TILER_STEP_WIPE, TILER_STEP_BEGIN, TILER_STEP_MOVE, TILER
 
 /**
  * struct tiler - the engine's state
- * @engine: what core sees
- * @layout: of the device, core's
- * @map: where regions and slots are
- * @at: of each region, its slot
- * @to: the slot that it is being moved to, or NO_SLOT
- * @owner: of each slot, the region that is there or is being moved there, or NO_REGION
- * @in_memory: of each region, its resident, or NO_RESIDENT
- * @exact: of each stretch, whether it is known which blocks are under one angle
- * @nr_spares: of each stretch
- * @spare: of all
+ * @engine: the part that core sees
+ * @layout: layout of the device, owned by core
+ * @map: places of regions and slots
+ * @at: slot of each region
+ * @to: slot that each region is being moved to, or NO_SLOT
+ * @owner: for each slot the region that is there or is being moved there, or NO_REGION
+ * @in_memory: resident of each region, or NO_RESIDENT
+ * @exact: for each stretch, whether the angles of its blocks are known
+ * @nr_spares: spare slots in each stretch
+ * @spare: spare slots of all stretches
  * @nr_freed: spare slots that wait for release()
  * @max_residents: option
  * @lazy: option
- * @unsafe_reuse: feature of tests
- * @unsafe_inplace: feature of tests
+ * @unsafe_reuse: feature for tests
+ * @unsafe_inplace: feature for tests
  * @resident: the pool
- * @nr_residents: of it
- * @newest: of the list of all, the one that was used last
- * @oldest: the one that was not for longest
- * @loading: of each asker, the resident that he was the last to begin to take in, or
- *	NO_RESIDENT: nobody else drives it out meanwhile
- * @nr_pending: residents that something waits of
- * @released: where release() goes on
- * @to_slot: where @cleaning is being moved
- * @cleaning: the one region that is being moved and may be in memory, or NO_REGION
+ * @nr_residents: entries in the pool
+ * @newest: head of the LRU list, the most recently used
+ * @oldest: tail of the LRU list, the least recently used
+ * @loading: for each asker, the resident that it began to load last, or NO_RESIDENT; other
+ *	askers do not evict it meanwhile
+ * @nr_pending: residents with places that wait for release()
+ * @released: where release() continues
+ * @to_slot: destination slot of @cleaning
+ * @cleaning: the region that is being moved and may be in memory, or NO_REGION
  * @want: a region that a write has found full, or NO_REGION
- * @asked: a clean was asked for, and has not come to its end
- * @drained: resident of which none is placed until all are done, or NULL
- * @turned_away: @cleaning has room for no other write than one that was turned away: it
- *	comes before the first step
- * @stuck: a page that the clean under way needs is lost: it never ends
- * @wiping: a spare slot that is to be used
- * @wiped: so many pages of its map hold nothing
+ * @asked: a forced clean is in progress
+ * @drained: resident that takes no writes until those in flight have ended, or NULL
+ * @turned_away: @cleaning may have room only for the write that was turned away, which
+ *	must come before the first step
+ * @stuck: a page that the current clean needs is lost, so the clean cannot end
+ * @wiping: a spare slot that is being prepared
+ * @wiped: pages of its map that are empty already
  * @stepping: a step is in progress
- * @step: what it is, TILER_STEP_MOVE only
- * @count: what regions count
- * @loads: regions that were taken into memory
- * @wiped_pages: by steps
+ * @step: the step, if it is a TILER_STEP_MOVE
+ * @count: counters of regions
+ * @loads: regions loaded into memory
+ * @wiped_pages: pages wiped by steps
  */
 struct tiler {
 	struct shingle_engine engine;

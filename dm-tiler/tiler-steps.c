@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine of autonomous regions: cleaning.  Pure code, see tiler-state.h; what is moved is
- * tiler-clean.c's.
+ * The engine of autonomous regions: cleaning.  Pure code; see tiler-state.h.  tiler-clean.c
+ * chooses the blocks to move.
  *
- * One region at a time, from when a write finds it full until it has flipped:
+ * One region is cleaned at a time, from when a write finds it full until it has flipped:
  *
- *	wipe	a page of a spare slot's map, which may say where a region was once; so often
- *		as there are such pages
- *	begin	the region is being moved to that slot
- *	move	blocks of one page of its map
- *	flip	it is there, and its old slot is spare when that is durable and nobody reads it
+ *	wipe	clear a page of the spare slot's map, which may hold entries of an earlier
+ *		region; one step for each such page
+ *	begin	from now on the region is being moved to the spare slot
+ *	move	copy blocks of one page of the region's map
+ *	flip	the region is in the new slot; the old slot is spare when this is durable and
+ *		no reader uses it
  *
- * Nothing is given up until the flip, so the steps before it need no sync of their own.
- * The thesis cleans under pressure only.  Who asks for a clean, or for one when the host is
- * quiet, gets the regions in memory whose log is full and that are not all valid: who asks for
- * one, those that are so by then.  After that they have room again, so it ends.
+ * The steps before the flip give up no place, so they need no sync of their own.
+ *
+ * The thesis cleans under pressure only.  A forced clean and an idle clean take regions in
+ * memory that have a full log and are not all valid.  A forced clean takes only those that are
+ * in this state when it begins.  It ends, because a cleaned region has room again.
  */
 #include "tiler-state.h"
 
 /* ------------------------------------------------------------------------
- * Which region
+ * Choosing a region
  */
 
 static bool wants_clean(const struct tiler_resident *res)
@@ -29,8 +31,8 @@ static bool wants_clean(const struct tiler_resident *res)
 }
 
 /*
- * All that are in memory are looked at, region_cache of them: a few words each, and of 4,096
- * at most.  Nobody asks in parts, for 0 says that there is none.
+ * Scans all residents, of which there are at most 4,096, a few words each.  The scan cannot
+ * be split into several calls, because a result of 0 means that no region wants a clean.
  */
 static u32 full_resident(const struct tiler *s, bool asked)
 {
@@ -45,7 +47,7 @@ static u32 full_resident(const struct tiler *s, bool asked)
 	return NO_REGION;
 }
 
-/* Of those that were full when a clean was asked for. */
+/* A region among those that were full when the forced clean began. */
 static u32 asked_resident(struct tiler *s)
 {
 	u32 i, region;
@@ -57,7 +59,10 @@ static u32 asked_resident(struct tiler *s)
 	return region;
 }
 
-/* Operation of an engine: regions that want to be cleaned and cannot be. */
+/*
+ * An operation of struct shingle_engine_ops.  Counts regions that want a clean and cannot
+ * get one.
+ */
 u32 tiler_left(struct shingle_engine *e)
 {
 	const struct tiler *s = to_tiler(e);
@@ -68,7 +73,7 @@ u32 tiler_left(struct shingle_engine *e)
 	return left;
 }
 
-/* The region that is cleaned next for this reason. */
+/* Choose the region to clean next for this reason. */
 static u32 choose(struct tiler *s, enum shingle_why why)
 {
 	switch (why) {
@@ -83,7 +88,7 @@ static u32 choose(struct tiler *s, enum shingle_why why)
 	}
 }
 
-/* It is not going to be cleaned. */
+/* Skip a region that cannot be cleaned. */
 static int let_be(struct tiler *s, u32 region, bool for_good)
 {
 	u32 i = s->in_memory[region];
@@ -101,7 +106,7 @@ static bool is_hopeless(const struct tiler *s, u32 region)
 }
 
 /* ------------------------------------------------------------------------
- * A spare slot
+ * Spare slots
  */
 
 static struct tiler_spare *spares_of(struct tiler *s, const struct tiler_stretch *st)
@@ -109,7 +114,10 @@ static struct tiler_spare *spares_of(struct tiler *s, const struct tiler_stretch
 	return &s->spare[(st - s->map.stretch) * s->nr_spares];
 }
 
-/* One that can be used: NULL if there is none now; then *@later says whether there will be. */
+/*
+ * Find a usable spare slot.  Returns NULL if there is none now; *@later tells whether there
+ * will be.
+ */
 static struct tiler_spare *find_spare(struct tiler *s, const struct tiler_stretch *st, bool *later)
 {
 	struct tiler_spare *sp = spares_of(s, st);
@@ -126,7 +134,7 @@ static struct tiler_spare *find_spare(struct tiler *s, const struct tiler_stretc
 	return NULL;
 }
 
-/* 1 and a step if a page of the slot's map says something, 0 if none does. */
+/* Returns 1 and a step if a page of the slot's map has entries, 0 if none does. */
 static int wipe(struct tiler *s, const struct tiler_stretch *st, u32 slot,
 		struct shingle_step *step)
 {
@@ -164,7 +172,10 @@ static int wipe(struct tiler *s, const struct tiler_stretch *st, u32 slot,
  * The next step
  */
 
-/* Writes under way are waited for, and none is placed until then; who is only idle does not. */
+/*
+ * Wait for writes in flight, and place no more until then, unless the clean is only for
+ * idle time.
+ */
 static int drain(struct tiler *s, struct tiler_resident *res, enum shingle_why why)
 {
 	res->r.drain = why != SHINGLE_WHY_IDLE;
@@ -179,7 +190,7 @@ static void undrain(struct tiler *s)
 	s->drained = NULL;
 }
 
-/* All pages of the region's map, or none. */
+/* Hold all pages of the region's map, or none. */
 static bool hold_all(struct tiler *s, struct tiler_region *r)
 {
 	u32 laro;
@@ -209,7 +220,10 @@ static void put_all(struct tiler *s, struct tiler_region *r)
 	}
 }
 
-/* The thesis's: over itself, from memory.  Regions that leave too many records are not. */
+/*
+ * The thesis's way: overwrite the region in place, from memory.  Regions that would need
+ * too many records are left out.
+ */
 static int clean_in_place(struct tiler *s, struct tiler_resident *res, struct shingle_step *step)
 {
 	struct tiler_region *r = &res->r;
@@ -233,7 +247,7 @@ static int clean_in_place(struct tiler *s, struct tiler_resident *res, struct sh
 	return 1;
 }
 
-/* It is found a slot. */
+/* Begin to clean a region: find a slot for it. */
 static int begin(struct tiler *s, u32 region, enum shingle_why why, struct shingle_step *step)
 {
 	struct tiler_resident *res;
@@ -249,7 +263,7 @@ static int begin(struct tiler *s, u32 region, enum shingle_why why, struct shing
 		return let_be(s, region, false);
 	if (r)
 		return r;
-	/* Somebody has made room meanwhile, or will. */
+	/* Room was made meanwhile, or a release will make some. */
 	if (why == SHINGLE_WHY_PRESSURE && !tiler_is_full(&res->r))
 		return let_be(s, region, false);
 	if (tiler_region_lost(s, region))
@@ -272,14 +286,14 @@ static int begin(struct tiler *s, u32 region, enum shingle_why why, struct shing
 		return drain(s, res, why);
 	step->kind = TILER_STEP_BEGIN;
 	step->cookie = (u64)sp->slot << 32 | region;
-	/* Of the reason: who was turned away comes again. */
+	/* Under pressure, the write that was turned away comes again. */
 	s->turned_away = why == SHINGLE_WHY_PRESSURE;
 	step->sync = SHINGLE_SYNC_NONE;
 	res->r.stepping = true;
 	return 1;
 }
 
-/* Find the page of what is left: 1, 0 if nothing is. */
+/* Find a page with blocks to move.  Returns 1, or 0 if no block is left. */
 static int find_left(struct tiler *s, struct tiler_region *r)
 {
 	u32 looks = 0;
@@ -294,7 +308,10 @@ static int find_left(struct tiler *s, struct tiler_region *r)
 			return 1;
 		if (++looks < TILER_CALL_PAGES || r->clean_laro >= r->shape->logical_blocks)
 			continue;
-		/* If there is no frame for it nothing was looked at but zeroes. */
+		/*
+		 * One call has looked at enough pages: make core call again.  A page of zeroes
+		 * has no frame to name for this; then continue.
+		 */
 		if ((const u8 *)r->at->page[(r->clean_laro - 1) / TILER_PAGE_ENTRIES] ==
 		    s->engine.pages->zeroes)
 			continue;
@@ -359,7 +376,7 @@ static int go_on(struct tiler *s, enum shingle_why why, struct shingle_step *ste
 	return 1;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int tiler_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step)
 {
 	struct tiler *s = to_tiler(e);
@@ -375,7 +392,7 @@ int tiler_next_step(struct shingle_engine *e, enum shingle_why why, struct shing
 	if (s->cleaning != NO_REGION) {
 		r = go_on(s, why, step);
 	} else {
-		/* What cannot be cleaned is not in the way of what can. */
+		/* A region that cannot be cleaned does not block the others. */
 		do {
 			region = choose(s, why);
 			if (region == NO_REGION)
@@ -387,7 +404,7 @@ int tiler_next_step(struct shingle_engine *e, enum shingle_why why, struct shing
 		s->asked &= r || why != SHINGLE_WHY_FORCED;
 	}
 	s->stepping = r > 0;
-	/* Pages that are wiped before it begins are of it. */
+	/* Wiping pages before the clean begins belongs to the same job. */
 	if (s->stepping && s->cleaning == NO_REGION && step->kind != TILER_STEP_WIPE)
 		s->engine.jobs++;
 	if (s->stepping && !step->records)
@@ -396,7 +413,7 @@ int tiler_next_step(struct shingle_engine *e, enum shingle_why why, struct shing
 }
 
 /* ------------------------------------------------------------------------
- * What it copies
+ * Copying
  */
 
 static struct tiler_resident *moved_by(struct tiler *s, const struct shingle_step *step)
@@ -404,7 +421,7 @@ static struct tiler_resident *moved_by(struct tiler *s, const struct shingle_ste
 	return &s->resident[s->in_memory[(u32)step->cookie]];
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool tiler_step_extent(struct shingle_engine *e, const struct shingle_step *step, u64 *cursor,
 		       struct shingle_extent *out)
 {
@@ -428,7 +445,7 @@ bool tiler_step_extent(struct shingle_engine *e, const struct shingle_step *step
 	return true;
 }
 
-/* Operation of an engine: of a region that is cleaned over itself. */
+/* An operation of struct shingle_engine_ops.  For a region that is cleaned in place. */
 bool tiler_step_source(struct shingle_engine *e, const struct shingle_step *step, u32 offset,
 		       struct shingle_run *out)
 {
@@ -454,7 +471,7 @@ bool tiler_step_source(struct shingle_engine *e, const struct shingle_step *step
 }
 
 /* ------------------------------------------------------------------------
- * Its end
+ * The end of a step
  */
 
 static void wiped(struct tiler *s, u32 nr, struct shingle_emit *emit)
@@ -522,7 +539,7 @@ static void moved(struct tiler *s, struct tiler_resident *res, struct shingle_em
 	tiler_settle(s, res);
 }
 
-/* The state of the slot where it is stays the resident's own. */
+/* The bitmaps of the region's current slot stay with the resident. */
 static void flipped(struct tiler *s, struct tiler_resident *res, struct shingle_emit *emit)
 {
 	struct tiler_spare *sp = spares_of(s, tiler_stretch_of(res->r.shape));
@@ -547,7 +564,7 @@ static void flipped(struct tiler *s, struct tiler_resident *res, struct shingle_
 	shingle_emit(emit, TILER_REC_FLIP, 0, 0, region, s->at[region]);
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 void tiler_step_done(struct shingle_engine *e, const struct shingle_step *step,
 		     struct shingle_emit *emit)
 {
@@ -570,7 +587,7 @@ void tiler_step_done(struct shingle_engine *e, const struct shingle_step *step,
 	}
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool tiler_step_failed(struct shingle_engine *e, const struct shingle_step *step,
 		       const struct shingle_unwritten *bad)
 {
@@ -591,7 +608,7 @@ bool tiler_step_failed(struct shingle_engine *e, const struct shingle_step *step
 		tiler_put(s, r, s->step.from);
 		return false;
 	}
-	/* What is where nobody knows. */
+	/* The content of the slot is unknown. */
 	r->to = NULL;
 	put_all(s, r);
 	return false;

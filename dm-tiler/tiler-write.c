@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tiler: where a write goes, beside the thesis.  Pure code, see tiler-region.h.
+ * Tiler: where a write goes, compared with the thesis.  Pure code; see tiler-region.h.
  *
  * Ma (2019), Algorithm 3:
  *
@@ -14,19 +14,19 @@
  *		trigger a common cleaning		-ENOSPC; the write comes again (T6)
  *
  * A block is schedulable if it and the k - 1 blocks below it in its column are invalid (section
- * 3.3.3).  Rows below the last one hold nothing.  An old block counts as valid until a map
- * without it is durable (T1).  Schedulable blocks are taken in ascending rows, round and round,
- * so that a run of invalid rows serves as many writes as it can.  The region is cleaned when a
- * whole turn has found none and, if blocks wait for a commit, another turn after that commit.
+ * 3.3.3).  Rows below the last one are empty.  An old block counts as valid until a map without
+ * it is durable (T1).  Schedulable blocks are taken in ascending rows, wrapping around, so that
+ * a run of invalid rows serves as many writes as possible.  The region is cleaned when a search
+ * of all rows has found none and, if blocks wait for a commit, another search after it.
  */
 #include "tiler-region.h"
 
 /**
- * tiler_take() - give out places
+ * tiler_take() - place blocks
  * @r: the region
- * @slot: of this slot
- * @paro: first
- * @n: how many, all in one row
+ * @slot: the slot
+ * @paro: first place
+ * @n: number of places, all in one row
  * @out: result
  *
  * Context: under the map lock.
@@ -41,7 +41,7 @@ void tiler_take(struct tiler_region *r, struct tiler_slot *slot, u32 paro, u32 n
 	r->inflight += n;
 }
 
-/* In order along the row, then the next row (Figure 3.6). */
+/* In order along the row, then in the next row (Figure 3.6). */
 static int place_log(struct tiler_region *r, u32 n, struct tiler_run *out)
 {
 	struct tiler_slot *slot = r->at;
@@ -54,7 +54,10 @@ static int place_log(struct tiler_region *r, u32 n, struct tiler_run *out)
 	return 0;
 }
 
-/* A bit for each cell from @at on: nothing is there.  Nor is behind the last row. */
+/*
+ * One bit for each cell from @at on, set if the cell is empty.  Cells after the last row
+ * are empty.
+ */
 static unsigned long empty_cells(const unsigned long *taken, u32 blocks, u32 at)
 {
 	u32 word = at / BITS_PER_LONG, shift = at % BITS_PER_LONG;
@@ -68,7 +71,7 @@ static unsigned long empty_cells(const unsigned long *taken, u32 blocks, u32 at)
 	return ~bits;
 }
 
-/* A bit for each cell from @at on: it is schedulable, or behind the last one. */
+/* One bit for each cell from @at on, set if it is schedulable or after the last row. */
 static unsigned long schedulable_cells(const struct tiler_region *r, u32 at)
 {
 	u32 blocks = tiler_blocks(r->shape), i;
@@ -80,18 +83,19 @@ static unsigned long schedulable_cells(const struct tiler_region *r, u32 at)
 }
 
 /**
- * tiler_is_schedulable() - would the head destroy nothing if it wrote there?
+ * tiler_is_schedulable() - test whether a write at a place would destroy nothing
  * @r: the region
- * @paro: a place of the slot where it is
+ * @paro: a place of the region's slot
  *
  * Context: under the map lock.
+ * Return: true if the place is schedulable.
  */
 bool tiler_is_schedulable(const struct tiler_region *r, u32 paro)
 {
 	return schedulable_cells(r, tiler_cell(r->shape, paro)) & 1;
 }
 
-/* The first schedulable cell in [@from, @to), or @to: 2 * k words are read for each 64 cells. */
+/* The first schedulable cell in [@from, @to), or @to.  Reads 2 * k words for each 64 cells. */
 static u32 next_schedulable(const struct tiler_region *r, u32 from, u32 to)
 {
 	unsigned long bits;
@@ -105,8 +109,9 @@ static u32 next_schedulable(const struct tiler_region *r, u32 from, u32 to)
 }
 
 /*
- * A turn from the cursor on, round and round.  It is in two parts, each of which may begin or
- * end inside of 64 cells: they are 1,025 times 64 at most, and 2,050 * k words are read.
+ * Search all cells once, beginning at the cursor.  The search has two parts, each of which
+ * may begin or end within a group of 64 cells: it reads at most 1,025 groups, or 2,050 * k
+ * words.
  */
 static bool find_schedulable(const struct tiler_region *r, u32 *cell)
 {
@@ -119,7 +124,7 @@ static bool find_schedulable(const struct tiler_region *r, u32 *cell)
 	return *cell < r->cursor;
 }
 
-/* How many of @n cells from @cell on can be written as one run? */
+/* Number of cells from @cell on, at most @n, that can be written as one run. */
 static u32 schedulable_run(const struct tiler_region *r, u32 cell, u32 n)
 {
 	unsigned long rest = ~schedulable_cells(r, cell);
@@ -130,10 +135,11 @@ static u32 schedulable_run(const struct tiler_region *r, u32 cell, u32 n)
 }
 
 /**
- * tiler_is_full() - has a region no room, now or after a commit, but by a clean?
+ * tiler_is_full() - test whether only a clean can make room in a region
  * @r: the region, which is not being cleaned
  *
  * Context: under the map lock.
+ * Return: true if neither now nor after a commit there is room.
  */
 bool tiler_is_full(struct tiler_region *r)
 {
@@ -167,21 +173,25 @@ static int place_lazy(struct tiler_region *r, u32 n, struct tiler_run *out)
 }
 
 /**
- * tiler_place() - find room to write blocks
- * @r: the region, all its pages there
- * @laro: first
- * @n: how many, within the region
- * @out: of a prefix, not empty, where they go: in one row
+ * tiler_place() - find room for blocks
+ * @r: the region, with all its pages
+ * @laro: first block
+ * @n: number of blocks, within the region
+ * @out: result: places for the first blocks, at least one, in one row
  *
- * Context: under the map lock.  Returns 0; -EBUSY: wait for a step, the end of a write, or
- * a commit and tiler_release(); -ENOSPC: for the next flip, and if the region is not being
- * cleaned, it is to be.
+ * Context: under the map lock.
+ * Return: 0; -EBUSY: wait for a step, the end of a write, or a commit and tiler_release();
+ *	-ENOSPC: wait for the next flip; if the region is not being cleaned, the caller
+ *	requests a clean.
  */
 int tiler_place(struct tiler_region *r, u32 laro, u32 n, struct tiler_run *out)
 {
 	if (r->stepping)
 		return -EBUSY;
-	/* The cleaner comes first; or it has stopped, and who finds no room is let in by it. */
+	/*
+	 * The cleaner needs the region.  When its writes have ended, -ENOSPC makes core
+	 * start the cleaner, in case it has stopped; the cleaner then lets the write in.
+	 */
 	if (r->drain)
 		return r->inflight ? -EBUSY : -ENOSPC;
 	switch (tiler_state(r)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Of tests: they need the algorithms only, and no core; those of the module are its own. */
+/* For tests: a private copy of the algorithms, without core. */
 #include "dual/cache.c"
 #include "dual/clean.c"
 #include "dual/predict.c"

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A persistent cache: what is written to it (Ma 2019, Algorithms 4 and 5), and
- * what a power cut leaves.  See dual/cache.h; dual/clean.c has Algorithm 6.
+ * A persistent cache: writes to it (Ma 2019, Algorithms 4 and 5), and recovery after a
+ * power cut.  See dual/cache.h; dual/clean.c has Algorithm 6.
  */
 #include "dual/cache.h"
 
 /**
- * dual_cache_init() - an empty cache
- * @c: the cache; its features are set afterwards
- * @shape: of it, checked; the caller's
- * @band_blocks: of the bands that blocks belong to
+ * dual_cache_init() - make an empty cache
+ * @c: the cache; the caller sets its features afterwards
+ * @shape: its shape, checked; owned by the caller
+ * @band_blocks: size of the bands that blocks belong to
  *
- * Context: may sleep.  Returns 0, -EINVAL or -ENOMEM.
+ * Context: may sleep.
+ * Return: 0, -EINVAL or -ENOMEM.
  */
 int dual_cache_init(struct dual_cache *c, const struct dual_shape *shape, u32 band_blocks)
 {
@@ -54,13 +55,14 @@ void dual_cache_exit(struct dual_cache *c)
 }
 
 /**
- * dual_home_of() - where does a block belong? (Figure 4.3)
+ * dual_home_of() - find the home of a block (Figure 4.3)
  * @lblk: the block
- * @bands: of a surface
+ * @bands: bands of a surface
  * @band_tracks: tracks of a band
  * @track_blocks: blocks of a track
  *
  * Context: any.
+ * Return: the home.
  */
 struct dual_home dual_home_of(u64 lblk, u32 bands, u32 band_tracks, u32 track_blocks)
 {
@@ -73,7 +75,7 @@ struct dual_home dual_home_of(u64 lblk, u32 bands, u32 band_tracks, u32 track_bl
 }
 
 /* ------------------------------------------------------------------------
- * What is where
+ * Slots and blocks
  */
 
 static u32 rank_of(const struct dual_cache *c, u32 slot, enum dual_part part)
@@ -87,7 +89,7 @@ static void mark(struct dual_cache *c, u32 piece)
 		shingle_mark(c->engine, piece, 1);
 }
 
-/* Slots hold blocks of a band from now on, or do no more: so many more of them are cached. */
+/* @n slots change: they begin to hold blocks (@more = @n), cease to (-@n), or neither (0). */
 static __always_inline void note_slots(struct dual_cache *c, u32 slot, u32 lblk, u32 n, u32 more)
 {
 	u32 band = lblk / c->band_blocks, piece = slot / PART_SLOTS;
@@ -100,7 +102,7 @@ static __always_inline void note_slots(struct dual_cache *c, u32 slot, u32 lblk,
 		c->bands.walked_live += more;
 }
 
-/* A slot holds its block no more, but may be looked at. */
+/* The slot no longer holds its block, but a read may still use it. */
 void dual_forget(struct dual_cache *c, u32 slot)
 {
 	enum dual_part part = dual_holder(c->shape, &c->round, slot);
@@ -110,7 +112,7 @@ void dual_forget(struct dual_cache *c, u32 slot)
 	shingle_slotmap_remove(&c->map, slot, 1);
 }
 
-/* And another one does. */
+/* The slot holds a block from now on. */
 void dual_hold(struct dual_cache *c, u32 slot, u32 lblk, u16 count)
 {
 	enum dual_part part = dual_holder(c->shape, &c->round, slot);
@@ -122,7 +124,10 @@ void dual_hold(struct dual_cache *c, u32 slot, u32 lblk, u16 count)
 	dual_heat_add(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part), 1);
 }
 
-/* V(X) is @live; what a clean takes home is missing from it. */
+/*
+ * Sample V(X), which is @live.  During a clean there are no samples, because V(X) lacks the
+ * blocks that the clean takes home.
+ */
 static void note_sample(struct dual_cache *c, u32 x, u32 live)
 {
 	if (c->phase != DUAL_FILL)
@@ -133,7 +138,7 @@ static void note_sample(struct dual_cache *c, u32 x, u32 live)
 		c->history.ideal = x;
 }
 
-/* V(X) in this moment. */
+/* Sample the present value of V(X). */
 static void note_current(struct dual_cache *c)
 {
 	note_sample(c, c->fb1 + c->written, c->map.live);
@@ -160,7 +165,7 @@ static void measure(struct dual_cache *c)
 }
 
 /**
- * dual_decide() - M, if it is not decided yet
+ * dual_decide() - decide M, if it is not decided yet
  * @c: the cache
  *
  * Context: map lock.
@@ -179,7 +184,7 @@ void dual_decide(struct dual_cache *c)
 	measure(c);
 }
 
-/* At the start of a track that is written in whole.  An engine records one M at a time. */
+/* Predict M again at the start of a whole track.  An engine can record only one M at a time. */
 static void ratchet(struct dual_cache *c)
 {
 	const struct dual_shape *s = c->shape;
@@ -197,7 +202,7 @@ static void ratchet(struct dual_cache *c)
 }
 
 /**
- * dual_begin_round() - of a round nothing is known yet but its parts
+ * dual_begin_round() - begin a round of which only the parts are known
  * @c: the cache
  *
  * Context: map lock.
@@ -227,7 +232,7 @@ void dual_begin_round(struct dual_cache *c)
  * Writes
  */
 
-/* So many slots, which follow each other, are given out. */
+/* Give out the next @n slots, which are consecutive. */
 static void take(struct dual_cache *c, u32 n)
 {
 	u32 *owner = &c->map.owner[c->next], i;
@@ -244,15 +249,16 @@ static void take(struct dual_cache *c, u32 n)
 }
 
 /**
- * dual_next_fit() - what of a part is written next, as dual_next(), that can be written?
+ * dual_next_fit() - the next writable slots of a part
  * @c: the cache
  * @part: the part
  * @at: as dual_next()
  * @n: as dual_next()
  * @slot: as dual_next()
- * @passed: result, how many slots it went past because they are unfit
+ * @passed: result: number of unfit slots skipped
  *
- * Context: map lock.  Returns as dual_next().
+ * Context: map lock.
+ * Return: as dual_next().
  */
 u32 dual_next_fit(const struct dual_cache *c, enum dual_part part, struct dual_cursor *at, u32 n,
 		  u32 *slot, u32 *passed)
@@ -283,7 +289,10 @@ static void seek(struct dual_cache *c)
 	c->filled += passed;
 }
 
-/* What is new next is looked for, and decided before; within a piece nothing is. */
+/*
+ * Find the next new slots; before, decide M or lower it if necessary.  Within a run of slots
+ * that is known already, the search does nothing.
+ */
 static bool look_ahead(struct dual_cache *c)
 {
 	seek(c);
@@ -291,12 +300,12 @@ static bool look_ahead(struct dual_cache *c)
 		dual_decide(c);
 	if (c->round.nr_drops)
 		ratchet(c);
-	/* M was another. */
+	/* Search again if M has changed. */
 	seek(c);
 	return !c->round.nr_drops || c->filled < c->limit;
 }
 
-/* The next row goes on where this one ends, and still does once it has been decided. */
+/* Does the next row continue directly after this slot, also after M has been decided? */
 static bool goes_on(struct dual_cache *c, u32 slot)
 {
 	seek(c);
@@ -304,14 +313,15 @@ static bool goes_on(struct dual_cache *c, u32 slot)
 }
 
 /**
- * dual_place() - room for blocks
+ * dual_place() - find room for blocks
  * @c: the cache
- * @n: so many, at most
- * @slot: result, the first
- * @got: result, how many that follow each other
+ * @n: number of blocks, at most
+ * @slot: result: first slot
+ * @got: result: number of consecutive slots
  *
- * Context: map lock.  Returns 0; -ENOSPC: there is something to clean first; -EBUSY: wait
- * for the writes under way, or for a release.
+ * Context: map lock.
+ * Return: 0; -ENOSPC: a clean is needed first; -EBUSY: wait for the writes in flight, or
+ *	for a release.
  */
 int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got)
 {
@@ -319,7 +329,7 @@ int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got)
 
 	if (c->switching)
 		return -EBUSY;
-	/* Whoever was cleaning may have stopped. */
+	/* -ENOSPC makes core start the cleaner, in case it has stopped. */
 	if (c->drain)
 		return c->inflight ? -EBUSY : -ENOSPC;
 	if (!look_ahead(c)) {
@@ -340,8 +350,8 @@ int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got)
 }
 
 /*
- * As note_sample() for each of @n blocks, with which V(X) grows or does not, but few of them
- * are a sample.
+ * The effect of note_sample() for each of @n blocks.  V(X) grows with each block if @grows,
+ * else not at all; few of the blocks are a sample.
  */
 static void note_run(struct dual_cache *c, u32 x, u32 live, u32 n, bool grows)
 {
@@ -356,8 +366,9 @@ static void note_run(struct dual_cache *c, u32 x, u32 live, u32 n, bool grows)
 }
 
 /*
- * Consecutive blocks of a band that were not cached are, in slots that are new: nobody hands
- * over while a write is under way.  Returns how many were not.
+ * Map consecutive blocks of a band that were not cached to new slots.  The round does not
+ * change while a write is in flight, so these slots are new.  Returns the number of leading
+ * blocks that were not cached.
  */
 static u32 hold_fresh(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
 {
@@ -375,7 +386,10 @@ static u32 hold_fresh(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
 	return n;
 }
 
-/* Of slots that hold blocks that are written again: how many have the first one's count? */
+/*
+ * Raise the counts of blocks that are written again.  Returns the number of leading slots
+ * with the count of the first one.
+ */
 static u32 count_again(struct dual_cache *c, u32 old, u32 slot, u32 n)
 {
 	u16 count = c->count[old], up = dual_count_up(count);
@@ -386,7 +400,7 @@ static u32 count_again(struct dual_cache *c, u32 old, u32 slot, u32 n)
 	return i;
 }
 
-/* Blocks that were cached are in other slots now.  Returns how many from the first on. */
+/* Map blocks that were cached to other slots.  Returns the number of leading blocks mapped. */
 static u32 hold_again(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
 {
 	u32 old = dual_find(c, lblk), alike, i;
@@ -408,11 +422,11 @@ static u32 hold_again(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
 }
 
 /**
- * dual_commit() - what was placed is on the medium
+ * dual_commit() - placed blocks are on the medium
  * @c: the cache
  * @lblk: the first block
- * @slot: where it was placed
- * @n: all of them
+ * @slot: the first slot
+ * @n: number of blocks, all that were placed
  *
  * Context: map lock.
  */
@@ -429,10 +443,10 @@ void dual_commit(struct dual_cache *c, u32 lblk, u32 slot, u32 n)
 }
 
 /**
- * dual_abort() - what was placed was not, or not wholly, written
+ * dual_abort() - placed blocks were not written, or not completely
  * @c: the cache
  *
- * The slots are spent.
+ * The slots stay unused for this round.
  *
  * Context: map lock.
  */
@@ -442,12 +456,13 @@ void dual_abort(struct dual_cache *c)
 }
 
 /**
- * dual_drop() - blocks are forgotten
+ * dual_drop() - discard blocks
  * @c: the cache
- * @lblk: the first
- * @n: how many
+ * @lblk: the first block
+ * @n: number of blocks
  *
- * Context: map lock.  Returns how many of them were cached.
+ * Context: map lock.
+ * Return: number of these blocks that were cached.
  */
 u32 dual_drop(struct dual_cache *c, u32 lblk, u32 n)
 {
@@ -465,12 +480,12 @@ u32 dual_drop(struct dual_cache *c, u32 lblk, u32 n)
 }
 
 /* ------------------------------------------------------------------------
- * What a power cut leaves
+ * Recovery
  */
 
 /*
- * Samples of the round that are in front of what is left of it.  Without an engine nobody has
- * kept any.
+ * Keep the samples that lie before the round's present fill.  Without an engine there are
+ * none.
  */
 static void keep_curve(struct dual_cache *c, const struct dual_curve *curve, u32 round)
 {
@@ -512,9 +527,10 @@ static int adopt(struct dual_cache *c, u32 slot, const char **why)
 }
 
 /*
- * All that was new may have been moved by now, and then nothing says how far it went.  But M
- * was lowered at the start of a row: on tracks behind it there may be FB_2 under what is in
- * front of it.  And what comes now must not be taken for older than the staged copy.
+ * Move the fill forward after recovery.  All new blocks may have left the cache, so that
+ * none shows how far the part was filled.  But M was lowered at the start of a row, and on
+ * later tracks FB_2 may use columns that are new on earlier ones.  And blocks written from
+ * now on must not appear older than the staged copy.
  */
 static void not_before(struct dual_cache *c, const struct dual_staging *staging)
 {
@@ -529,8 +545,8 @@ static void not_before(struct dual_cache *c, const struct dual_staging *staging)
 }
 
 /*
- * A slot that holds a block was written.  What was unfit when there were too many is forgotten:
- * it will be found again.
+ * Clear marks that cannot be right: a slot with a block was written.  Marks beyond the
+ * maximum are cleared, too; failing steps will set them again.
  */
 static void count_unfit(struct dual_cache *c)
 {
@@ -549,14 +565,15 @@ static void count_unfit(struct dual_cache *c)
 }
 
 /**
- * dual_ready() - build what is derived from what was loaded
- * @c: the cache, of which the owners and counts of slots, the round and the staging are known
- * @why: on error the reason, in a sentence
+ * dual_ready() - derive the rest of the state from what was loaded
+ * @c: the cache, with owners and counts of slots, the round and the staging
+ * @why: on error, a sentence with the reason
  *
- * What was placed behind all that is current is placed again: nothing that counts is
- * behind it in its columns.
+ * Slots placed after the last current one are placed again; their columns hold nothing
+ * current after them.
  *
- * Context: before I/O.  Returns 0 or -EUCLEAN.
+ * Context: before I/O.
+ * Return: 0 or -EUCLEAN.
  */
 int dual_ready(struct dual_cache *c, const char **why)
 {
@@ -610,7 +627,7 @@ int dual_ready(struct dual_cache *c, const char **why)
 		if (shingle_slot_state(&c->map, slot) != SHINGLE_SLOT_OWNED)
 			c->map.owner[slot] = SHINGLE_SLOT_FREE;
 	}
-	/* A clean had begun. */
+	/* A clean was in progress. */
 	if (c->kept.sum || c->staging.in_use)
 		dual_begin_clean(c);
 	else
@@ -619,13 +636,14 @@ int dual_ready(struct dual_cache *c, const char **why)
 }
 
 /**
- * dual_verify_slot() - report what contradicts another of one slot
+ * dual_verify_slot() - report inconsistencies of a slot
  * @c: the cache
- * @slot: which
+ * @slot: the slot
  * @report: called with a sentence
- * @ctx: handed to it
+ * @ctx: argument of @report
  *
- * Context: map lock.  Returns how many there are.
+ * Context: map lock.
+ * Return: number of inconsistencies.
  */
 u32 dual_verify_slot(const struct dual_cache *c, u32 slot, shingle_report_fn report, void *ctx)
 {
@@ -654,12 +672,13 @@ u32 dual_verify_slot(const struct dual_cache *c, u32 slot, shingle_report_fn rep
 }
 
 /**
- * dual_verify() - report what contradicts another
+ * dual_verify() - report inconsistencies of the cache
  * @c: the cache
  * @report: called with a sentence
- * @ctx: handed to it
+ * @ctx: argument of @report
  *
- * Context: map lock; for tests, it looks at all slots.  Returns how many there are.
+ * Context: map lock; for tests, because it visits all slots.
+ * Return: number of inconsistencies.
  */
 u32 dual_verify(const struct dual_cache *c, shingle_report_fn report, void *ctx)
 {

@@ -1,46 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Dual-buffer: one persistent cache, on tracks of one surface, before its bands.  Pure: it
- * does not know where blocks are on the medium, but for the numbers of its own, slots; all
- * its memory is allocated at create, 14 bytes and a bit a slot.
+ * Dual-buffer: one persistent cache, on tracks of one surface, in front of its bands.  Pure
+ * code.  It numbers its blocks (slots) and does not know their places on the medium.  All its
+ * memory is allocated at creation, 14 bytes and a bit per slot.
  *
- * Ma (2019), chapter 4.  dual/rounds.h says which slots are
- * what, dual/predict.h where M comes from, dual/select.h what is kept.  Here is the life of
- * a round, and what makes it safe:
+ * Ma (2019), chapter 4.  dual/rounds.h divides the slots into parts, dual/predict.h finds M,
+ * dual/select.h chooses the blocks to keep.  This file has the life of a round, and what makes
+ * it safe:
  *
- *	FILL	writes go to what is new, in order, until but a reserve of it is left
- *	KEEP	what is kept is copied to FB_2, in steps, in the order of the cache
- *	HOME	for each band of which something is left: it is merged into a staging band,
- *		and copied home from there (D2)
- *	TAIL	what was written meanwhile, to the reserve, is copied to FB_2 (D8)
- *	switch	the next round begins; nothing is placed before that is durable and readers
+ *	FILL	writes go to the new part, in order, until only a reserve of it is left
+ *	KEEP	steps copy the blocks to keep to FB_2, in the order of the cache
+ *	HOME	each band with remaining blocks is merged into a staging band, and copied home
+ *		from there (D2)
+ *	TAIL	blocks that were written meanwhile, to the reserve, are copied to FB_2 (D8)
+ *	switch	the next round begins; nothing is placed before this is durable and readers
  *		have left (D1)
  *
- * A copy counts, and the place it was copied from does no more, as soon as its step is done:
- * after a power cut the map has one of both, and the clean begins anew with what is left of
- * it (D9).  No block of the cache is written twice in a round.  So nothing of it has to be
- * waited for but for the three steps that something is overwritten after: stage, home, switch.
+ * As soon as a step is done, the copy is current and the place that it was copied from is not.
+ * After a power cut the map refers to one of both, and the clean begins again with the
+ * remaining blocks (D9).  No block of the cache is written twice in a round.  So the only steps
+ * that need a sync are the three after which something is overwritten: stage, home, switch.
  *
- * What an engine (engine.h) asks of it, for each of its caches:
+ * How an engine (engine.h) uses each of its caches:
  *
  *	resolve()	dual_find(); else the staging band, if dual_staged(); else home
- *	place()		dual_place(); -EBUSY and -ENOSPC as there
+ *	place()		dual_place(), with its -EBUSY and -ENOSPC
  *	commit, abort	dual_commit(), dual_abort(); a record: these slots hold these blocks.
  *			Before it a record of M if dual_round_changed()
- *	referenced()	dual_referenced(), of bands of role CACHE
+ *	referenced()	dual_referenced(), for bands of role CACHE
  *	next_step()	dual_clean_next(), dual_step_extent(), dual_merge_source();
- *			dual_step_done() and records of what it has moved, or dual_step_failed()
+ *			dual_step_done() and records of the moved blocks, or dual_step_failed()
  *	tidy, release	dual_tidy(), dual_release()
  *	ready()		dual_ready()
  *	verify()	dual_verify_slot()
  *
- * A slot that cannot be written is unfit: it stays free, and writes and moves go round it.  It
- * counts as a place of its part all the same, so that nothing about parts depends on which
- * slots are unfit.  That is a hint, and no state: a slot that was forgotten is found again by a
- * step that fails.  So no record says it, but pieces of checkpoints do.
+ * A slot that cannot be written is unfit: it stays free, and writes and moves skip it.  It
+ * still counts as a place of its part, so the sizes of parts do not depend on unfit slots.  The
+ * marks are only a hint: a mark that was lost is made again when a step fails.  So checkpoint
+ * pieces store the marks, and no record does.
  *
- * What is home is the engine's to know, and so what a discard forgets; it is told by marks
- * which pieces of a checkpoint have changed.
+ * The engine knows which bands are at home, and handles discards.  The cache marks the
+ * checkpoint pieces that have changed.
  */
 #ifndef SHINGLE_DUAL_CACHE_H
 #define SHINGLE_DUAL_CACHE_H
@@ -52,16 +52,16 @@
 #include "engine/slotmap.h"
 
 #define DUAL_NO_BAND	U32_MAX
-/* Blocks of a step, at most. */
+/* Most blocks in a step. */
 #define DUAL_STEP_BLOCKS	256U
 
-/* Pieces of the engine's state that the cache marks; those of slots begin with the third. */
+/* Pieces of the engine's state that the cache marks; pieces of slots begin with the third. */
 enum { DUAL_PIECE_STATE, DUAL_PIECE_CURVE, DUAL_PIECE_SLOTS };
 
 enum dual_phase { DUAL_FILL, DUAL_KEEP, DUAL_HOME, DUAL_TAIL };
 
 enum dual_step_kind {
-	DUAL_STEP_COPY,		/* slots to FB_2; of none: there was nothing where it looked */
+	DUAL_STEP_COPY,		/* slots to FB_2; may have no moves */
 	DUAL_STEP_STAGE,	/* a band, merged, to the staging band */
 	DUAL_STEP_HOME,		/* the staging band home */
 	DUAL_STEP_INPLACE,	/* a band, merged, home from memory (unsafe) */
@@ -70,9 +70,9 @@ enum dual_step_kind {
 
 /**
  * struct dual_move - a block that a step copies
- * @src: from this slot
- * @dst: to this one
- * @lblk: the block, if it is still there when the step is done
+ * @src: slot copied from
+ * @dst: slot copied to
+ * @lblk: the block; it counts as moved only if it is still in @src when the step is done
  */
 struct dual_move {
 	u32 src;
@@ -82,7 +82,7 @@ struct dual_move {
 
 /**
  * struct dual_step - a step of a clean
- * @kind: of it
+ * @kind: kind of the step
  * @n: blocks that it copies
  * @band: logical band of DUAL_STEP_STAGE, HOME and INPLACE
  */
@@ -94,10 +94,11 @@ struct dual_step {
 
 /**
  * struct dual_failure - slots that a step could not write
- * @end: one behind the last slot of the write that failed; 0: none did
- * @slot: those of it that cannot be written
- * @nr: how many
- * @proven: that is so; else it may be the device that fails
+ * @end: one past the last slot of the write that failed; 0: no write failed
+ * @slot: slots of that write that cannot be written
+ * @nr: entries in @slot
+ * @proven: other blocks of the same write succeeded, so these slots are at fault and not
+ *	the device
  */
 struct dual_failure {
 	u32 end;
@@ -107,10 +108,11 @@ struct dual_failure {
 };
 
 /**
- * struct dual_staging - what the staging band holds
- * @in_use: it holds @band
- * @band: which
- * @mark: of its blocks what is in FB_1, or new in front of this, is older than the copy
+ * struct dual_staging - content of the staging band
+ * @in_use: it holds a copy of @band
+ * @band: the band
+ * @mark: blocks of the band in FB_1, or in the new part before this place, are older than
+ *	the copy
  *
  * Durable before the band is written home.
  */
@@ -121,16 +123,16 @@ struct dual_staging {
 };
 
 /**
- * struct dual_history - what became of a round
- * @number: of it
- * @predicted: blocks allocated at its end, as foretold before clamping; 0 if static
- * @allocated: as it was
- * @ideal: as it should have been; if the round has ended before, as its whole V(X) goes on
- * @live_blocks: current at its end
- * @fb_blocks: room of FB_2
- * @kept_blocks: written to it
- * @home_blocks: of the cache, brought home
- * @home_bands: read-modify-writes of bands for that
+ * struct dual_history - statistics of a round
+ * @number: number of the round
+ * @predicted: predicted number of blocks allocated at its end, before clamping; 0 if static
+ * @allocated: actual number
+ * @ideal: ideal number; extrapolated from V(X) if the round ended before reaching it
+ * @live_blocks: current blocks at its end
+ * @fb_blocks: size of FB_2
+ * @kept_blocks: blocks written to FB_2
+ * @home_blocks: cached blocks brought home
+ * @home_bands: read-modify-writes of bands for these
  */
 struct dual_history {
 	u32 number;
@@ -145,11 +147,11 @@ struct dual_history {
 };
 
 /**
- * struct dual_bands - what an engine wants to know of its bands, and a walk over them
- * @live: of each, blocks that are cached
- * @nr: bands
- * @walked: a walk over them has come so far
- * @walked_live: of those in front of that, the sum; kept right by what happens meanwhile
+ * struct dual_bands - counts of cached blocks per band, and a walk over them
+ * @live: cached blocks of each band
+ * @nr: number of bands
+ * @walked: bands that the walk has visited
+ * @walked_live: sum over the visited bands; changes during the walk adjust it
  */
 struct dual_bands {
 	u32 *live;
@@ -160,63 +162,63 @@ struct dual_bands {
 
 /**
  * struct dual_cache - a persistent cache
- * @shape: of it
- * @band_blocks: of the bands that blocks belong to
- * @step_blocks: a step moves so many at most
- * @engine: whose it is, to be told by marks what has changed; NULL if it is nobody's
- * @bands: of the engine's
- * @literal: counts begin at zero, and what has room is kept, as in the thesis
- * @unsafe_switch: feature of tests: the next round does not wait (CE-D1)
- * @unsafe_inplace: feature of tests: bands are not staged
- * @map: which slot holds which block
- * @count: of each slot, how often its block was updated while it was cached
- * @unfit: of each slot, a bit: it cannot be written
- * @nr_unfit: how many; never more than dual_most_unfit()
- * @suspect: slots that are unfit if the next step, which goes to others, succeeds
- * @misses: steps in a row that failed without a proof
+ * @shape: its shape
+ * @band_blocks: size of the bands that blocks belong to
+ * @step_blocks: most blocks that a step moves
+ * @engine: the engine in which changes are marked, or NULL
+ * @bands: cached blocks of the engine's bands
+ * @literal: as in the thesis, counts begin at zero and blocks are kept while there is room
+ * @unsafe_switch: feature for tests: the next round does not wait (CE-D1)
+ * @unsafe_inplace: feature for tests: bands are not staged
+ * @map: the block in each slot
+ * @count: for each slot, updates of its block while it was cached
+ * @unfit: bitmap of slots that cannot be written
+ * @nr_unfit: number of unfit slots; at most dual_most_unfit()
+ * @suspect: slots that become unfit if the next step, which goes to other slots, succeeds
+ * @misses: consecutive steps that failed without a proof
  * @blocks: N, see dual_blocks()
  * @round: the round
  * @fb1: blocks of its FB_1
- * @round_changed: since it was last asked
- * @fill: what is new next
+ * @round_changed: the round has changed and the change is not recorded yet
+ * @fill: next place in the new part
  * @next: its slot, if @ahead is not 0
- * @ahead: so many slots follow each other from there on; 0: it has not been looked for
- * @filled: blocks in front of that
- * @room: blocks that are new
- * @reserve: of these, for the time of a clean that keeps something
- * @limit: nothing is placed beyond so many, for now
- * @written: committed in this round
- * @fb_fill: what is written next of FB_2
- * @inflight: placed, and neither committed nor aborted
+ * @ahead: consecutive slots available from @next on; 0: not searched yet
+ * @filled: blocks of the new part before @next
+ * @room: size of the new part
+ * @reserve: blocks of it reserved for writes during a clean that keeps blocks
+ * @limit: writes are placed only below this many blocks of the new part, for now
+ * @written: blocks committed in this round
+ * @fb_fill: next place in FB_2
+ * @inflight: writes placed, and neither committed nor aborted
  * @curve: V(X)
- * @curve_round: of this round
- * @most: blocks that were cached at the same time since it was loaded, at most
- * @heat: of the persistent buffer
- * @kept: of FB_2
- * @history: of this round, so far
- * @last: and of the last one
- * @phase: of it
+ * @curve_round: round of @curve
+ * @most: most blocks cached at the same time since the cache was loaded
+ * @heat: ranks in the persistent buffer
+ * @kept: ranks in FB_2
+ * @history: statistics of this round so far
+ * @last: statistics of the last round
+ * @phase: phase of the round
  * @wanted: a write has found no room
- * @empty: the clean to come, or under way, keeps nothing of what is older than itself
- * @drain: nothing is placed until nothing is under way
- * @mark: what is new from here on was written while cleaning
- * @from: the walk over slots has come so far; of DUAL_TAIL @tail
- * @tail: likewise
- * @choice: what is kept
- * @swept: of DUAL_TAIL: nothing was under way when its walk began
+ * @empty: the next or current clean keeps no block older than itself
+ * @drain: place no writes until none is in flight
+ * @mark: blocks at or after this place were written while cleaning
+ * @from: next slot in the scan of KEEP and HOME; TAIL uses @tail
+ * @tail: next place in the scan of TAIL
+ * @choice: blocks to keep
+ * @swept: in TAIL: no write was in flight when the scan began
  * @move: blocks of the step
- * @nr_moves: how many
- * @next_from: as @from, once the step is done
- * @next_tail: as @tail
- * @next_choice: as @choice
- * @staging: see there
- * @tidied: of how many of the staged band's blocks the cache has forgotten older ones
- * @waits: something must be durable, and readers have left
- * @waits_seq: by this transaction
- * @switching: it is the round: slots are swept
- * @sweep: slots in front of this one are
+ * @nr_moves: entries in @move
+ * @next_from: @from after the step is done
+ * @next_tail: @tail after the step is done
+ * @next_choice: @choice after the step is done
+ * @staging: content of the staging band
+ * @tidied: blocks of the staged band that have no older cached copies any more
+ * @waits: waiting until a transaction is durable and readers have left
+ * @waits_seq: that transaction
+ * @switching: the wait is for the switch of rounds; slots are swept afterwards
+ * @sweep: slots before this one are swept
  *
- * No locking of its own: the map lock protects it.
+ * It has no lock of its own: the map lock protects it.
  */
 struct dual_cache {
 	const struct dual_shape *shape;
@@ -281,11 +283,11 @@ struct dual_cache {
 };
 
 /**
- * struct dual_home - where a block belongs: the thesis's static map
- * @surface: of which one cache is
- * @band: of the surface
- * @track: of the band
- * @block: of the track
+ * struct dual_home - the home of a block: the thesis's static map
+ * @surface: surface; each has one cache
+ * @band: band of the surface
+ * @track: track of the band
+ * @block: block of the track
  */
 struct dual_home {
 	u32 surface;
@@ -299,7 +301,7 @@ void dual_cache_exit(struct dual_cache *c);
 int dual_ready(struct dual_cache *c, const char **why);
 struct dual_home dual_home_of(u64 lblk, u32 bands, u32 band_tracks, u32 track_blocks);
 
-/* Between dual/cache.c and dual/clean.c. */
+/* Shared between dual/cache.c and dual/clean.c. */
 void dual_forget(struct dual_cache *c, u32 slot);
 void dual_hold(struct dual_cache *c, u32 slot, u32 lblk, u16 count);
 void dual_change_round(struct dual_cache *c);
@@ -331,25 +333,28 @@ static inline u32 dual_find(const struct dual_cache *c, u32 lblk)
 	return shingle_slotmap_find(&c->map, lblk);
 }
 
-/* Is the staging band where a block belongs? */
+/* Is the block's home the staging band now? */
 static inline bool dual_staged(const struct dual_cache *c, u32 lblk)
 {
 	return c->staging.in_use && lblk / c->band_blocks == c->staging.band;
 }
 
-/* May the map that recovery would rebuild point to a slot, or a reader be on his way? */
+/* May the map that recovery would rebuild refer to the slot, or may a reader still use it? */
 static inline bool dual_referenced(const struct dual_cache *c, u32 slot)
 {
 	return shingle_slot_state(&c->map, slot) != SHINGLE_SLOT_FREE;
 }
 
-/* So many slots may be unfit.  With more the device is at fault: then nothing is learnt. */
+/*
+ * Most slots that may be unfit.  If more writes fail, the device is at fault, and no slot
+ * is marked.
+ */
 static inline u32 dual_most_unfit(const struct dual_cache *c)
 {
 	return c->map.nr_slots / 4;
 }
 
-/* Has the round changed since this was asked?  Then it is to be recorded. */
+/* Has the round changed since the last call?  If so the caller must record it. */
 static inline bool dual_round_changed(struct dual_cache *c)
 {
 	bool changed = c->round_changed;

@@ -3,15 +3,15 @@
  * The end of a round (Ma 2019, Algorithm 6), in steps: see dual/cache.h.
  *
  *	L <= F, or sort and take the first F	dual_choose(): counted, not sorted
- *	hot: move to FB, FB-Tree		COPY: keep_step(); the map is one
- *	cold: move to NDA (RMW)			STAGE, HOME: one of each band, home_step()
+ *	hot: move to FB, FB-Tree		COPY: keep_step(); there is one map
+ *	cold: move to NDA (RMW)			STAGE, HOME: once per band, home_step()
  *	PC-Tree = FB-Tree, PB is empty		SWITCH
  */
 #include "dual/cache.h"
 
 /**
- * dual_begin_clean() - the round ends: what is kept?
- * @c: the cache; nothing is under way
+ * dual_begin_clean() - begin the end of a round: choose the blocks to keep
+ * @c: the cache; no write is in flight
  *
  * Context: map lock.
  */
@@ -20,7 +20,7 @@ void dual_begin_clean(struct dual_cache *c)
 	u32 fb2 = dual_part_blocks(c->shape, &c->round, DUAL_FB2), room, late;
 
 	room = fb2 - dual_before(c->shape, &c->round, DUAL_FB2, &c->fb_fill);
-	/* What keeps nothing has all of FB_2 for what comes meanwhile. */
+	/* If no block is kept, all of FB_2 is for blocks written during the clean. */
 	late = min3(c->empty ? room : c->reserve, c->room - c->filled, room);
 	c->limit = c->filled + late;
 	c->mark = c->fill;
@@ -34,13 +34,14 @@ void dual_begin_clean(struct dual_cache *c)
 }
 
 /**
- * dual_is_older() - is a slot of the persistent buffer, and was not written since a mark?
+ * dual_is_older() - test whether a slot of the persistent buffer was written before a mark
  * @c: the cache
  * @slot: the slot
- * @mark: what is new from here on was written since
- * @fresh: result, whether it is new
+ * @mark: the mark; slots of the new part from here on are not older
+ * @fresh: result: the slot belongs to the new part
  *
  * Context: map lock.
+ * Return: true if it is older.
  */
 bool dual_is_older(const struct dual_cache *c, u32 slot, const struct dual_cursor *mark,
 		   bool *fresh)
@@ -57,7 +58,7 @@ static bool is_owned(const struct dual_cache *c, u32 slot)
 	return shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_OWNED;
 }
 
-/* Part of FB_2 that the next step fills. */
+/* The part of FB_2 that the next step fills. */
 static u32 destination(struct dual_cache *c, u32 *dst)
 {
 	u32 passed;
@@ -73,7 +74,7 @@ static void add_move(struct dual_cache *c, u32 src, u32 dst)
 	c->nr_moves++;
 }
 
-/* The next blocks that are kept, in the order of the cache. */
+/* The next blocks to keep, in the order of the cache. */
 static bool keep_step(struct dual_cache *c)
 {
 	u32 dst = 0, n = destination(c, &dst), looks = SHINGLE_WALK, slot = c->from;
@@ -89,7 +90,7 @@ static bool keep_step(struct dual_cache *c)
 	return n && (c->nr_moves || slot < c->map.nr_slots);
 }
 
-/* The next band of which something is left. */
+/* The next band with remaining blocks. */
 static bool home_step(struct dual_cache *c, struct dual_step *step)
 {
 	u32 looks = SHINGLE_WALK, slot = c->from;
@@ -107,7 +108,7 @@ static bool home_step(struct dual_cache *c, struct dual_step *step)
 	return slot < c->map.nr_slots;
 }
 
-/* What was written since, as far as it is not there yet. */
+/* Blocks written during the clean that are not in FB_2 yet. */
 static bool tail_step(struct dual_cache *c)
 {
 	u32 dst = 0, n = destination(c, &dst), looks = SHINGLE_WALK, slot;
@@ -122,7 +123,7 @@ static bool tail_step(struct dual_cache *c)
 	return c->nr_moves || (n && dual_behind(&c->fill, &c->next_tail));
 }
 
-/* Nothing is left of what was looked for: what comes now? */
+/* The scan of this phase is complete; go on to the next phase. */
 static int next_phase(struct dual_cache *c, struct dual_step *step)
 {
 	u32 dst;
@@ -140,7 +141,7 @@ static int next_phase(struct dual_cache *c, struct dual_step *step)
 	default:
 		break;
 	}
-	/* Once more, with nothing under way that could come behind. */
+	/* Scan once more, while no write is in flight that could add blocks later. */
 	c->drain = true;
 	if (c->inflight)
 		return -EAGAIN;
@@ -150,7 +151,7 @@ static int next_phase(struct dual_cache *c, struct dual_step *step)
 		return 0;
 	}
 	if (c->heat.sum && !destination(c, &dst)) {
-		/* A power cut has cost room: what is left goes home. */
+		/* A power cut has used up room in FB_2: take the remaining blocks home. */
 		c->mark = c->fill;
 		c->phase = DUAL_HOME;
 		c->from = 0;
@@ -161,13 +162,13 @@ static int next_phase(struct dual_cache *c, struct dual_step *step)
 }
 
 /**
- * dual_clean_next() - what is to be cleaned?
+ * dual_clean_next() - the next step of a clean
  * @c: the cache
- * @forced: even if no write waits for it
+ * @forced: clean even if no write waits for it
  * @step: result
  *
- * Context: map lock, no step is in progress and dual_tidy() has nothing to do.  Returns 1 and
- * a step; 0 if there is nothing to do; -EAGAIN if there will be.
+ * Context: map lock; no step is in progress and dual_tidy() has nothing to do.
+ * Return: 1 and a step; 0 if there is nothing to do; -EAGAIN if there will be later.
  */
 int dual_clean_next(struct dual_cache *c, bool forced, struct dual_step *step)
 {
@@ -210,13 +211,14 @@ int dual_clean_next(struct dual_cache *c, bool forced, struct dual_step *step)
 }
 
 /**
- * dual_step_extent() - what a step copies, of DUAL_STEP_COPY
+ * dual_step_extent() - the next run of blocks that a DUAL_STEP_COPY copies
  * @c: the cache
- * @cursor: 0 at first; moved
- * @first: result
- * @n: result, so many that follow each other, from and to, blocks and slots
+ * @cursor: 0 at first; advanced
+ * @first: result: the first move
+ * @n: result: number of moves with consecutive blocks, sources and destinations
  *
- * Context: map lock, a step is in progress.  Returns false if there is no other.
+ * Context: map lock, a step is in progress.
+ * Return: false if there is no further run.
  */
 bool dual_step_extent(const struct dual_cache *c, u32 *cursor, struct dual_move *first, u32 *n)
 {
@@ -236,12 +238,12 @@ bool dual_step_extent(const struct dual_cache *c, u32 *cursor, struct dual_move 
 }
 
 /**
- * dual_merge_source() - where is what a band is merged with?
+ * dual_merge_source() - find the cached copy that a band is merged with
  * @c: the cache
  * @lblk: block of the band
  *
- * Context: map lock, a step of that band is in progress.  Returns its slot, or
- * SHINGLE_NO_SLOT: what is at home.
+ * Context: map lock, a step of that band is in progress.
+ * Return: its slot, or SHINGLE_NO_SLOT: use the content of the home.
  */
 u32 dual_merge_source(const struct dual_cache *c, u32 lblk)
 {
@@ -253,7 +255,10 @@ u32 dual_merge_source(const struct dual_cache *c, u32 lblk)
 	return SHINGLE_NO_SLOT;
 }
 
-/* Returns true if that is new, and they are not too many. */
+/*
+ * Mark a slot as unfit.  Returns true if it was not marked before and the maximum is not
+ * reached.
+ */
 static bool learn_unfit(struct dual_cache *c, u32 slot)
 {
 	if (c->nr_unfit == dual_most_unfit(c) || test_bit(slot, c->unfit) ||
@@ -276,7 +281,7 @@ static bool learn_all(struct dual_cache *c, const struct dual_failure *f)
 	return learnt;
 }
 
-/* So it was not the device. */
+/* A step to other slots has succeeded, so the device was not at fault: mark the suspects. */
 static void learn_suspects(struct dual_cache *c)
 {
 	learn_all(c, &c->suspect);
@@ -293,7 +298,7 @@ static void moved(struct dual_cache *c)
 		u16 count = c->literal ? 0 : c->count[m->src] / 2;
 
 		if (!is_owned(c, m->src) || shingle_slot_lblk(&c->map, m->src) != m->lblk) {
-			/* It was written again meanwhile. */
+			/* The block was written again meanwhile. */
 			c->map.owner[m->dst] = SHINGLE_SLOT_SPENT;
 			continue;
 		}
@@ -320,7 +325,7 @@ static void wait_for(struct dual_cache *c, u64 seq)
 	c->waits_seq = seq;
 }
 
-/* What is spent now nobody will ever look at, as soon as that is durable. */
+/* Unused slots of this round can be forgotten as soon as the switch is durable. */
 static void switch_round(struct dual_cache *c, u64 seq)
 {
 	u32 x;
@@ -343,10 +348,10 @@ static void switch_round(struct dual_cache *c, u64 seq)
 }
 
 /**
- * dual_step_done() - the copy is on the medium
+ * dual_step_done() - the copies of a step are on the medium
  * @c: the cache
  * @step: the step
- * @seq: transaction that will say so
+ * @seq: transaction that will record it
  *
  * Context: map lock.
  */
@@ -377,11 +382,11 @@ void dual_step_done(struct dual_cache *c, const struct dual_step *step, u64 seq)
 	}
 }
 
-/* The slots from @from on up to the end of the write that failed are left for this round. */
+/* Skip the slots from @from to the end of the failed write for this round. */
 static void pass_over(struct dual_cache *c, u32 from, const struct dual_failure *f)
 {
 	dual_advance(c->shape, &c->round, DUAL_FB2, &c->fb_fill, f->end - from);
-	/* It may be a scratch: a long way from there. */
+	/* The failure may be due to a scratch: continue far away from there. */
 	if (++c->misses > 1)
 		c->fb_fill = (struct dual_cursor){
 			.row = c->fb_fill.row + max(c->shape->tracks / 4, 1U),
@@ -389,13 +394,14 @@ static void pass_over(struct dual_cache *c, u32 from, const struct dual_failure 
 }
 
 /**
- * dual_step_failed() - it is not
+ * dual_step_failed() - a step has failed
  * @c: the cache
- * @f: what of it could not be written
+ * @f: the slots that could not be written
  *
- * The step is offered again, to other slots if it could not write these.
+ * The step is offered again, to other slots if these could not be written.
  *
- * Context: map lock.  Returns true if slots are unfit of which that was not known.
+ * Context: map lock.
+ * Return: true if slots were newly marked as unfit.
  */
 bool dual_step_failed(struct dual_cache *c, const struct dual_failure *f)
 {
@@ -415,10 +421,11 @@ bool dual_step_failed(struct dual_cache *c, const struct dual_failure *f)
 }
 
 /**
- * dual_tidy() - forget a part of what a staged band has made useless
+ * dual_tidy() - drop a part of the cached blocks that a staged band makes obsolete
  * @c: the cache
  *
- * Context: map lock.  Returns true if there is more of it.
+ * Context: map lock.
+ * Return: true if more remain.
  */
 bool dual_tidy(struct dual_cache *c)
 {
@@ -438,11 +445,12 @@ bool dual_tidy(struct dual_cache *c)
 }
 
 /**
- * dual_release() - all that was freed by transactions is unreferenced
+ * dual_release() - free what was given up by transactions that are now durable
  * @c: the cache
- * @seq: up to this one
+ * @seq: last of these transactions
  *
- * Context: map lock.  Returns true if there is more of it.
+ * Context: map lock.
+ * Return: true if the caller must call again.
  */
 bool dual_release(struct dual_cache *c, u64 seq)
 {

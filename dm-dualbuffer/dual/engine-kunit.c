@@ -71,7 +71,10 @@ static void dual_exercise(struct kunit *test)
 	KUNIT_EXPECT_GT(test, steps, 50ULL);
 }
 
-/* CE-D1 and D2: without what the thesis lacks data are lost, and that is seen. */
+/*
+ * CE-D1 and D2: without the protections that the thesis lacks, data are lost and the test
+ * sees it.
+ */
 static void lose(struct kunit *test, const struct dual_case *c, const char *feature)
 {
 	struct shingle_exercise_result res;
@@ -93,7 +96,7 @@ static void dual_needs_staging(struct kunit *test)
 
 static struct shingle_record some_records[512];
 
-/* One step, done at once, and durable. */
+/* Execute one step and make it durable. */
 static int one_step(struct shingle_engine *e, enum shingle_why why, u64 seq)
 {
 	struct shingle_emit emit = { .rec = some_records, .max = 512, .seq = seq };
@@ -120,7 +123,7 @@ static void write_some(struct kunit *test, struct shingle_engine *e, u64 *seq)
 		e->ops->map.commit(e, &run, &emit);
 }
 
-/* Until so many rounds have ended. */
+/* Continue until @rounds rounds have ended. */
 static void write_until(struct kunit *test, struct shingle_engine *e, u64 rounds, u64 *seq)
 {
 	while (shingle_exercise_counter(e, "rounds") < rounds)
@@ -137,7 +140,7 @@ static struct shingle_engine *new_engine(struct kunit *test, const struct dual_c
 	return e;
 }
 
-/* A clean of everything that was interrupted empties the round that it was in, and no other. */
+/* A forced clean that was interrupted empties the round in which it began, and no other. */
 static void dual_forgets_who_asked(struct kunit *test)
 {
 	struct shingle_engine *e = new_engine(test, &cases[3]);
@@ -153,7 +156,7 @@ static void dual_forgets_who_asked(struct kunit *test)
 	dualbuffer_engine_ops.destroy(e);
 }
 
-/* What was asked for ends with its round, though the next clean has begun by then. */
+/* A forced clean ends with its round, even if the next clean has begun by then. */
 static void dual_clean_ends(struct kunit *test)
 {
 	struct shingle_engine *e = new_engine(test, &cases[3]);
@@ -166,12 +169,12 @@ static void dual_clean_ends(struct kunit *test)
 	while (shingle_exercise_counter(e, "cleans_pressure") == cleans)
 		write_some(test, e, &seq);
 	KUNIT_EXPECT_EQ(test, one_step(e, SHINGLE_WHY_FORCED, seq++), 0);
-	/* One that is asked for now is of the next round. */
+	/* A request now applies to the next round. */
 	KUNIT_EXPECT_EQ(test, one_step(e, SHINGLE_WHY_FORCED, seq++), 1);
 	dualbuffer_engine_ops.destroy(e);
 }
 
-/* What a round has come to is told, from the first one on; no other word is known. */
+/* The statistics of rounds are available from the first round on; other words are unknown. */
 static void dual_tells_of_rounds(struct kunit *test)
 {
 	struct shingle_engine *e = new_engine(test, &cases[3]);
@@ -183,7 +186,7 @@ static void dual_tells_of_rounds(struct kunit *test)
 			-ENOENT);
 	KUNIT_EXPECT_EQ(test, e->ops->observe.tell(e, "rounds", &cursor, line, sizeof(line)), 0);
 	write_until(test, e, 70, &seq);
-	/* The last 64 of them. */
+	/* Only the last 64 rounds are listed. */
 	cursor = 0;
 	for (told = 7; e->ops->observe.tell(e, "rounds", &cursor, line, sizeof(line)); told++) {
 		snprintf(start, sizeof(start), "round %u predicted ", told);
@@ -194,7 +197,7 @@ static void dual_tells_of_rounds(struct kunit *test)
 	dualbuffer_engine_ops.destroy(e);
 }
 
-/* The number of the round goes on with 1 after the highest, and nothing else happens then. */
+/* Round numbers continue with 1 after the highest, without other effects. */
 static void dual_round_number_wraps(struct kunit *test)
 {
 	static const u32 numbers[] = { U32_MAX - 1, U32_MAX, 1, 2 };
@@ -212,7 +215,7 @@ static void dual_round_number_wraps(struct kunit *test)
 	KUNIT_ASSERT_EQ_MSG(test, e->ops->state.ready(e, &why), 0, "%s", why);
 	write_until(test, e, 1, &seq);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "round_number"), (u64)U32_MAX);
-	/* A clean that is asked for in the last round ends in the next one. */
+	/* A forced clean in the last round ends in the next one. */
 	KUNIT_ASSERT_EQ(test, one_step(e, SHINGLE_WHY_FORCED, seq++), 1);
 	for (i = 0; i < 1000 && one_step(e, SHINGLE_WHY_FORCED, seq++); i++)
 		;
@@ -243,8 +246,9 @@ static void take_pieces(struct kunit *test, struct shingle_engine *from, struct 
 }
 
 /*
- * A step that could write all but one block is offered again without that block's slot, and the
- * mark is in the pieces.  Where nothing was written the slot is marked after the next success.
+ * If a step could write all but one block, it is offered again without that block's slot,
+ * and the mark is in the pieces.  If nothing was written, the slot is marked after the next
+ * success.
  */
 static void dual_goes_round_unfit_slots(struct kunit *test)
 {

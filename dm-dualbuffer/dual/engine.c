@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine of Dual-buffer: reads, writes and discards, and what core sees.  Pure code, see
- * dual/state.h.  Data bands have fixed native places; writes go to the cache.
+ * The engine of Dual-buffer: reads, writes, discards, and its interface to core.  Pure
+ * code; see dual/state.h.  Data bands have fixed native places; writes go to the cache.
  */
 #include "dual/state.h"
 
-/* Bands that one discard walks over. */
+/* Most bands that one discard call visits. */
 #define DISCARD_BANDS	1024U
 
 /* ------------------------------------------------------------------------
@@ -95,10 +95,10 @@ static int engine_create(struct shingle_engine **out, const struct shingle_layou
 }
 
 /**
- * dual_set_home() - the native place of a band holds it, or nothing
+ * dual_set_home() - record whether the native place of a band holds its content
  * @s: the engine
  * @band: the band
- * @there: which of both
+ * @there: it does; otherwise it is empty
  *
  * Context: map lock.
  */
@@ -117,7 +117,10 @@ void dual_set_home(struct dualbuffer *s, u32 band, bool there)
  * Reads and writes
  */
 
-/* Of a staged band what is older in the cache is the same. */
+/*
+ * For a staged band, older cached blocks have the same content as the copy, so either may
+ * be read.
+ */
 static void engine_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out)
 {
 	struct dualbuffer *s = to_dual(e);
@@ -189,13 +192,16 @@ static void engine_abort(struct shingle_engine *e, const struct shingle_run *run
  * Discards
  */
 
-/* A copy of the band is being made, or is the only one. */
+/* A copy of the band is being made, or the staged copy is the only one. */
 static bool band_busy(const struct dualbuffer *s, u32 band)
 {
 	return (s->stepping && s->step.band == band) || dual_is_staged(s, band);
 }
 
-/* Of a part of a band only what would not show through from home can be forgotten. */
+/*
+ * Discard a part of a band.  This is possible only if the home is empty; otherwise reads
+ * would return its old content.
+ */
 static bool discard_part(struct dualbuffer *s, u32 band, u64 lblk, u64 n, u64 *done,
 			 struct shingle_emit *emit)
 {
@@ -244,10 +250,10 @@ static int engine_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, 
 }
 
 /* ------------------------------------------------------------------------
- * What core asks
+ * Other operations
  */
 
-/* Until a step that moves a band is durable it is where it was, too. */
+/* Until a step that moves a band is durable, its old place is still referenced. */
 static bool engine_referenced(struct shingle_engine *e, enum shingle_role role, u64 band,
 			      u64 offset, u64 n)
 {
@@ -290,7 +296,7 @@ static void verify_bands(struct dual_bands *b)
 		b->walked_live += b->live[b->walked++];
 }
 
-/* Slots, bands, and then the sums, to which counts were kept meanwhile. */
+/* Checks slots, bands, and then the sums, with counts adjusted during the walk. */
 static u32 engine_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn report,
 			 void *ctx)
 {
@@ -317,7 +323,7 @@ static u32 engine_verify(struct shingle_engine *e, u64 *cursor, shingle_report_f
 	if (bad)
 		report(ctx, "cached blocks: %u hashed, %u slots, %u by band, %u by rank", m->live,
 		       m->seen_live, b->walked_live, ranked);
-	/* Nobody has to keep anything right for a walk that has ended. */
+	/* The walk has ended, so changes need not adjust its counts any more. */
 	m->seen = 0;
 	b->walked = 0;
 	return bad;

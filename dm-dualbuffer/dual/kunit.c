@@ -33,12 +33,12 @@ static void dual_vd4_fits(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, dual_predict(&c, i, 900, &x), 0);
 		KUNIT_EXPECT_EQ(test, x, root[i]);
 	}
-	/* 37 different ones of 50 are expected of a choice among 78. */
+	/* A choice among 78 blocks has 37 distinct ones in 50. */
 	KUNIT_ASSERT_EQ(test, dual_predict(&c, DUAL_SAT, 900, &x), 0);
 	KUNIT_EXPECT_EQ(test, x, 822U);
 }
 
-/* So many are kept that they tell the curve, and no more; evenly, whatever comes. */
+/* The number of samples is limited, and they stay evenly spaced. */
 static void dual_samples(struct kunit *test)
 {
 	struct dual_curve c;
@@ -59,7 +59,7 @@ static void dual_samples(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, c.at[c.nr - 1].x >= 100000 - 2 * c.step);
 }
 
-/* D7: nothing to go by, nothing that is ever written twice, nothing but one block. */
+/* D7: no samples, no block written twice, only one block written. */
 static void dual_flat_samples(struct kunit *test)
 {
 	struct dual_curve c;
@@ -72,7 +72,7 @@ static void dual_flat_samples(struct kunit *test)
 		dual_curve_note(&c, 5, 0);
 		dual_curve_note(&c, 6, 6);
 		KUNIT_EXPECT_EQ(test, dual_predict(&c, fit, 1000, &x), -ENODATA);
-		/* The best that there is then is half. */
+		/* Half of the cache is the best possible result here. */
 		for (i = 7; i < 500; i++)
 			dual_curve_note(&c, i, i);
 		KUNIT_ASSERT_EQ(test, dual_predict(&c, fit, 1000, &x), 0);
@@ -82,13 +82,13 @@ static void dual_flat_samples(struct kunit *test)
 			dual_curve_note(&c, i, 1);
 		KUNIT_ASSERT_EQ(test, dual_predict(&c, fit, 1000, &x), 0);
 		KUNIT_EXPECT_TRUE(test, x == 999 || x == 1000);
-		/* No cache is larger. */
+		/* The largest possible cache. */
 		dual_curve_begin(&c);
 		for (i = 0; i < 1000; i++)
 			dual_curve_note(&c, i * 2000000U + 1, i + 1);
 		KUNIT_ASSERT_EQ(test, dual_predict(&c, fit, DUAL_MAX_BLOCKS, &x), 0);
 		KUNIT_EXPECT_TRUE(test, x > DUAL_MAX_BLOCKS - 4000 && x < DUAL_MAX_BLOCKS);
-		/* Two samples, as far apart as they can be. */
+		/* Two samples, as far apart as possible. */
 		dual_curve_begin(&c);
 		dual_curve_note(&c, 1, 1);
 		dual_curve_note(&c, DUAL_MAX_BLOCKS - 1, DUAL_MAX_BLOCKS - 1);
@@ -112,7 +112,7 @@ static u32 draw(u64 *state, u32 from, u32 to)
 	return from + (u32)(*state >> 33) % (to - from + 1);
 }
 
-/* VD2, VD3: T(n - 1) is full, then comes the next block of T(n); of FB the same behind M. */
+/* VD2, VD3: when T(n - 1) is full the next block of T(n) follows; the same for FB after M. */
 static void dual_vd2_vd3_ranges(struct kunit *test)
 {
 	const struct dual_shape s = {
@@ -139,7 +139,7 @@ static void dual_vd2_vd3_ranges(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dual_next(&s, &r, DUAL_FB2, &c, 1, &slot), 0U);
 }
 
-/* VD5: the hand-over of three rounds, in a circle. */
+/* VD5: the parts of three rounds, in a circle. */
 static void dual_vd5_circle(struct kunit *test)
 {
 	static const struct {
@@ -194,7 +194,7 @@ static void dual_vd5_circle(struct kunit *test)
 	}
 }
 
-/* D7: M is never behind what is new already, and FB_2 has something. */
+/* D7: M is never less than the columns already written, and FB_2 is not empty. */
 static void dual_clamps(struct kunit *test)
 {
 	struct dual_shape s = {
@@ -209,7 +209,7 @@ static void dual_clamps(struct kunit *test)
 	dual_round_first(&s, &r);
 	dual_round_decide(&s, &r, 2000);
 	KUNIT_EXPECT_EQ(test, r.drop[0].columns, 95U);
-	/* Whatever is foretold in 50 rounds, a quarter is new. */
+	/* With any predictions over 50 rounds, a quarter of the columns is new. */
 	for (i = 0; i < 50; i++) {
 		dual_round_next(&s, &r);
 		dual_round_decide(&s, &r, i % 3 ? 0 : 2000);
@@ -218,7 +218,7 @@ static void dual_clamps(struct kunit *test)
 		KUNIT_EXPECT_GE(test, dual_part_blocks(&s, &r, DUAL_FB2), 100U);
 		KUNIT_EXPECT_EQ(test, dual_round_check(&s, &r), 0);
 	}
-	/* A static M below a half: FB_2 is as small as what is new. */
+	/* With a static M below a half, FB_2 is as small as the new part. */
 	s.sample_tracks = 0;
 	for (s.static_percent = 10; s.static_percent < 100; s.static_percent += 10) {
 		u32 fb2 = min(s.static_percent, 100 - s.static_percent);
@@ -236,7 +236,7 @@ static void dual_clamps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dual_shape_check(&s, &why), -EINVAL);
 }
 
-/* M is lowered from later tracks on, and the next round goes around all of FB_2. */
+/* M is lowered on later tracks, and the next round leaves out all columns of FB_2. */
 static void dual_ratchet(struct kunit *test)
 {
 	const struct dual_shape s = {
@@ -267,8 +267,8 @@ static void dual_ratchet(struct kunit *test)
 }
 
 /*
- * A row is written in the order of its blocks: where it has the last of its track and the next
- * one the first, both are one run.
+ * A row is written in the order of its blocks: if it has the last block of its track and
+ * the next row has the first of the next track, both form one run.
  */
 static void dual_rows_join(struct kunit *test)
 {
@@ -335,7 +335,7 @@ static u32 angle_of(const struct dual_shape *s, u32 slot)
 	return rest;
 }
 
-/* Of what was written in this order, does a block come under the head of a later one? */
+/* Does a later write, in this order, pass over an earlier block? */
 static u32 harmed(const struct dual_shape *s, const u32 *when, u32 first, u32 last)
 {
 	u32 a, b, bad = 0, blocks = s->tracks * s->track_blocks;
@@ -384,7 +384,7 @@ static u32 fill_part(struct kunit *test, const struct dual_shape *s, struct dual
 	}
 }
 
-/* Whose blocks are is said of all at once that lie side by side, and of no other. */
+/* dual_holders() agrees with dual_part_of(), for runs of blocks as long as possible. */
 static void expect_holders(struct kunit *test, const struct dual_shape *s,
 			   const struct dual_round *r)
 {
@@ -405,7 +405,10 @@ static void expect_holders(struct kunit *test, const struct dual_shape *s,
 	}
 }
 
-/* Three rounds of any shape: the parts are whole, and nothing comes under the head. */
+/*
+ * Three rounds of random shapes: the parts are complete, and no write destroys another
+ * block.
+ */
 static void dual_partitions(struct kunit *test)
 {
 	u64 state = 1;
@@ -430,7 +433,7 @@ static void dual_partitions(struct kunit *test)
 
 			KUNIT_ASSERT_EQ(test, dual_round_check(&s, &r), 0);
 			for (k = 0; k < blocks; k++) {
-				/* Of the last round only what was kept is current. */
+				/* Only the kept blocks of the last round are current. */
 				if (when[k] <= kept)
 					when[k] = 0;
 				KUNIT_EXPECT_TRUE(test, !when[k] ||
@@ -458,12 +461,12 @@ static void dual_vd1_home(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, h.band, 5U);
 	KUNIT_EXPECT_EQ(test, h.track, 2U);
 	KUNIT_EXPECT_EQ(test, h.block, 3U);
-	/* No field need be a power of two. */
+	/* No parameter has to be a power of two. */
 	h = dual_home_of(3251, 7, 5, 9);
 	KUNIT_EXPECT_EQ(test, ((h.surface * 7 + h.band) * 5 + h.track) * 9 + h.block, 3251U);
 }
 
-/* Counting says what sorting would. */
+/* Choosing by counts gives the same result as sorting. */
 static void dual_selection(struct kunit *test)
 {
 	u32 blocks = 300, i, turn, *rank = zalloc(test, blocks * sizeof(*rank));
@@ -499,7 +502,7 @@ static void dual_selection(struct kunit *test)
 		else
 			KUNIT_EXPECT_EQ(test, kept, min(room, blocks - stale));
 	}
-	/* Counts neither wrap, nor are there more ranks than there is room for. */
+	/* Counts do not wrap, and ranks stay within the table. */
 	KUNIT_EXPECT_EQ(test, dual_count_up(U16_MAX), U16_MAX);
 	KUNIT_EXPECT_EQ(test, dual_rank(U16_MAX, true), DUAL_RANKS - 1);
 }
@@ -515,7 +518,7 @@ static struct dual_cache *new_cache(struct kunit *test, const struct dual_shape 
 	return c;
 }
 
-/* Returns where it went, or what dual_place() says. */
+/* Returns the slot, or the error of dual_place(). */
 static int write_one(struct dual_cache *c, u32 lblk)
 {
 	u32 slot, n;
@@ -527,7 +530,7 @@ static int write_one(struct dual_cache *c, u32 lblk)
 	return slot;
 }
 
-/* All of a clean but the switch, each step durable at once. */
+/* Run a clean up to the switch, with each step durable at once. */
 static void clean_up_to_switch(struct kunit *test, struct dual_cache *c, struct dual_step *step)
 {
 	u64 seq = 1;
@@ -543,8 +546,8 @@ static void clean_up_to_switch(struct kunit *test, struct dual_cache *c, struct 
 }
 
 /*
- * CE-D1: block 7 is in slot 0; it is kept; 8 is written to slot 0 of the next round.  Until
- * the switch is durable the map that recovery has says that 7 is there.
+ * CE-D1: block 7 is in slot 0 and is kept; block 8 is written to slot 0 in the next round.
+ * Until the switch is durable, recovery would find block 7 there.
  */
 static void dual_ce_d1(struct kunit *test)
 {
@@ -577,7 +580,7 @@ static void dual_ce_d1(struct kunit *test)
 	}
 }
 
-/* A run of blocks leaves those samples of V(X) that each of its blocks would. */
+/* A run of blocks leaves the same samples of V(X) as its blocks one by one. */
 static void dual_samples_of_runs(struct kunit *test)
 {
 	const struct dual_shape s = {
@@ -639,7 +642,7 @@ static void expect_same(struct kunit *test, const struct dual_cache *a,
 	KUNIT_ASSERT_EQ(test, bad, 0U);
 }
 
-/* Returns what there was to do, all of which is durable. */
+/* Returns the step that was executed and made durable. */
 static int clean_once(struct dual_cache *c)
 {
 	struct dual_step step;
@@ -652,7 +655,7 @@ static int clean_once(struct dual_cache *c)
 	return r > 0 ? (int)step.kind : -1;
 }
 
-/* What is written together changes the cache as if each block came alone: it counts once more. */
+/* Blocks written together change the cache as if each came alone, with one count more. */
 static void dual_runs(struct kunit *test)
 {
 	u32 seed, k, i, n, got, lblk, slot, again = 0, late = 0, rounds = 0, old = 0;
@@ -671,10 +674,13 @@ static void dual_runs(struct kunit *test)
 		run = new_cache(test, &s);
 		one = new_cache(test, &s);
 		for (k = 0; k < 400; k++) {
-			/* Of a band. */
+			/* Within a band. */
 			lblk = draw(&state, 0, s.tracks * s.track_blocks);
 			n = draw(&state, 1, 16 - lblk % 16);
-			/* Where M is foretold again, one by one knows a little more by then. */
+			/*
+			 * With the ratchet, single writes would know more samples; so write
+			 * one piece at a time.
+			 */
 			if (s.ratchet && n > run->ahead)
 				n = max(run->ahead, 1U);
 			cleans = run->phase != DUAL_FILL && !draw(&state, 0, 2);
@@ -714,7 +720,7 @@ static void dual_runs(struct kunit *test)
 	KUNIT_EXPECT_GE(test, joined, 40U);
 }
 
-/* Writes go on while a clean does, and end in the next round's cache (D8). */
+/* Writes go on during a clean, and end up in the next round's cache (D8). */
 static void dual_writes_while_cleaning(struct kunit *test)
 {
 	const struct dual_shape s = {
@@ -729,7 +735,7 @@ static void dual_writes_while_cleaning(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, i, c->limit);
 	KUNIT_ASSERT_EQ(test, dual_clean_next(c, false, &step), 1);
 	KUNIT_EXPECT_EQ(test, step.kind, DUAL_STEP_COPY);
-	/* One that is being copied, one that was never there. */
+	/* Write a block that is being copied, and one that was never cached. */
 	KUNIT_EXPECT_TRUE(test, write_one(c, c->move[0].lblk) >= 0);
 	KUNIT_EXPECT_TRUE(test, write_one(c, 50) >= 0);
 	slot = c->move[0].dst;
@@ -738,7 +744,7 @@ static void dual_writes_while_cleaning(struct kunit *test)
 	for (late = 2; late + 1 < c->reserve; late++)
 		KUNIT_ASSERT_GE(test, write_one(c, 100 + late), 0);
 	KUNIT_EXPECT_TRUE(test, late > 2);
-	/* The last one is under way: the switch waits. */
+	/* The last write is in flight: the switch waits. */
 	KUNIT_ASSERT_EQ(test, dual_place(c, 1, &slot, &n), 0);
 	KUNIT_EXPECT_EQ(test, write_one(c, 0), -ENOSPC);
 	while (dual_clean_next(c, false, &step) == 1) {
@@ -758,13 +764,13 @@ static void dual_writes_while_cleaning(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, dual_find(c, 50) != SHINGLE_NO_SLOT);
 	for (i = 2; i < late; i++)
 		KUNIT_EXPECT_TRUE(test, dual_find(c, 100 + i) != SHINGLE_NO_SLOT);
-	/* Of a cached block: its slot, the one in front of it, the one behind; its count. */
+	/* Per cached block: its slot, the slots before and after it, its count. */
 	KUNIT_EXPECT_LE(test, shingle_slotmap_bytes(&c->map) + c->map.nr_slots * sizeof(*c->count),
 			16ULL * (c->map.nr_slots + 64));
 	dual_cache_exit(c);
 }
 
-/* The smallest caches let something in, too; and who asked for a clean waits for little. */
+/* The smallest caches accept writes during a clean, too; a forced one admits a limited number. */
 static void dual_reserve_of_few(struct kunit *test)
 {
 	const struct dual_shape s = {
@@ -791,7 +797,7 @@ static void dual_reserve_of_few(struct kunit *test)
 	dual_cache_exit(c);
 }
 
-/* The power goes, and all was durable: what is derived is built anew. */
+/* A power cut when everything is durable: derive the state again. */
 static void cut_power(struct kunit *test, struct dual_cache *c)
 {
 	const char *why;
@@ -800,7 +806,7 @@ static void cut_power(struct kunit *test, struct dual_cache *c)
 	KUNIT_EXPECT_EQ(test, c->inflight, 0U);
 }
 
-/* Steps of a clean as far as one of this kind, and that one, durable at once. */
+/* Run steps of a clean up to and including one of this kind, durable at once. */
 static void clean_as_far_as(struct kunit *test, struct dual_cache *c, enum dual_step_kind kind)
 {
 	struct dual_step step;
@@ -814,7 +820,7 @@ static void clean_as_far_as(struct kunit *test, struct dual_cache *c, enum dual_
 	} while (step.kind != kind);
 }
 
-/* When all that was new has left the cache, nothing there says how far it was filled. */
+/* When all new blocks have left the cache, nothing in it shows how far it was filled. */
 static void dual_cut_while_cleaning(struct kunit *test)
 {
 	struct dual_shape s = {
@@ -824,7 +830,7 @@ static void dual_cut_while_cleaning(struct kunit *test)
 	struct dual_step step;
 	u32 i, slot, n;
 
-	/* More than is kept: the last band of what is left is staged. */
+	/* More blocks than are kept: the last band of the remaining ones is staged. */
 	for (i = 0; write_one(c, i) >= 0; i++)
 		;
 	do
@@ -840,7 +846,7 @@ static void dual_cut_while_cleaning(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, dual_find(c, i) != SHINGLE_NO_SLOT);
 	dual_cache_exit(c);
 
-	/* M is lowered from track 3 on, and FB_2 has some of these columns there. */
+	/* M is lowered from track 3 on, and FB_2 uses some of these columns there. */
 	s.static_percent = 0;
 	s.sample_tracks = 1;
 	s.sample_percent = 50;
@@ -860,7 +866,7 @@ static void dual_cut_while_cleaning(struct kunit *test)
 	dual_cache_exit(c);
 }
 
-/* What was loaded makes no sense: it is said, and nothing is believed. */
+/* Loading invalid state is reported and fails. */
 static void dual_damage(struct kunit *test)
 {
 	const struct dual_shape s = {
@@ -877,7 +883,7 @@ static void dual_damage(struct kunit *test)
 	c->map.owner[25] = SHINGLE_SLOT_OWNED + 7;
 	KUNIT_EXPECT_EQ(test, dual_ready(c, &why), -EUCLEAN);
 	KUNIT_EXPECT_TRUE(test, strstr(why, "same block"));
-	/* Of track 1 the last block that is new is shared by two columns. */
+	/* On track 1, two columns share the last new block. */
 	c->map.owner[3] = SHINGLE_SLOT_FREE;
 	c->map.owner[25] = SHINGLE_SLOT_FREE;
 	c->map.owner[20 + c->round.drop[0].columns - 1] = SHINGLE_SLOT_OWNED + 7;

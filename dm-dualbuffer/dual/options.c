@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The engine of Dual-buffer: what can be set, what is counted, what is told of rounds. */
+/* The engine of Dual-buffer: options, counters, and statistics of rounds. */
 #include "dual/state.h"
 
 static int set_inplace(void *of, u32 yes, const char **why)
@@ -90,14 +90,15 @@ static u32 permille(u32 part, u32 of)
 }
 
 /**
- * dual_tell() - what became of the last rounds, of ``rounds``
+ * dual_tell() - statistics of the last rounds, for the message ``rounds``
  * @e: the engine
  * @word: the message
- * @cursor: which line
+ * @cursor: position in the list of lines
  * @line: result
- * @size: of @line
+ * @size: size of @line
  *
- * Context: as an engine's operations.  Returns 1, 0 if there is no such line, or -ENOENT.
+ * Context: as an engine's operations.
+ * Return: 1; 0 if there is no further line; -ENOENT if @word is another message.
  */
 int dual_tell(struct shingle_engine *e, const char *word, u64 *cursor, char *line, size_t size)
 {
@@ -107,10 +108,10 @@ int dual_tell(struct shingle_engine *e, const char *word, u64 *cursor, char *lin
 
 	if (strcmp(word, "rounds"))
 		return -ENOENT;
-	/* No round has the number 0: that is where the walk begins. */
+	/* No round has the number 0, so it marks the beginning of the list. */
 	if (!number || now - number > DUAL_PAST)
 		number = dual_round_back(now, DUAL_PAST);
-	/* Of a device that was opened since then nothing is known of earlier ones. */
+	/* Rounds before the device was opened have no statistics. */
 	while (number != now && s->past[number % DUAL_PAST].number != number)
 		number = dual_round_after(number);
 	*cursor = number;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fits of V(X), in fixed point: see dual/predict.h.
+ * Fits curves to V(X), in fixed point: see dual/predict.h.
  *
- * What lies on a line has abscissae of up to 25 bits and ordinates of up to 32, so that 64
- * products of deviations have room in 63 bits.
+ * Points on a line have abscissae of up to 25 bits and ordinates of up to 32, so that a sum
+ * of 64 products of deviations fits into 63 bits.
  */
 #include "dual/predict.h"
 
-/* Of the abscissa of a line, and of logarithms, so many bits are behind the point. */
+/* Fractional bits of the abscissae of a line, and of logarithms. */
 #define ONE_SHIFT	20
 #define ONE		(1ULL << ONE_SHIFT)
-/* What is more than this is as good as endless. */
+/* Larger values count as infinite. */
 #define ENDLESS		(1ULL << 62)
-/* ln 2, of 32 bits behind the point. */
+/* ln 2, with 32 fractional bits. */
 #define LN2		2977044472ULL
 
 /* a + b * x */
@@ -22,12 +22,12 @@ struct line {
 };
 
 /**
- * struct fitted - a curve that goes through samples as well as one of its family can
+ * struct fitted - the curve of a family that fits the samples best
  * @c: the samples
  * @fit: the family
- * @shift: ordinates of the line have so many bits behind the point
- * @line: for all but DUAL_SAT
- * @choice: of DUAL_SAT, U
+ * @shift: fractional bits of the ordinates of the line
+ * @line: the line, for all families but DUAL_SAT
+ * @choice: U, for DUAL_SAT
  */
 struct fitted {
 	const struct dual_curve *c;
@@ -38,7 +38,7 @@ struct fitted {
 };
 
 /**
- * dual_curve_begin() - a round begins
+ * dual_curve_begin() - begin to sample a round
  * @c: the samples
  *
  * Context: any.
@@ -50,12 +50,13 @@ void dual_curve_begin(struct dual_curve *c)
 }
 
 /**
- * dual_curve_note() - so many are current of so many that are allocated
+ * dual_curve_note() - note a point of V(X)
  * @c: the samples
- * @x: allocated, not less than the last time
- * @v: current
+ * @x: allocated blocks, not less than the last time
+ * @v: current blocks
  *
- * Context: any.  Returns whether that is a sample.
+ * Context: any.
+ * Return: true if the point became a sample.
  */
 bool dual_curve_note(struct dual_curve *c, u32 x, u32 v)
 {
@@ -75,9 +76,9 @@ bool dual_curve_note(struct dual_curve *c, u32 x, u32 v)
 }
 
 /**
- * dual_curve_trim() - no more than so many are allocated after all
+ * dual_curve_trim() - remove samples after a point
  * @c: the samples
- * @x: so many
+ * @x: blocks that are allocated in fact
  *
  * Context: any.
  */
@@ -89,11 +90,12 @@ void dual_curve_trim(struct dual_curve *c, u32 x)
 }
 
 /**
- * dual_curve_check() - can there be such samples?
- * @c: samples, from wherever they come
- * @blocks: of the cache
+ * dual_curve_check() - check samples that were loaded
+ * @c: the samples
+ * @blocks: blocks of the cache
  *
- * Context: any.  Returns 0 or -EUCLEAN.
+ * Context: any.
+ * Return: 0 or -EUCLEAN.
  */
 int dual_curve_check(const struct dual_curve *c, u32 blocks)
 {
@@ -110,7 +112,7 @@ int dual_curve_check(const struct dual_curve *c, u32 blocks)
 	return 0;
 }
 
-/* a * b / c; no division overflows. */
+/* a * b / c; never overflows. */
 static u64 scale(u64 a, u64 b, u64 c)
 {
 	if (!c || fls64(a) + fls64(b) - fls64(c) > 61)
@@ -123,7 +125,7 @@ static s64 scale_signed(s64 a, u64 b, u64 c)
 	return a < 0 ? -(s64)scale(-a, b, c) : (s64)scale(a, b, c);
 }
 
-/* log2, of ONE_SHIFT bits behind the point. */
+/* log2, with ONE_SHIFT fractional bits. */
 static u32 log_of(u32 v)
 {
 	u32 whole = fls64(v) - 1, i, part = 0;
@@ -137,13 +139,16 @@ static u32 log_of(u32 v)
 	return whole << ONE_SHIFT | part;
 }
 
-/* exp(-t), both of 32 bits behind the point. */
+/* exp(-t); argument and result have 32 fractional bits. */
 static u64 exp_of_minus(u64 t)
 {
 	u64 whole = div_u64(t, LN2), rest = t - whole * LN2, e = 1ULL << 32;
 	u32 i;
 
-	/* 1 - r (1 - r / 2 (1 - r / 3 ...)): behind twelve terms nothing is left. */
+	/*
+	 * 1 - r (1 - r / 2 (1 - r / 3 ...)): terms after the twelfth are zero at this
+	 * precision.
+	 */
 	for (i = 12; i; i--)
 		e = (1ULL << 32) - div_u64(rest * (e >> 1) >> 31, i);
 	return whole > 63 ? 0 : e >> whole;
@@ -162,7 +167,7 @@ static void point(const struct fitted *f, u32 i, u32 *x, u32 *y)
 	*y = f->fit == DUAL_HYPER ? div_u64((u64)s->x << f->shift, s->v) : s->v << f->shift;
 }
 
-/* Ordinates have as many bits as there are. */
+/* Give the ordinates as many fractional bits as fit. */
 static void choose_shift(struct fitted *f)
 {
 	u32 i, most = 1;
@@ -179,7 +184,10 @@ static void choose_shift(struct fitted *f)
 	f->shift = 32 - fls64(most);
 }
 
-/* Least squares; where the slope may not be negative, nor the rest, the best such line. */
+/*
+ * Least squares.  If slope or intercept would be negative where they must not be, use the
+ * best line that satisfies the limits.
+ */
 static void fit_line(struct fitted *f)
 {
 	u32 i, x, y, n = f->c->nr;
@@ -219,7 +227,7 @@ static bool choice_reaches(u32 choice, u32 x, u32 y)
 	return choice * part >= (u64)y << 32;
 }
 
-/* The least U for which so many different ones are expected. */
+/* The least U for which the expected number of distinct blocks reaches the last sample. */
 static void fit_choice(struct fitted *f)
 {
 	const struct dual_sample *last = &f->c->at[f->c->nr - 1];
@@ -261,13 +269,15 @@ static bool reaches(const struct fitted *f, u32 x, u32 y)
 }
 
 /**
- * dual_predict() - how many blocks will be allocated when what is current fills the rest?
- * @c: samples, of which the last one was taken at less than @blocks
+ * dual_predict() - predict the number of allocated blocks at which the current ones fill
+ * the rest
+ * @c: samples; the last one was taken at less than @blocks
  * @fit: family of curves
- * @blocks: of the cache, N
- * @x: result, from 0 to @blocks; what the samples have passed already is not held against it
+ * @blocks: blocks of the cache, N
+ * @x: result, from 0 to @blocks; may be less than the last sample's x
  *
- * Context: any.  Returns 0, or -ENODATA if there are no two samples.
+ * Context: any.
+ * Return: 0, or -ENODATA if there are fewer than two samples.
  */
 int dual_predict(const struct dual_curve *c, enum dual_fit fit, u32 blocks, u32 *x)
 {

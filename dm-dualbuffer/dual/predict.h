@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Where Dual-buffer's partition should be, foretold from the first writes of a round.
- * Pure, integers only, nothing allocated.
+ * Predicts the best partition of Dual-buffer from the first writes of a round.  Pure code,
+ * integers only, allocates nothing.
  *
  * Ma, "Read-Modify-Write Optimization for Shingled Magnetic Recording Storage Systems"
- * (2019), section 4.3.2.  Of a persistent cache of N blocks X
- * are allocated, and V(X) of them are current.  The ideal partition is where V(X) = N - X:
- * then what is current fills the filter buffer.  V is known so far only as its first
- * samples have it; a curve V' through them is taken for it, and V'(X) + X - N grows with X,
- * so that its one root is found by halving.
+ * (2019), section 4.3.2.  X blocks of a persistent cache of N blocks are allocated, and
+ * V(X) of these are current.  The ideal partition is where V(X) = N - X: then the current
+ * blocks just fill the filter buffer.  Only the first samples of V are known.  A curve V'
+ * is fitted to them and used instead.  V'(X) + X - N grows with X, so bisection finds its
+ * only root.
  *
- *	hyper	V' = X / (c + s X): X / V on a line
+ *	hyper	V' = X / (c + s X): X / V lies on a line
  *	linear	V' = a + b X
- *	power	V' = a X^b: log V on log X on a line, b from 0 to 1
- *	sat	V' = U (1 - exp(-X / U)): a choice among U blocks, all alike; U from the
- *		last sample alone
+ *	power	V' = a X^b: log V over log X lies on a line, b from 0 to 1
+ *	sat	V' = U (1 - exp(-X / U)): uniform choice among U blocks; the last sample
+ *		alone determines U
  */
 #ifndef SHINGLE_DUAL_PREDICT_H
 #define SHINGLE_DUAL_PREDICT_H
 
 #include "pure.h"
 
-/* Samples that are kept; half as many at least once there were so many. */
+/* Most samples kept; after the first thinning at least half as many. */
 #define DUAL_SAMPLES	64U
-/* Blocks of a cache, at most. */
+/* Most blocks in a cache. */
 #define DUAL_MAX_BLOCKS	S32_MAX
 
 enum dual_fit { DUAL_HYPER, DUAL_LINEAR, DUAL_POWER, DUAL_SAT, DUAL_NR_FITS };
 
 /**
  * struct dual_sample - a point of V(X)
- * @x: blocks that are allocated
- * @v: of these, current
+ * @x: allocated blocks
+ * @v: current blocks among them
  */
 struct dual_sample {
 	u32 x;
@@ -39,11 +39,12 @@ struct dual_sample {
 };
 
 /**
- * struct dual_curve - V(X) as it was sampled
- * @nr: samples
- * @step: from one to the next; doubled, and each second one left out, when there are too many
- * @next: the next one is taken from here on
- * @at: the samples, in the order of their x
+ * struct dual_curve - samples of V(X)
+ * @nr: number of samples
+ * @step: distance between samples; when there are too many, every second one is dropped and
+ *	the distance doubled
+ * @next: the next sample is taken at or after this X
+ * @at: the samples, in ascending order of x
  */
 struct dual_curve {
 	u32 nr;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine of Dual-buffer on the disk: the cache of a layout; pieces of a checkpoint, records
- * of the journal, and back from them.  Pure code.  See Documentation/on-disk-format.rst.
+ * The engine of Dual-buffer on the disk: the cache of a layout, checkpoint pieces, journal
+ * records.  Pure code.  See Documentation/on-disk-format.rst.
  *
- * A record says what is so from now on.  That a band was staged says that of its blocks in
- * the cache some are older than the copy, and which these are follows from the round.  The
- * pieces may know a later one already: so each such record comes behind those that say what
- * round it is of.
+ * A record describes the state from then on.  The record of a staged band implies that
+ * cached blocks of the band are older than the copy; which ones follows from the round.
+ * The pieces may already describe a later round.  So each such record follows records that
+ * describe its round.
  *
- * Update counts are as far as the pieces and the records lead: each write behind a checkpoint
- * counts once more for each time that it is replayed.  Nothing is lost by that.
+ * Update counts are only as exact as the pieces and the records: a write after a checkpoint
+ * counts once more each time it is replayed.  No data depend on the counts.
  */
 #include "dual/state.h"
 
-/* Blocks of a track, where there are none. */
+/* Blocks per track of a medium without tracks. */
 #define TRACK_BLOCKS	512U
-/* Of so many parts of a cache V(X) is sampled on one; the thesis's have nine tracks. */
+/* V(X) is sampled on one of this number of parts of a cache; the thesis has nine tracks. */
 #define PARTS		9U
-/* Fewer cannot be cut in three. */
+/* The shortest track that can be divided into three parts. */
 #define LEAST_TRACK	4U
 
 /* ------------------------------------------------------------------------
@@ -30,12 +30,13 @@ static u32 nominal_track(u32 wanted, u32 blocks)
 }
 
 /**
- * dual_layout_shape() - the cache that a layout has
+ * dual_layout_shape() - the cache of a layout
  * @l: the layout
- * @shape: result, but for what can be set
+ * @shape: result, except what options set
  * @why: on error, a sentence
  *
- * Context: any.  Returns 0 or -EINVAL.
+ * Context: any.
+ * Return: 0 or -EINVAL.
  */
 int dual_layout_shape(const struct shingle_layout *l, struct dual_shape *shape, const char **why)
 {
@@ -83,7 +84,7 @@ struct disk_drop {
 	__le32 columns;
 } __packed;
 
-/* Piece DUAL_PIECE_STATE: the round, and what the staging band holds. */
+/* Piece DUAL_PIECE_STATE: the round, and the content of the staging band. */
 struct disk_state {
 	__le32 round;
 	__le32 fb1_at;
@@ -101,7 +102,7 @@ struct disk_sample {
 	__le32 v;
 } __packed;
 
-/* Piece DUAL_PIECE_CURVE: V(X), as far as it was sampled. */
+/* Piece DUAL_PIECE_CURVE: the samples of V(X). */
 struct disk_curve {
 	__le32 round;
 	__le32 step;
@@ -200,7 +201,7 @@ static int decode_curve(struct shingle_engine *e, u32 at, const void *buf, u32 b
 	return dual_curve_check(&c->curve, c->map.nr_slots);
 }
 
-/* Those of @l that slots have; its cache may be none at all. */
+/* Number of slots in @l, which may have no valid cache. */
 static u32 nr_slots(const struct shingle_layout *l)
 {
 	struct dual_shape shape;
@@ -251,11 +252,12 @@ static int decode_homes(struct shingle_engine *e, u32 at, const void *buf, u32 b
 }
 
 /**
- * dual_home_piece() - which piece says whether a band is at home?
+ * dual_home_piece() - the piece that tells whether a band is at home
  * @s: the engine
  * @band: the band
  *
  * Context: any.
+ * Return: number of the piece.
  */
 u32 dual_home_piece(const struct dualbuffer *s, u32 band)
 {
@@ -281,7 +283,7 @@ static void hash_owners(struct dualbuffer *s)
 	s->hashed = true;
 }
 
-/* Blocks leave the cache; those that are older than a mark, if there is one. */
+/* Blocks leave the cache; with a mark, only those that are older. */
 static void leave(struct dualbuffer *s, u32 lblk, u32 n, const struct dual_cursor *mark)
 {
 	struct dual_cache *c = &s->cache;
@@ -342,7 +344,10 @@ static int replay_round(struct shingle_engine *e, u64 fb1_at, u64 fb1_columns, u
 	return 0;
 }
 
-/* Of a round that the pieces know to be over, all of it comes again where it matters. */
+/*
+ * A record of another round is ignored: the pieces know that this round is over.  Where later
+ * records depend on a round, all of it was recorded again before them.
+ */
 static int replay_m(struct shingle_engine *e, u64 track, u64 columns, u32 n, u32 number)
 {
 	struct dual_round *r = &to_dual(e)->cache.round;
@@ -356,7 +361,7 @@ static int replay_m(struct shingle_engine *e, u64 track, u64 columns, u32 n, u32
 	return 0;
 }
 
-/* What is older than the copy of a band is forgotten. */
+/* Forget the cached blocks that are older than the copy of a band. */
 static int copied(struct dualbuffer *s, u64 band, u64 row, u32 at, bool staged)
 {
 	struct dual_cache *c = &s->cache;
@@ -422,7 +427,7 @@ const struct shingle_record_kind dual_records[] = {
 	{ }
 };
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int dual_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
 	struct dualbuffer *s = to_dual(e);
@@ -437,7 +442,7 @@ int dual_replay(struct shingle_engine *e, const struct shingle_record *rec)
 	return shingle_record_replay(dual_records, e, rec);
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int dual_engine_ready(struct shingle_engine *e, const char **why)
 {
 	struct dualbuffer *s = to_dual(e);

@@ -13,10 +13,10 @@
 #include "dual/rounds.h"
 
 /**
- * struct piece - of one part what one row has
- * @track: the row's
+ * struct piece - the blocks of a part in one row
+ * @track: track of the row
  * @from: first column, counted from the end of FB_1
- * @blocks: how many are used
+ * @blocks: number of blocks used
  */
 struct piece {
 	u32 track;
@@ -29,7 +29,7 @@ static u32 percent(u32 columns, u32 percent, u32 least)
 	return max_t(u32, div_u64(mul_u32_u32(columns, percent), 100), least);
 }
 
-/* A part has so many columns: of one that has fewer some tracks would have no block. */
+/* Fewest columns of a part; with fewer, some tracks would have no block of the part. */
 static u32 least_columns(const struct dual_shape *s)
 {
 	return s->skew_units % DUAL_SUB_UNITS ? 2 : 1;
@@ -37,7 +37,7 @@ static u32 least_columns(const struct dual_shape *s)
 
 static u32 fb2_most(const struct dual_shape *s)
 {
-	/* What is new may be cut in two, where the sample ends. */
+	/* The new part may be divided in two, where the sample ends. */
 	u32 least = percent(s->track_blocks, s->min_new_percent, 2 * least_columns(s));
 
 	return (s->track_blocks - least) / 2;
@@ -49,11 +49,12 @@ static u32 fb2_least(const struct dual_shape *s)
 }
 
 /**
- * dual_shape_check() - can there be rounds of it?
+ * dual_shape_check() - check a shape
  * @s: the shape
- * @why: if not, the reason, in a sentence
+ * @why: on error, a sentence with the reason
  *
- * Context: any.  Returns 0 or -EINVAL.
+ * Context: any.
+ * Return: 0 or -EINVAL.
  */
 int dual_shape_check(const struct dual_shape *s, const char **why)
 {
@@ -73,7 +74,7 @@ int dual_shape_check(const struct dual_shape *s, const char **why)
 	return *why ? -EINVAL : 0;
 }
 
-/* Of columns that begin at block 0 of track 0, the one that block 0 of a track has. */
+/* The column of block 0 of a track, if columns are counted from block 0 of track 0. */
 static u32 turn(const struct dual_shape *s, u32 track, bool *shared)
 {
 	u32 units, rest;
@@ -87,12 +88,12 @@ static u32 turn(const struct dual_shape *s, u32 track, bool *shared)
 	return rest / DUAL_SUB_UNITS;
 }
 
-/* Tracks in front of one whose blocks are each in one column. */
+/* Number of tracks before @track on which each block is in only one column. */
 static u32 unshared_before(const struct dual_shape *s, u32 track)
 {
 	u32 period = DUAL_SUB_UNITS, units = s->skew_units % DUAL_SUB_UNITS;
 
-	/* Both are powers of two once the odd factors are gone. */
+	/* Without its odd factors each is a power of two. */
 	while (units && !(units & 1)) {
 		units >>= 1;
 		period >>= 1;
@@ -105,7 +106,7 @@ static u32 shared_between(const struct dual_shape *s, u32 from, u32 to)
 	return to - from - (unshared_before(s, to) - unshared_before(s, from));
 }
 
-/* Blocks that so many columns have on tracks from one up to another. */
+/* Number of blocks that @columns columns have on the tracks from @from to @to. */
 static u32 area(const struct dual_shape *s, u32 columns, u32 from, u32 to)
 {
 	if (!columns || from >= to)
@@ -114,10 +115,11 @@ static u32 area(const struct dual_shape *s, u32 columns, u32 from, u32 to)
 }
 
 /**
- * dual_blocks() - blocks of a cache that any of its parts may use
+ * dual_blocks() - number of blocks that the parts of a cache may use
  * @s: the shape
  *
- * Context: any.  Returns N; without FB_1 there are a few more.
+ * Context: any.
+ * Return: N; without FB_1 a few more can be used.
  */
 u32 dual_blocks(const struct dual_shape *s)
 {
@@ -126,13 +128,13 @@ u32 dual_blocks(const struct dual_shape *s)
 	return s->tracks * s->track_blocks - parts * shared_between(s, 0, s->tracks);
 }
 
-/* Columns that are not FB_1. */
+/* Columns outside FB_1. */
 static u32 others(const struct dual_shape *s, const struct dual_round *r)
 {
 	return s->track_blocks - r->fb1_columns;
 }
 
-/* M at least: FB_2 must leave the next round what this one has. */
+/* The least M: FB_2 must leave the next round as many columns as this round has. */
 static u32 m_least(const struct dual_shape *s, const struct dual_round *r)
 {
 	return others(s, r) - fb2_most(s);
@@ -150,20 +152,21 @@ static u32 m_of(const struct dual_round *r, u32 track)
 
 	if (!i)
 		return 0;
-	/* The first one is that of the first track. */
+	/* The first value holds from the first track on. */
 	while (--i && r->drop[i].track > track)
 		;
 	return r->drop[i].columns;
 }
 
 /**
- * dual_sample_columns() - columns that are new on the first tracks, whatever M will be
+ * dual_sample_columns() - columns of the first tracks that are new for every M
  * @s: the shape
  * @r: the round
  *
- * The thesis stops at a half: as V(X) <= X, M is not less in its first round.
+ * The thesis uses at most a half: since V(X) <= X, M is not less in its first round.
  *
  * Context: any.
+ * Return: number of columns.
  */
 u32 dual_sample_columns(const struct dual_shape *s, const struct dual_round *r)
 {
@@ -189,7 +192,7 @@ static void set_static(const struct dual_shape *s, struct dual_round *r)
 /**
  * dual_round_first() - the first round of an empty cache
  * @s: the shape
- * @r: the round
+ * @r: result
  *
  * Context: any.
  */
@@ -201,11 +204,11 @@ void dual_round_first(const struct dual_shape *s, struct dual_round *r)
 }
 
 /**
- * dual_round_next() - hand over: FB_2 is the next round's FB_1
+ * dual_round_next() - the next round: FB_2 becomes its FB_1
  * @s: the shape
- * @r: the round, decided; result
+ * @r: the round, with M decided; result
  *
- * Where M was lowered on the way, FB_1 has the columns that any track had in FB_2.
+ * If M was lowered during the round, FB_1 has all columns that FB_2 had on any track.
  *
  * Context: any.
  */
@@ -223,11 +226,12 @@ void dual_round_next(const struct dual_shape *s, struct dual_round *r)
 }
 
 /**
- * dual_round_check() - can there be such a round?
+ * dual_round_check() - check a round that was loaded
  * @s: the shape
- * @r: a round, from wherever it comes
+ * @r: the round
  *
- * Context: any.  Returns 0 or -EUCLEAN.
+ * Context: any.
+ * Return: 0 or -EUCLEAN.
  */
 int dual_round_check(const struct dual_shape *s, const struct dual_round *r)
 {
@@ -247,7 +251,7 @@ int dual_round_check(const struct dual_shape *s, const struct dual_round *r)
 	return 0;
 }
 
-/* M for so many blocks on so many tracks, of each of which @parts parts are new. */
+/* M for @blocks blocks on the tracks from @from on, each with @parts pieces of the new part. */
 static u32 columns_for(const struct dual_shape *s, u32 blocks, u32 from, u32 parts)
 {
 	u32 tracks = s->tracks - from, lost = parts * shared_between(s, from, s->tracks);
@@ -258,11 +262,11 @@ static u32 columns_for(const struct dual_shape *s, u32 blocks, u32 from, u32 par
 /**
  * dual_round_decide() - decide M
  * @s: the shape
- * @r: the round, which has not
- * @x: blocks that will be allocated when the round ends, FB_1 included; as dual_predict()
- *	says
+ * @r: the round, without M
+ * @x: predicted number of blocks allocated at the end of the round, including FB_1; from
+ *	dual_predict()
  *
- * It is clamped: what is new is never less than the floor, FB_2 has something (D6, D7).
+ * M is clamped: the new part has at least its minimum, and FB_2 is not empty (D6, D7).
  *
  * Context: any.
  */
@@ -276,16 +280,17 @@ void dual_round_decide(const struct dual_shape *s, struct dual_round *r, u32 x)
 }
 
 /**
- * dual_round_lower() - M may be less from a track on
+ * dual_round_lower() - lower M from a track on, if that is worth it
  * @s: the shape
- * @r: the round, decided
- * @track: nothing new was written to it yet, nor behind it; not of the first ones
- * @x: as dual_round_decide(), from what is known now
- * @allocated: of these, up to here
+ * @r: the round, with M decided
+ * @track: no new block was written to it yet, nor to later tracks; not a sample track
+ * @x: as in dual_round_decide(), from what is known now
+ * @allocated: blocks among these before @track
  *
- * Not for less than a 64th of a track, and not more often than there is room for.
+ * Not for less than a 64th of a track, and at most DUAL_DROPS times.
  *
- * Context: any.  Returns whether it is.
+ * Context: any.
+ * Return: true if M was lowered.
  */
 bool dual_round_lower(const struct dual_shape *s, struct dual_round *r, u32 track, u32 x,
 		      u32 allocated)
@@ -332,9 +337,9 @@ static struct piece piece_of(const struct dual_shape *s, const struct dual_round
 }
 
 /**
- * struct place - where on its track a piece is
- * @first: index of its first column's block
- * @wrapped: so many of its blocks are at the start of the track, for it ends behind its end
+ * struct place - the place of a piece on its track
+ * @first: index of the block in its first column
+ * @wrapped: number of its blocks at the start of the track, because it wraps at the end
  */
 struct place {
 	u32 first;
@@ -354,7 +359,7 @@ static struct place place_of(const struct dual_shape *s, const struct dual_round
 	return at;
 }
 
-/* Blocks that NEW or FB_2 has on whole tracks, in which M changes. */
+/* Number of blocks of NEW or FB_2 on whole tracks, over changes of M. */
 static u32 whole_tracks(const struct dual_shape *s, const struct dual_round *r,
 			enum dual_part part, u32 from, u32 to)
 {
@@ -370,13 +375,14 @@ static u32 whole_tracks(const struct dual_shape *s, const struct dual_round *r,
 }
 
 /**
- * dual_before() - how many blocks does a part have in front of one?
+ * dual_before() - number of blocks of a part before a place
  * @s: the shape
  * @r: the round
  * @part: DUAL_NEW or DUAL_FB2
- * @c: where it is
+ * @c: the place
  *
  * Context: any.
+ * Return: the number.
  */
 u32 dual_before(const struct dual_shape *s, const struct dual_round *r, enum dual_part part,
 		const struct dual_cursor *c)
@@ -394,12 +400,13 @@ u32 dual_before(const struct dual_shape *s, const struct dual_round *r, enum dua
 }
 
 /**
- * dual_part_blocks() - how many blocks does a part have?
+ * dual_part_blocks() - number of blocks of a part
  * @s: the shape
  * @r: the round
- * @part: of it; but for FB_1 M has been decided
+ * @part: the part; for all but FB_1 M must be decided
  *
  * Context: any.
+ * Return: the number.
  */
 u32 dual_part_blocks(const struct dual_shape *s, const struct dual_round *r,
 		     enum dual_part part)
@@ -412,13 +419,14 @@ u32 dual_part_blocks(const struct dual_shape *s, const struct dual_round *r,
 }
 
 /**
- * dual_cursor_check() - can a part have been written so far?
+ * dual_cursor_check() - check a cursor that was loaded
  * @s: the shape
  * @r: the round, checked
  * @part: DUAL_NEW or DUAL_FB2
- * @c: how far, from wherever it comes
+ * @c: the cursor
  *
- * Context: any.  Returns 0 or -EUCLEAN.
+ * Context: any.
+ * Return: 0 or -EUCLEAN.
  */
 int dual_cursor_check(const struct dual_shape *s, const struct dual_round *r,
 		      enum dual_part part, const struct dual_cursor *c)
@@ -431,16 +439,16 @@ int dual_cursor_check(const struct dual_shape *s, const struct dual_round *r,
 }
 
 /**
- * dual_next() - what comes next of a part that is written
+ * dual_next() - the next slots of a part
  * @s: the shape
  * @r: the round
  * @part: DUAL_NEW or DUAL_FB2
- * @c: how far it was; moved past rows that are full
- * @n: so many, at most
- * @slot: result, number of the first block, counted from the start of the first track
+ * @c: next place; moved past full rows
+ * @n: number of slots, at most
+ * @slot: result: first slot, counted from the start of the first track
  *
- * Context: any.  Returns how many follow each other there; 0 if the part is full, or M has
- * to be decided first.
+ * Context: any.
+ * Return: number of consecutive slots; 0 if the part is full, or M has to be decided first.
  */
 u32 dual_next(const struct dual_shape *s, const struct dual_round *r, enum dual_part part,
 	      struct dual_cursor *c, u32 n, u32 *slot)
@@ -464,12 +472,12 @@ u32 dual_next(const struct dual_shape *s, const struct dual_round *r, enum dual_
 }
 
 /**
- * dual_advance() - so many of what dual_next() has said were handed out
+ * dual_advance() - move past slots from dual_next() that were given out
  * @s: the shape
  * @r: the round
  * @part: as dual_next()
- * @c: moved behind them
- * @n: how many
+ * @c: moved past them
+ * @n: number of slots
  *
  * Context: any.
  */
@@ -481,7 +489,7 @@ void dual_advance(const struct dual_shape *s, const struct dual_round *r, enum d
 		*c = (struct dual_cursor){ .row = c->row + 1 };
 }
 
-/* Of a block the column, counted from the end of FB_1. */
+/* The column of a block, counted from the end of FB_1. */
 static u32 column_of(const struct dual_shape *s, const struct dual_round *r, u32 slot, u32 track,
 		     bool *shared)
 {
@@ -491,15 +499,16 @@ static u32 column_of(const struct dual_shape *s, const struct dual_round *r, u32
 }
 
 /**
- * dual_holders() - which part are blocks of that hold something?
+ * dual_holders() - find the part of blocks that hold data
  * @s: the shape
  * @r: the round
- * @slot: the first block, of one of the three
- * @n: lowered to how many from there on are of the same part, and track
+ * @slot: the first block, which belongs to a part
+ * @n: limited to the number of blocks of the same part and track
  *
- * For all blocks of a band at a time: what dual_part_of() says, in less time.
+ * For several blocks at once: the same result as dual_part_of(), in less time.
  *
  * Context: any.
+ * Return: the part.
  */
 enum dual_part dual_holders(const struct dual_shape *s, const struct dual_round *r, u32 slot,
 			    u32 *n)
@@ -520,13 +529,14 @@ enum dual_part dual_holders(const struct dual_shape *s, const struct dual_round 
 }
 
 /**
- * dual_part_of() - which part is a block of?
+ * dual_part_of() - find the part of a block
  * @s: the shape
  * @r: the round
  * @slot: the block
- * @c: result, where in the part, if that is DUAL_NEW or DUAL_FB2
+ * @c: result: place in the part, if that is DUAL_NEW or DUAL_FB2
  *
  * Context: any.
+ * Return: the part.
  */
 enum dual_part dual_part_of(const struct dual_shape *s, const struct dual_round *r, u32 slot,
 			    struct dual_cursor *c)

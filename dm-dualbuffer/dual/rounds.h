@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Rounds of Dual-buffer: which columns of the persistent cache are what, and what of them
- * is written next.  Pure arithmetic; of a round nothing grows with the cache.
+ * Rounds of Dual-buffer: the division of the persistent cache into parts by columns, and the
+ * next place in each part.  Pure arithmetic; the state of a round does not grow with the cache.
  *
- * Ma (2019), section 4.3.2 and Figure 4.5.  The cache is tracks that lie side by
- * side.  A column is an angle: of track t it has the block (column - t * skew) mod track
- * length.  Where the skew is no whole number of blocks, two columns share each block of some
- * tracks, and the last block of a part would be shared with the next part: it is not used.
+ * Ma (2019), section 4.3.2 and Figure 4.5.  The cache consists of adjacent tracks.  A column
+ * is an angle: on track t it has the block (column - t * skew) mod track length.  If the skew
+ * is not a whole number of blocks, two columns share each block of some tracks.  On these
+ * tracks the last block of a part would be shared with the next part; it is not used.
  *
- * A round has three parts, one after the other and round in a circle:
+ * A round has three parts, which follow each other in a circle:
  *
  *	new	blocks written in this round; its columns begin where FB_1 ends
- *	FB_2	what is kept of all that when the round ends
- *	FB_1	what was kept of the last round, its FB_2
+ *	FB_2	the blocks that are kept when the round ends
+ *	FB_1	the blocks that were kept in the last round, its FB_2
  *
- * FB_1 and new are the persistent buffer, FB_2 is the filter buffer.  No two of them share a
- * column, and each is written from the first track on: so no write destroys what is in
- * another, nor what is in its own.  Behind the last track there must be as many that hold
- * nothing as the head covers besides its own.
+ * FB_1 and new form the persistent buffer, FB_2 is the filter buffer.  The parts share no
+ * column, and each is written from the first track on.  So no write destroys blocks of another
+ * part, nor earlier blocks of its own.  After the last track there must be as many empty tracks
+ * as the head covers besides its own.
  *
- * M, the columns that are new, is found out on the way: the first @sample_tracks tracks are
- * written in their first columns only, which are new whatever comes of it.  Then it is
- * decided, their other columns are written, and so on with whole tracks.  From a later track
- * on M may be less, never more: FB_2 then begins deeper in those columns.
+ * M, the number of new columns, is decided during the round.  On the first @sample_tracks
+ * tracks only the first columns are written, which are new for every M.  Then M is decided,
+ * the other new columns of these tracks are written, and then whole tracks.  From a later track
+ * on M may become smaller, never larger: FB_2 then begins earlier in those tracks.
  *
- * Of a row that ends behind the end of its track the blocks at its start come first: so what
- * goes on at the start of the next track follows the last of this one, and is one run with it.
+ * If a row wraps at the end of its track, the blocks at the start of the track are written
+ * first.  So the last blocks of this row and the first ones of the next track are one run.
  */
 #ifndef SHINGLE_DUAL_ROUNDS_H
 #define SHINGLE_DUAL_ROUNDS_H
@@ -33,26 +33,26 @@
 #include "dual/predict.h"
 #include "geometry/geometry.h"
 
-/* So often M changes in a round, the first time included. */
+/* Most values of M in a round, including the first one. */
 #define DUAL_DROPS	16U
-/* Where there is nothing to go by: M, in percent. */
+/* M in percent, if there are no samples. */
 #define DUAL_FALLBACK_PERCENT	60U
-/* Angular units of a block, in which skew is told: 512-byte sectors. */
+/* Angular units per block, in which skew is given: 512-byte sectors. */
 #define DUAL_SUB_UNITS	8U
 
 /**
- * struct dual_shape - a persistent cache, and how it is to be cut
- * @tracks: how many
- * @track_blocks: blocks on each
- * @skew_units: from each to the next, in angular units
- * @sample_tracks: of them V(X) is sampled; 0 if @static_percent is not
- * @sample_percent: on so much of each of these, at most
- * @min_new_percent: so many of the columns are new in each round, at least: half of the
- *	rest is the most that FB_1 and FB_2 ever have
- * @min_fb_percent: so many are FB_2, at least
- * @static_percent: M, the same in each round; 0: by prediction
- * @fit: then, the family of curves
- * @ratchet: and whether it is predicted again at the start of each track
+ * struct dual_shape - a persistent cache, and how it is divided
+ * @tracks: number of tracks
+ * @track_blocks: blocks per track
+ * @skew_units: skew from each track to the next, in angular units
+ * @sample_tracks: tracks on which V(X) is sampled; 0 if @static_percent is not 0
+ * @sample_percent: largest percentage of each of these tracks that is used for sampling
+ * @min_new_percent: minimum percentage of columns that are new in each round; FB_1 and FB_2
+ *	each have at most half of the other columns
+ * @min_fb_percent: minimum percentage of columns of FB_2
+ * @static_percent: M, the same in each round; 0: predicted
+ * @fit: if predicted: the family of curves
+ * @ratchet: if predicted: predict again at the start of each track
  */
 struct dual_shape {
 	u32 tracks;
@@ -68,8 +68,8 @@ struct dual_shape {
 };
 
 /**
- * struct dual_drop - M from a track on
- * @track: this one
+ * struct dual_drop - a value of M
+ * @track: first track with this value
  * @columns: M
  */
 struct dual_drop {
@@ -79,13 +79,14 @@ struct dual_drop {
 
 /**
  * struct dual_round - a round
- * @number: of the round, from 1 to U32_MAX, and then from 1 again: see dual_round_after()
+ * @number: number of the round, from 1 to U32_MAX, and then from 1 again: see
+ *	dual_round_after()
  * @fb1_at: first column of FB_1
- * @fb1_columns: its columns
- * @nr_drops: used in @drop; 0: M is not decided yet
- * @drop: M, in the order of tracks
+ * @fb1_columns: columns of FB_1
+ * @nr_drops: entries in @drop; 0: M is not decided yet
+ * @drop: values of M, in ascending order of tracks
  *
- * All of it has to be durable before what was written by it.
+ * All of it must be durable before any block written according to it.
  */
 struct dual_round {
 	u32 number;
@@ -103,29 +104,32 @@ enum dual_part {
 };
 
 /**
- * struct dual_cursor - where a part is written next: a line of the thesis's range table
- * @row: of NEW, a track's first columns, then those that were left out, then whole tracks;
- *	of FB2 the track
- * @at: block of the row, as many as there are in it: the row is full
+ * struct dual_cursor - the next place in a part: a line of the thesis's range table
+ * @row: for NEW first the first columns of each sample track, then the other columns of
+ *	each sample track, then whole tracks; for FB2 the track
+ * @at: block of the row; equal to the blocks in the row if the row is full
  */
 struct dual_cursor {
 	u32 row;
 	u32 at;
 };
 
-/* The number of the next round.  It never is 0. */
+/* The number of the next round; never 0. */
 static inline u32 dual_round_after(u32 number)
 {
 	return number + 1 ?: 1;
 }
 
-/* The number of the round that was @n rounds before; of one that never was if there were fewer. */
+/*
+ * The number of the round @n rounds before; of a round that never existed if there were
+ * fewer.
+ */
 static inline u32 dual_round_back(u32 number, u32 n)
 {
 	return number - n - (number <= n);
 }
 
-/* Is a round later than another?  Less than 2^31 rounds lie between them. */
+/* Is a round later than another?  They must be less than 2^31 rounds apart. */
 static inline bool dual_round_later(u32 number, u32 other)
 {
 	return (s32)(number - other) > 0;
@@ -155,7 +159,7 @@ enum dual_part dual_holders(const struct dual_shape *s, const struct dual_round 
 enum dual_part dual_part_of(const struct dual_shape *s, const struct dual_round *r, u32 slot,
 			    struct dual_cursor *c);
 
-/* Of one block. */
+/* The same for one block. */
 static inline enum dual_part dual_holder(const struct dual_shape *s, const struct dual_round *r,
 					 u32 slot)
 {
@@ -164,7 +168,7 @@ static inline enum dual_part dual_holder(const struct dual_shape *s, const struc
 	return dual_holders(s, r, slot, &n);
 }
 
-/* Was this place of a part written after that one? */
+/* Is a place of a part written after the other one? */
 static inline bool dual_behind(const struct dual_cursor *a, const struct dual_cursor *b)
 {
 	return a->row > b->row || (a->row == b->row && a->at > b->at);

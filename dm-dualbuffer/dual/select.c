@@ -3,10 +3,10 @@
 #include "dual/select.h"
 
 /**
- * dual_choose() - what is kept?
- * @h: what there is
- * @room: blocks that may be kept
- * @literal: nothing goes that has room, as in the thesis
+ * dual_choose() - choose the blocks to keep
+ * @h: number of blocks of each rank
+ * @room: most blocks to keep
+ * @literal: keep blocks while there is room, as in the thesis
  * @c: result
  *
  * Context: any; O(ranks).
@@ -23,11 +23,12 @@ void dual_choose(const struct dual_heat *h, u32 room, bool literal, struct dual_
 }
 
 /**
- * dual_keeps() - is a block kept?
+ * dual_keeps() - test whether a block is kept
  * @c: the choice
- * @rank: of the block, each of which is asked about once
+ * @rank: rank of the block; to be called once for each block
  *
  * Context: any.
+ * Return: true if it is kept.
  */
 bool dual_keeps(struct dual_choice *c, u32 rank)
 {

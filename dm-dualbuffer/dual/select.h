@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What Dual-buffer keeps when a round ends: the hottest, as many as the filter buffer has
- * room for.  Pure.
+ * The blocks that Dual-buffer keeps when a round ends: the hottest ones, as many as the
+ * filter buffer has room for.  Pure code.
  *
- * The thesis sorts by update count (Algorithm 6).  Here it is counted at all times how many
- * blocks there are of each rank, so that the rank from which on all have room is found
- * without a look at any of them; of that below it as many as still have room are kept, in the
- * order of the cache.  A rank is the update count, and of equal ones what was written in
- * this round comes first.
+ * The thesis sorts by update count (Algorithm 6).  Here the number of blocks of each rank
+ * is counted at all times.  From these counts follows the lowest rank of which all blocks
+ * have room, without a look at any block.  Blocks of the rank below it are kept in the order
+ * of the cache while there is room.  A rank is the update count; at equal
+ * counts, blocks written in this round rank higher.
  *
- * The thesis sets the count of what it keeps to zero, and keeps whatever has room.  So what
- * is never written again is kept for ever, and there is ever less room for what is new (D6).
- * Here the count is halved, and when something has to go, all that goes whose count is zero
- * and that was not written in this round: the band of one is mostly that of others, too.
+ * The thesis resets the count of kept blocks to zero, and keeps blocks while there is room.
+ * So blocks that are never written again stay for ever, and the room for new blocks shrinks
+ * (D6).  Here the count is halved.  When some blocks have to go, all blocks go that have a
+ * count of zero and were not written in this round, because they are mostly in the same
+ * bands.
  */
 #ifndef SHINGLE_DUAL_SELECT_H
 #define SHINGLE_DUAL_SELECT_H
 
 #include "pure.h"
 
-/* Counts from here on are alike. */
+/* Counts from here on have the same rank. */
 #define DUAL_HOTTEST	255U
 #define DUAL_RANKS	(2 * DUAL_HOTTEST + 2)
 
 /**
- * struct dual_heat - how many blocks there are of each rank
- * @nr: of each
- * @sum: of all
+ * struct dual_heat - number of blocks of each rank
+ * @nr: blocks of each rank
+ * @sum: blocks of all ranks
  */
 struct dual_heat {
 	u32 nr[DUAL_RANKS];
@@ -34,9 +35,9 @@ struct dual_heat {
 };
 
 /**
- * struct dual_choice - what is kept
- * @from: all of this rank and of higher ones
- * @ties: and so many of the rank below it
+ * struct dual_choice - the blocks to keep
+ * @from: keep all blocks of this rank and of higher ones
+ * @ties: number of blocks to keep of the rank below
  */
 struct dual_choice {
 	u32 from;
@@ -48,7 +49,7 @@ static inline u32 dual_rank(u16 count, bool fresh)
 	return 2 * min_t(u32, count, DUAL_HOTTEST) + fresh;
 }
 
-/* Updated once more. */
+/* The count after another update. */
 static inline u16 dual_count_up(u16 count)
 {
 	return count == U16_MAX ? count : count + 1;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Caches under random load and power cuts, for tests: pure code, see dual/sim.h.
+ * For tests: caches under random load and power cuts.  Pure code; see dual/sim.h.
  *
- * All of a surface is one run of dm-platter's geometry: the cache, k - 1 tracks that hold
- * nothing, the staging band, as many again, and the bands, each with as many behind it.
- * What a write destroys is what the geometry says: nothing that the cache thinks of columns
- * is asked.  After each block that reaches the medium all that the current map points to
- * must be there, and all that the durable one does, as if the power went now.  When it goes,
- * the durable map is all that is left.
+ * Each surface is one run of dm-platter's geometry: the cache, k - 1 empty tracks, the
+ * staging band, k - 1 empty tracks, and the bands, each followed by k - 1 empty tracks.
+ * The geometry alone decides what a write destroys; the cache's own idea of columns is not
+ * used.  After each block that reaches the medium, everything that the current map refers
+ * to must be intact, and everything that the durable map refers to, as if the power failed
+ * now.  A power cut leaves only the durable map.
  */
 #ifndef __KERNEL__
 #include <stdarg.h>
@@ -17,12 +17,12 @@
 
 #define DEPTH		16U
 #define MAX_SURFACES	4U
-/* Of what is on the medium the lower bits are the version, the rest the block. */
+/* Content of the medium: the lower bits are the version, the rest is the block. */
 #define VERSION_BITS	40
-/* So often nothing is committed, and it is taken for stuck. */
+/* After this number of attempts without a commit the run counts as stuck. */
 #define PATIENCE	200000U
 
-/* A write under way: placed, then on the medium, then committed. */
+/* A write in flight: placed, then on the medium, then committed. */
 struct sim_write {
 	u32 surface;
 	u32 lblk;
@@ -33,7 +33,7 @@ struct sim_write {
 	bool failed;
 };
 
-/* What a power cut would leave of a cache. */
+/* The state of a cache that a power cut leaves. */
 struct sim_snap {
 	u32 *owner;
 	u16 *count;
@@ -80,10 +80,11 @@ struct sim {
 };
 
 /**
- * dual_sim_random() - a number that looks random
- * @state: of the generator
+ * dual_sim_random() - a pseudo-random number
+ * @state: state of the generator
  *
  * Context: any.
+ * Return: the number.
  */
 u64 dual_sim_random(u64 *state)
 {
@@ -110,7 +111,7 @@ static bool failed(const struct sim *s)
 	return s->res->error[0];
 }
 
-/* The first one is kept. */
+/* Only the first error is kept. */
 static void __printf(2, 3) fail(void *ctx, const char *fmt, ...)
 {
 	struct sim *s = ctx;
@@ -143,7 +144,7 @@ static u64 slot_block(const struct sim *s, u32 surface, u32 slot)
 	return surface * s->surface_blocks + slot;
 }
 
-/* Band 0 is the staging one. */
+/* Band 0 is the staging band. */
 static u64 band_block(const struct sim *s, u32 surface, u32 band, u32 offset)
 {
 	u32 guard = (s->plan->head_tracks - 1) * s->plan->shape.track_blocks;
@@ -179,7 +180,7 @@ static bool is_there(const struct sim *s, u32 surface, u32 lblk, u64 block, u64 
 	return !version || s->medium[block] == value_of(s, surface, lblk, version);
 }
 
-/* The thesis has all of a band in memory while it is rewritten in place. */
+/* In the thesis, the whole band is in memory while it is rewritten in place. */
 static bool in_memory(const struct sim *s, const struct dual_cache *c, u32 lblk)
 {
 	return c == s->in_memory && lblk / s->band_blocks == s->memory_band;
@@ -222,7 +223,7 @@ static void write_block(struct sim *s, u64 block, u64 value)
  * Transactions
  */
 
-/* What an engine would record of the rounds. */
+/* Record the changes of rounds, as an engine would. */
 static void record_rounds(struct sim *s)
 {
 	u32 i;
@@ -261,7 +262,7 @@ static void take_snap(struct sim *s)
 	}
 }
 
-/* The transaction is closed; then it is durable; then the last reader has left. */
+/* A transaction is first closed, then durable, and then its last reader leaves. */
 static void advance_commit(struct sim *s)
 {
 	u32 i;
@@ -354,7 +355,7 @@ static bool meets(const struct sim *s, const struct sim_write *a, const struct s
 	return false;
 }
 
-/* The next thing that happens to a write: of those that may meet the earlier first (R1). */
+/* Advance a random write; of those that may meet, the earlier goes first (R1). */
 static void go_on_writing(struct sim *s)
 {
 	u32 i = below(s, s->nr_writes), k, n;
@@ -395,7 +396,7 @@ static void go_on_writing(struct sim *s)
 		settle(s);
 }
 
-/* A block that is cached, or the next one that never was. */
+/* Draw a cached block, or the next one that was never written. */
 static void draw_aged(struct sim *s, struct sim_write *w)
 {
 	const struct dual_cache *c = &s->cache[w->surface];
@@ -436,7 +437,7 @@ static void draw_write(struct sim *s)
 	w->n = min(n, s->lblks - w->lblk);
 }
 
-/* Something else, so that who waits may go on. */
+/* Do something else, so that a waiting operation can continue. */
 static void let_others(struct sim *s)
 {
 	if (s->nr_writes && (s->stage == SIM_OPEN || below(s, 2)))
@@ -460,7 +461,7 @@ static bool power_goes(struct sim *s)
 
 static int try_write(struct sim *s);
 
-/* Whoever writes while a step is copied. */
+/* Other activity while a step is copied. */
 static void beside(struct sim *s)
 {
 	if (below(s, 3))
@@ -471,7 +472,7 @@ static void beside(struct sim *s)
 		go_on_writing(s);
 }
 
-/* Returns 0, -EIO, or -EINTR if the power went. */
+/* Returns 0, -EIO, or -EINTR if the power failed. */
 static int copy_moves(struct sim *s, u32 surface, struct dual_cache *c)
 {
 	bool broken = s->plan->trouble && !below(s, 20);
@@ -507,7 +508,7 @@ static int copy_band(struct sim *s, u32 surface, struct dual_cache *c,
 	bool broken = s->plan->trouble && !below(s, 20);
 	u32 i, first = step->band * s->band_blocks;
 
-	/* Unsafe, all of it is in memory. */
+	/* In the unsafe mode the whole band is in memory. */
 	for (i = 0; i < step->n; i++)
 		s->copy[i] = step->kind == DUAL_STEP_HOME ?
 			     s->medium[band_block(s, surface, 0, i)] :
@@ -541,7 +542,7 @@ static void count_round(struct sim *s, u32 surface, const struct dual_cache *c)
 		s->plan->told(s->plan->ctx, surface, c);
 }
 
-/* For a read; for a write of some of its slots; or for one slot that cannot be written. */
+/* Fail a read; a write of some of its slots; or one slot that cannot be written. */
 static void fail_step(struct sim *s, struct dual_cache *c)
 {
 	struct dual_failure f = { .nr = 0 };
@@ -591,7 +592,7 @@ static void clean(struct sim *s, u32 surface)
 }
 
 /* ------------------------------------------------------------------------
- * All together
+ * The simulation
  */
 
 static int try_write(struct sim *s)
@@ -760,11 +761,12 @@ static int make_all(struct sim *s)
 }
 
 /**
- * dual_sim() - do something to caches
- * @plan: what
+ * dual_sim() - run a load on caches
+ * @plan: the load
  * @res: result
  *
- * Context: may sleep.  Returns 0, or -EIO with a sentence in @res->error.
+ * Context: may sleep.
+ * Return: 0, or -EIO with a sentence in @res->error.
  */
 int dual_sim(const struct dual_sim_plan *plan, struct dual_sim_result *res)
 {
@@ -788,10 +790,10 @@ int dual_sim(const struct dual_sim_plan *plan, struct dual_sim_result *res)
 }
 
 /**
- * dual_sim_draw() - caches of any shape, under a load with all that can happen
- * @state: of the generator
+ * dual_sim_draw() - draw a random shape of caches and a load with all kinds of events
+ * @state: state of the generator
  * @head_tracks: width of the head
- * @plan: result, but for how many writes
+ * @plan: result, except the number of writes
  *
  * Context: any.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Caches under random load and power cuts, over a medium whose head destroys: for tests. */
+/* For tests: caches under random load and power cuts, over a medium with a destructive head. */
 #ifndef SHINGLE_DUAL_SIM_H
 #define SHINGLE_DUAL_SIM_H
 
@@ -8,30 +8,31 @@
 #define DUAL_SIM_ERROR	160
 
 /**
- * struct dual_sim_plan - what is done to one cache on each surface
- * @seed: of all that is drawn
- * @shape: of each cache
+ * struct dual_sim_plan - load on one cache per surface
+ * @seed: seed of the random numbers
+ * @shape: shape of each cache
  * @head_tracks: width of the head
- * @surfaces: how many
- * @bands: of each, beside the staging one
- * @band_tracks: of each of these
- * @literal: as of the cache
- * @unsafe_switch: as of the cache
- * @unsafe_inplace: as of the cache
- * @writes: blocks to be written by the host, at least
- * @rounds: or as many rounds; 0: any
- * @hot_percent: so many of all blocks ...
- * @hot_writes_percent: ... take so many of the writes
- * @hot_moves_after: after so many blocks written these are others, from the middle on; 0: never
- * @new_percent: so many of the writes go to blocks never written before, in order and round
- *	again, the others to ones that are cached; 0: as above
- * @depth: writes under way at a time
- * @most_blocks: of a write
- * @commit_every: writes between commits, at most; 0: each is durable at once
- * @check: after each block that is written, whether all is there
- * @trouble: power cuts and errors, at random
+ * @surfaces: number of surfaces
+ * @bands: bands per surface, without the staging band
+ * @band_tracks: tracks per band
+ * @literal: see struct dual_cache
+ * @unsafe_switch: see struct dual_cache
+ * @unsafe_inplace: see struct dual_cache
+ * @writes: minimum number of blocks that the host writes
+ * @rounds: stop after this many rounds instead; 0: no limit
+ * @hot_percent: percentage of blocks that are hot
+ * @hot_writes_percent: percentage of writes that go to hot blocks
+ * @hot_moves_after: after this many blocks written, other blocks become hot, from the
+ *	middle on; 0: never
+ * @new_percent: percentage of writes that go to blocks never written before, in order and
+ *	round again; the others go to cached blocks; 0: use the hot blocks as above
+ * @depth: writes in flight at a time
+ * @most_blocks: most blocks in a write
+ * @commit_every: most writes between commits; 0: each write is durable at once
+ * @check: check all content after each block written
+ * @trouble: random power cuts and errors
  * @told: called at the end of each round
- * @ctx: handed to it
+ * @ctx: argument of @told
  */
 struct dual_sim_plan {
 	u64 seed;
@@ -59,20 +60,20 @@ struct dual_sim_plan {
 };
 
 /**
- * struct dual_sim_result - what came of it
+ * struct dual_sim_result - results of a run
  * @writes: blocks committed
  * @destroyed: blocks that the head covered
  * @kept: blocks written to FB_2
- * @homed: blocks of the cache brought home
+ * @homed: cached blocks brought home
  * @rmws: bands rewritten for that
- * @rounds: that ended
- * @late: blocks placed while a clean went on
- * @lowered: times that M was lowered
- * @steps: of cleans
+ * @rounds: rounds that ended
+ * @late: blocks placed during a clean
+ * @lowered: times M was lowered
+ * @steps: steps of cleans
  * @commits: transactions that became durable
  * @cuts: power cuts
  * @fails: writes and steps that failed
- * @error: what went wrong first
+ * @error: the first error
  */
 struct dual_sim_result {
 	u64 writes;

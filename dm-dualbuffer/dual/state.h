@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The engine of Dual-buffer: what it knows, and what its files have of each other.
+ * The state of the engine of Dual-buffer, and the functions that its files share.
  *
- * There is one cache, of one band, and one staging band.  What a round is and how it ends is in
- * the files that read beside the thesis, of which dual/cache.h is the sum; here is what an
- * engine has around them:
+ * There is one cache, of one band, and one staging band.  The files that follow the thesis
+ * implement rounds; dual/cache.h is their overview.  The engine adds:
  *
  *	dual/engine.c		reads, writes, discards
- *	dual/steps.c		a step of a clean as core sees it, and why there is one
- *	dual/recover.c		the cache of a layout; pieces, records, back from them
- *	dual/options.c		what can be set, what is counted, what is told of rounds
+ *	dual/steps.c		steps of a clean as core sees them, and their reasons
+ *	dual/recover.c		the cache of a layout; encoding and decoding of pieces, records
+ *	dual/options.c		options, counters, statistics of rounds
  */
 #ifndef SHINGLE_DUAL_STATE_H
 #define SHINGLE_DUAL_STATE_H
@@ -17,33 +16,33 @@
 #include "dual/cache.h"
 #include "dual/engine.h"
 
-/* Rounds that are remembered. */
+/* Number of past rounds with statistics. */
 #define DUAL_PAST	64U
 
-/* struct shingle_step::kind */
+/* Kinds of steps, for struct shingle_step::kind. */
 enum { STEP_COPY, STEP_STAGE, STEP_WRITEBACK, STEP_SWITCH };
 
-/* Records that say what a round is. */
+/* Most records that describe a round. */
 #define DUAL_ROUND_RECORDS	(1U + DUAL_DROPS)
 
 /**
- * struct dual_counts - what the engine counts
- * @placed_blocks: slots handed out to writes
- * @late_blocks: of them, while a clean went on
+ * struct dual_counts - counters of the engine
+ * @placed_blocks: slots placed for writes
+ * @late_blocks: slots among these placed during a clean
  * @aborted_blocks: slots spent on writes that failed
- * @full_rounds: times that a write found the persistent buffer full
- * @cleans_pressure: cleans that began for that
- * @cleans_forced: cleans that were asked for
- * @rounds: that ended
- * @kept_blocks: moved to the filter buffer because they are hot
- * @tail_blocks: moved there because they were written while a clean went on
- * @merged_blocks: cached blocks that were brought home
- * @bands_cleaned: bands that are home again
+ * @full_rounds: times a write found the persistent buffer full
+ * @cleans_pressure: cleans begun because a write found no room
+ * @cleans_forced: cleans begun by request
+ * @rounds: rounds that ended
+ * @kept_blocks: blocks moved to the filter buffer because they are hot
+ * @tail_blocks: blocks moved there because they were written during a clean
+ * @merged_blocks: cached blocks brought home
+ * @bands_cleaned: bands brought home
  * @rmw_pressure: read-modify-writes of a band because a write found no room
- * @rmw_forced: because somebody has asked for it
+ * @rmw_forced: read-modify-writes of a band by request
  * @rmw_home_blocks: blocks written at native places
  * @rmw_staged_blocks: blocks written to the staging band
- * @lowered: times that M was lowered on the way
+ * @lowered: times M was lowered during a round
  */
 struct dual_counts {
 	u64 placed_blocks;
@@ -66,21 +65,21 @@ struct dual_counts {
 
 /**
  * struct dualbuffer - the engine's state
- * @engine: what core sees
- * @layout: of the device, core's
- * @shape: of the cache
+ * @engine: the part that core sees
+ * @layout: layout of the device, owned by core
+ * @shape: shape of the cache
  * @cache: the cache
  * @band_blocks: blocks per data band
  * @nr_bands: data bands
  * @cache_pblk: first block of the cache
- * @home: of each data band, a bit: the native place holds it
- * @hashed: what a checkpoint says of slots is in the hash of @cache
- * @step: the step in progress, or that was offered last
- * @stepping: one is in progress
- * @forced: a clean of everything goes on
- * @forced_round: it ends with this round
- * @past: what became of the last rounds, by number
- * @count: see struct dual_counts
+ * @home: bitmap of data bands with content at their native place
+ * @hashed: the slots that a checkpoint describes are in the hash of @cache
+ * @step: the step in progress, or the last one offered
+ * @stepping: a step is in progress
+ * @forced: a forced clean is in progress
+ * @forced_round: the round with which it ends
+ * @past: statistics of the last rounds, by number
+ * @count: counters
  */
 struct dualbuffer {
 	struct shingle_engine engine;
@@ -122,7 +121,7 @@ static inline bool dual_is_staged(const struct dualbuffer *s, u32 band)
 	return s->cache.staging.in_use && s->cache.staging.band == band;
 }
 
-/* Is the native place what @band is, but for what is cached of it? */
+/* Does the native place of @band hold its content, apart from cached blocks? */
 static inline bool dual_at_home(const struct dualbuffer *s, u32 band)
 {
 	return test_bit(band, s->home) && !dual_is_staged(s, band);

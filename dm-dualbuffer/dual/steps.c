@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine of Dual-buffer: a step of dual/clean.c as core sees it, and why there is one.
+ * The engine of Dual-buffer: steps of dual/clean.c as core sees them, and their reasons.
  * Pure code.
  *
- * A clean goes on by itself once it has begun: a write that finds no room is the only reason
- * to begin one, unless somebody asks for it.  What is asked for keeps nothing: the round that
- * is being filled ends with all of it at home, but for what comes meanwhile.
+ * A clean begins only if a write finds no room or by request; once begun it runs to its
+ * end.  A clean by request keeps no block: at its end all blocks of the present round are
+ * at home, except those written meanwhile.
  */
 #include "dual/state.h"
 
 /**
- * dual_emit_m() - a record of M, if it has changed since the last one
+ * dual_emit_m() - emit a record of M, if M has changed since the last one
  * @s: the engine
  * @emit: where to
  *
- * In front of what was placed by it.
+ * To be called before the records of blocks placed according to it.
  *
  * Context: map lock.
  */
@@ -30,7 +30,7 @@ void dual_emit_m(struct dualbuffer *s, struct shingle_emit *emit)
 	shingle_emit(emit, DUAL_REC_M, r->nr_drops - 1, r->number, d->track, d->columns);
 }
 
-/* All of a round: what follows is of it, whatever round the pieces of a checkpoint know. */
+/* Emit a complete round: later records refer to it, whatever round the checkpoint describes. */
 static void emit_round(const struct dualbuffer *s, struct shingle_emit *emit)
 {
 	const struct dual_round *r = &s->cache.round;
@@ -43,10 +43,10 @@ static void emit_round(const struct dualbuffer *s, struct shingle_emit *emit)
 }
 
 /* ------------------------------------------------------------------------
- * Why
+ * Reasons for a clean
  */
 
-/* Is there anything left of what was asked for?  Not in a round that has begun since. */
+/* Is the forced clean still in progress?  It ends with the round in which it began. */
 static bool go_on_forced(struct dualbuffer *s)
 {
 	const struct dual_cache *c = &s->cache;
@@ -74,7 +74,10 @@ static int next_clean(struct dualbuffer *s, enum shingle_why why)
 		return -EAGAIN;
 	if (forced ? !go_on_forced(s) : why != SHINGLE_WHY_PRESSURE && c->phase == DUAL_FILL)
 		return 0;
-	/* A clean that was interrupted ends nowhere: its round is over all the same. */
+	/*
+	 * Decide again at each begin: a forced clean that was interrupted ends with its
+	 * round.
+	 */
 	if (c->phase == DUAL_FILL)
 		c->empty = s->forced && c->round.number == s->forced_round;
 	r = dual_clean_next(c, forced, &s->step);
@@ -89,10 +92,10 @@ static int next_clean(struct dualbuffer *s, enum shingle_why why)
 }
 
 /* ------------------------------------------------------------------------
- * What
+ * Steps
  */
 
-/* A band, merged, or its copy on the way home. */
+/* Build a step that merges a band into the staging band, or copies it home. */
 static void band_step(struct dualbuffer *s, struct shingle_step *step)
 {
 	u32 band = s->step.band;
@@ -109,7 +112,7 @@ static void band_step(struct dualbuffer *s, struct shingle_step *step)
 	step->whole_in_memory = s->step.kind == DUAL_STEP_INPLACE;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int dual_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step)
 {
 	struct dualbuffer *s = to_dual(e);
@@ -145,7 +148,7 @@ int dual_next_step(struct shingle_engine *e, enum shingle_why why, struct shingl
 	return 1;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool dual_extent(struct shingle_engine *e, const struct shingle_step *step, u64 *cursor,
 		 struct shingle_extent *out)
 {
@@ -162,7 +165,7 @@ bool dual_extent(struct shingle_engine *e, const struct shingle_step *step, u64 
 	return true;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool dual_step_source(struct shingle_engine *e, const struct shingle_step *step, u32 offset,
 		      struct shingle_run *out)
 {
@@ -187,10 +190,10 @@ bool dual_step_source(struct shingle_engine *e, const struct shingle_step *step,
 }
 
 /* ------------------------------------------------------------------------
- * What comes of it
+ * The end of a step
  */
 
-/* What is there still is moved: runs of blocks. */
+/* Emit records of the moved blocks that are still current, one per run. */
 static void emit_moves(const struct dualbuffer *s, struct shingle_emit *emit)
 {
 	const struct dual_cache *c = &s->cache;
@@ -233,7 +236,7 @@ static void count_round(struct dualbuffer *s)
 	s->count.rounds++;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 void dual_finish_step(struct shingle_engine *e, const struct shingle_step *step,
 		      struct shingle_emit *emit)
 {
@@ -278,7 +281,7 @@ void dual_finish_step(struct shingle_engine *e, const struct shingle_step *step,
 		shingle_mark(e, DUAL_PIECE_STATE, 1);
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool dual_fail_step(struct shingle_engine *e, const struct shingle_step *step,
 		    const struct shingle_unwritten *bad)
 {
@@ -294,7 +297,7 @@ bool dual_fail_step(struct shingle_engine *e, const struct shingle_step *step,
 	return dual_step_failed(&s->cache, &f);
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool dual_tidy_step(struct shingle_engine *e)
 {
 	struct dualbuffer *s = to_dual(e);
@@ -306,13 +309,13 @@ bool dual_tidy_step(struct shingle_engine *e)
 	return more;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool dual_release_step(struct shingle_engine *e, u64 seq)
 {
 	return dual_release(&to_dual(e)->cache, seq);
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool dual_pending(struct shingle_engine *e)
 {
 	return to_dual(e)->cache.waits;

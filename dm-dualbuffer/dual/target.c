@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A persistent cache of two buffers: the target. */
+/* Dual-buffer, a persistent cache of two buffers: the target. */
 #include <linux/module.h>
 
 #include "dual/engine.h"

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The garbage collector (Ma 2019, section 5.3.5): what
- * goes home by what that costs, and by how popular it is.
+ * The garbage collector (Ma 2019, section 5.3.5): chooses blocks to bring home by cost and
+ * popularity.
  *
- * To bring a block home is to rewrite its column from its track to the end of what is stored
- * there.  A track takes as long as one block of each track, so the whole tracks of the band are
- * rewritten, and all that waits for them comes along: one choice, of the track from which on.
- * The thesis's cost of a block (VF4) is the tracks behind its own, up to there.
+ * To bring a block home, its column must be rewritten from its track to the end of the
+ * stored data.  A whole track takes as long as one block of each track, so the collector
+ * rewrites whole tracks of a band, and brings home all blocks that wait for these tracks.
+ * So the only choice is the first track.  The thesis's cost of a block (VF4) is the number
+ * of later tracks, up to the end.
  */
 #include "rmwf/flash.h"
 
@@ -20,7 +21,7 @@ static u32 band_of(const struct rmwf_flash *f, u32 slot)
 	return shingle_slot_lblk(&f->map, slot) / f->space->band_blocks;
 }
 
-/* Of the bands that these pages are of the one of which most is cached. */
+/* The band with most cached blocks among the bands of these pages. */
 static u32 fullest_band(const struct rmwf_flash *f, const struct rmwf_want *want)
 {
 	u32 i, best = U32_MAX;
@@ -38,7 +39,7 @@ static u32 choose_band(const struct rmwf_flash *f, const struct rmwf_want *want)
 	return want->of_first ? band_of(f, want->from) : fullest_band(f, want);
 }
 
-/* Pages of the band by track: cold ones, and all of them. */
+/* Count the pages of the band by track: cold ones, and all. */
 static u32 count_tracks(struct rmwf_flash *f, const struct rmwf_want *want, u32 band, u16 *cold,
 			u16 *all)
 {
@@ -57,7 +58,7 @@ static u32 count_tracks(struct rmwf_flash *f, const struct rmwf_want *want, u32 
 	return end;
 }
 
-/* What is popular now need not be so for ever. */
+/* Popular blocks need not stay popular, so counts are halved. */
 static void age(struct rmwf_flash *f, const struct rmwf_want *want)
 {
 	u32 i;
@@ -67,17 +68,18 @@ static void age(struct rmwf_flash *f, const struct rmwf_want *want)
 }
 
 /**
- * rmwf_collect() - which band is rewritten, and from which track on?
+ * rmwf_collect() - choose the band to rewrite, and the first track
  * @f: the flash
- * @want: what for
- * @row: room for twice as many numbers as a band has tracks, which are zero and become so
+ * @want: the request
+ * @row: work space: two numbers per track of a band, which are zero before and after
  * @v: result
  *
- * The track with the most cold pages for each track that is rewritten, of those that free
- * enough; if none does, because too much of it is hot, hot ones go, too (R5).
+ * Among the tracks that free enough pages, the one with the most cold pages per rewritten
+ * track is chosen.  If no track frees enough, because too many blocks are hot, hot blocks
+ * go home, too (R5).
  *
- * Context: map lock; O(pages asked for + tracks of a band).  Returns false if none of them
- * holds anything; or, literally, if all of it is hot.
+ * Context: map lock; O(requested pages + tracks of a band).
+ * Return: false if no page holds a block; with @literal also if all blocks are hot.
  */
 bool rmwf_collect(struct rmwf_flash *f, const struct rmwf_want *want, u16 *row,
 		  struct rmwf_victim *v)
@@ -102,7 +104,7 @@ bool rmwf_collect(struct rmwf_flash *f, const struct rmwf_want *want, u16 *row,
 		all += all_of[t];
 		if (!all_of[t] || (want->literal ? !cold : all < enough))
 			continue;
-		/* cold / cost is more than it was. */
+		/* The ratio cold / cost is better. */
 		if (!found || (u64)cold * (v->end - v->track) > (u64)v->cold * cost) {
 			v->track = t;
 			v->cold = cold;

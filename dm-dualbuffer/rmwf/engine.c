@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine of RMW-F: reads, writes and discards, and what core sees.  Pure code, see
+ * The engine of RMW-F: reads, writes, discards, and its interface to core.  Pure code; see
  * rmwf/state.h.
  */
 #include "rmwf/state.h"
 
-/* Blocks that one discard walks over. */
+/* Most blocks that one discard call visits. */
 #define DISCARD_BLOCKS	SHINGLE_WALK
 
 /* ------------------------------------------------------------------------
@@ -17,7 +17,7 @@ static u64 engine_logical_blocks(const struct shingle_layout *l)
 	return l->nr_bands[SHINGLE_ROLE_DATA] * l->band_blocks[SHINGLE_ROLE_DATA];
 }
 
-/* Flash on tracks that no head harms. */
+/* Flash on tracks that no head destroys. */
 static bool is_plain(const struct shingle_layout *l)
 {
 	const struct shingle_group *g =
@@ -114,7 +114,7 @@ static int engine_create(struct shingle_engine **out, const struct shingle_layou
  * Reads and writes
  */
 
-/* What is where it belongs, or nowhere, of blocks of one band none of which is in flash. */
+/* Resolve blocks of one band, none of which is in flash: home, staging band or zeroes. */
 static void resolve_native(const struct rmwf *s, u32 lblk, u32 n, struct shingle_run *out)
 {
 	const struct rmwf_span *g = &s->staging;
@@ -155,7 +155,7 @@ static void engine_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shi
 	resolve_native(s, lblk, n, out);
 }
 
-/* Nothing is written to a band that is being copied, or is about to be. */
+/* A band that is being copied, or is about to be, takes no writes. */
 static bool is_copied(const struct rmwf *s, u32 band)
 {
 	return s->chosen && !s->staging.n && band == s->victim.band;
@@ -166,7 +166,7 @@ static bool band_in_flight(const struct rmwf *s, u32 band)
 	return rmwf_in_flight(&s->space, band * s->space.band_blocks, s->space.band_blocks);
 }
 
-/* Does none of these pages hold a block? */
+/* Is there no block in any of these pages? */
 static bool holds_none(const struct rmwf_flash *f, u32 from, u32 n)
 {
 	for (; n; n--, from++) {
@@ -176,7 +176,7 @@ static bool holds_none(const struct rmwf_flash *f, u32 from, u32 n)
 	return true;
 }
 
-/* No page is free for a block. */
+/* There is no free page for a block. */
 static int no_page(struct rmwf *s, const struct rmwf_place *p)
 {
 	struct rmwf_flash *f = &s->flash;
@@ -187,7 +187,7 @@ static int no_page(struct rmwf *s, const struct rmwf_place *p)
 	n = f->pool ? min(f->map.nr_slots, RMWF_PAGES) : f->page_blocks;
 	from = (f->pool ? f->pool_at : block) * f->page_blocks;
 	from = min(from, f->map.nr_slots - n);
-	/* Of what is under way to all of them nothing can be collected yet. */
+	/* All pages have writes in flight; there is nothing to collect yet. */
 	if (holds_none(f, from, n))
 		return -EBUSY;
 	if (s->stuck) {
@@ -212,7 +212,7 @@ static int engine_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_
 	n = min3(n, (p.band + 1) * s->space.band_blocks - (u32)lblk, (u32)U16_MAX);
 	if (rmwf_space_full(&s->space))
 		return -EBUSY;
-	/* Whoever was collecting may have stopped. */
+	/* -ENOSPC makes core start the collector, in case it has stopped. */
 	if (is_copied(s, p.band))
 		return s->stepping || band_in_flight(s, p.band) ? -EBUSY : -ENOSPC;
 	if (!home)
@@ -238,13 +238,14 @@ static bool is_direct(const struct rmwf *s, const struct shingle_run *run)
 }
 
 /**
- * rmwf_leave_flash() - what is in flash of a block is not current any more
+ * rmwf_leave_flash() - a block's page is no longer current
  * @s: the engine
  * @lblk: the block
  * @band: its band
- * @seq: of the transaction that says so
+ * @seq: transaction that records this
  *
- * Context: map lock.  Returns how often it was written there, 0 if it is not there.
+ * Context: map lock.
+ * Return: number of times the block was written to flash, 0 if it is not there.
  */
 u32 rmwf_leave_flash(struct rmwf *s, u32 lblk, u32 band, u64 seq)
 {
@@ -259,7 +260,7 @@ u32 rmwf_leave_flash(struct rmwf *s, u32 lblk, u32 band, u64 seq)
 	return count;
 }
 
-/* Nor is any of @n blocks of one band: where none of that is in flash none is looked for. */
+/* The same for @n blocks of one band; skips the lookups if the band has no block in flash. */
 static void leave_flash(struct rmwf *s, u32 lblk, u32 n, u64 seq)
 {
 	u32 band = rmwf_band(s, lblk), part;
@@ -276,7 +277,10 @@ static void leave_flash(struct rmwf *s, u32 lblk, u32 n, u64 seq)
 static void landed_at_home(struct rmwf *s, const struct shingle_run *run,
 			   struct shingle_emit *emit)
 {
-	/* What is not recorded is free at once: no transaction would ever say so. */
+	/*
+	 * If the change is not recorded, the page is free at once: no transaction would
+	 * free it.
+	 */
 	leave_flash(s, run->lblk, run->n, s->unsafe_pointer ? 0 : emit->seq);
 	rmwf_space_live(&s->space, run->lblk, run->n, true);
 	rmwf_mark_live(s, run->lblk, run->n);
@@ -340,13 +344,13 @@ static int engine_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, 
 	bool live = find_next_bit(s->space.live, lblk + part, lblk) < lblk + part;
 	u32 cached = s->flash.map.live;
 
-	/* Of a copy that is being made, or is the only one, nothing is missing. */
+	/* A copy that is being made, or is the only one, must stay complete. */
 	if (is_copied(s, band) || rmwf_going_home(s, band) || rmwf_space_full(&s->space))
 		return -EBUSY;
 	*done = part;
 	*dropped = true;
 	leave_flash(s, lblk, part, emit->seq);
-	/* What was nowhere is where it was, and a file system begins with all of a disk. */
+	/* Nothing was dropped, so emit no record: a file system may discard a whole disk. */
 	if (!live && cached == s->flash.map.live)
 		return 0;
 	rmwf_space_leave(&s->space, lblk, part, emit->seq);
@@ -356,7 +360,7 @@ static int engine_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, 
 }
 
 /* ------------------------------------------------------------------------
- * What core asks
+ * Other operations
  */
 
 static bool engine_referenced(struct shingle_engine *e, enum shingle_role role, u64 band,
@@ -367,7 +371,10 @@ static bool engine_referenced(struct shingle_engine *e, enum shingle_role role, 
 
 	switch (role) {
 	case SHINGLE_ROLE_DATA:
-		/* All of a staged span is where it was copied to, once that is durable. */
+		/*
+		 * When the staged copy is durable, the home of the staged span is not
+		 * referenced.
+		 */
 		if (!s->waits && rmwf_going_home(s, band)) {
 			if (first < s->staging.lblk &&
 			    rmwf_claimed(&s->space, first, min(n, s->staging.lblk - first)))
@@ -409,7 +416,7 @@ static u32 verify_slot(const struct rmwf *s, u32 slot, shingle_report_fn report,
 	return 1;
 }
 
-/* Pages, and then what is live where it belongs. */
+/* Checks pages, and then the bits of live blocks. */
 static u32 engine_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn report,
 			 void *ctx)
 {

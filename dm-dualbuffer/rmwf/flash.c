@@ -2,23 +2,26 @@
 /* Flash, Ma (2019), Algorithms 9 and 10: see rmwf/flash.h. */
 #include "rmwf/flash.h"
 
-/* Of the first and the last: were one between them longer, groups would share blocks. */
+/*
+ * The longest track, of the first and the last band: if one between were longer, groups
+ * would share flash blocks.
+ */
 static u32 longest_track(const struct rmwf_space *s)
 {
 	return max(rmwf_track_blocks(s, 0), rmwf_track_blocks(s, s->blocks / s->band_blocks - 1));
 }
 
 /**
- * rmwf_flash_init() - nothing is cached
+ * rmwf_flash_init() - make an empty flash
  * @f: the flash
- * @s: what it is a cache of
- * @slots: pages
- * @page_blocks: of a flash block; 0: RMWF_DEFAULT_PAGES, or all
- * @group_columns: of a group; 0: as many as there are flash blocks for
+ * @s: the shingled space that it is a cache of
+ * @slots: number of pages
+ * @page_blocks: pages of a flash block; 0: RMWF_DEFAULT_PAGES, or all
+ * @group_columns: columns of a group; 0: chosen from the number of flash blocks
  * @why: on error, a sentence
  *
- * Context: may sleep.  Returns 0, -EINVAL or -ENOMEM, after which rmwf_flash_exit() is due all
- * the same.
+ * Context: may sleep.
+ * Return: 0, -EINVAL or -ENOMEM.  The caller calls rmwf_flash_exit() also after an error.
  */
 int rmwf_flash_init(struct rmwf_flash *f, struct rmwf_space *s, u32 slots, u32 page_blocks,
 		    u32 group_columns, const char **why)
@@ -73,29 +76,30 @@ void rmwf_flash_exit(struct rmwf_flash *f)
 }
 
 /* ------------------------------------------------------------------------
- * Where a block is written
+ * Placing blocks
  */
 
 /**
  * rmwf_block_of() - the flash block of a group of columns (the block-level map)
  * @f: the flash
- * @p: place of a block of one of them
- * @n: lowered to how many from that on are of the group
+ * @p: home of a block of the group
+ * @n: limited to the number of blocks from there on in the same group
  *
  * Context: any.
+ * Return: number of the flash block.
  */
 u32 rmwf_block_of(const struct rmwf_flash *f, const struct rmwf_place *p, u32 *n)
 {
 	u64 group = (u64)p->band * f->band_groups + p->column / f->group_columns;
 	u32 block;
 
-	/* The last group of a track may be a part of one. */
+	/* The last group of a track may have fewer columns. */
 	*n = min3(*n, f->group_columns - p->column % f->group_columns, p->columns - p->column);
 	div_u64_rem(group, f->nr_blocks, &block);
 	return block;
 }
 
-/* Free pages that follow each other in a flash block that has any. */
+/* Take consecutive free pages of a flash block that has any. */
 static u32 take(struct rmwf_flash *f, u32 block, u32 n, u32 *slot)
 {
 	struct rmwf_block *b = &f->block[block];
@@ -121,13 +125,14 @@ static u32 take(struct rmwf_flash *f, u32 block, u32 n, u32 *slot)
 }
 
 /**
- * rmwf_flash_place() - pages for blocks (Algorithm 9)
+ * rmwf_flash_place() - find pages for blocks (Algorithm 9)
  * @f: the flash
- * @p: place of the first block
- * @n: how many, at most; of one band
- * @slot: result, the first page
+ * @p: home of the first block
+ * @n: number of blocks, at most; all of one band
+ * @slot: result: the first page
  *
- * Context: map lock.  Returns how many that follow each other, 0 if none is free.
+ * Context: map lock.
+ * Return: number of consecutive pages, 0 if none is free.
  */
 u32 rmwf_flash_place(struct rmwf_flash *f, const struct rmwf_place *p, u32 n, u32 *slot)
 {
@@ -139,7 +144,7 @@ u32 rmwf_flash_place(struct rmwf_flash *f, const struct rmwf_place *p, u32 n, u3
 	}
 	if (!f->nr_free)
 		return 0;
-	/* Of flash that is nearly full the next one may be far. */
+	/* In flash that is nearly full the next free block may be far away. */
 	block = find_next_bit(f->open, f->nr_blocks, f->pool_at);
 	if (block >= f->nr_blocks)
 		block = find_next_bit(f->open, f->nr_blocks, 0);
@@ -158,10 +163,10 @@ static void put(struct rmwf_flash *f, u32 slot)
 }
 
 /**
- * rmwf_flash_abort() - nothing was written to pages that were given out
+ * rmwf_flash_abort() - placed pages were not written
  * @f: the flash
- * @slot: the first
- * @n: how many
+ * @slot: the first page
+ * @n: number of pages
  *
  * Context: map lock.
  */
@@ -172,7 +177,7 @@ void rmwf_flash_abort(struct rmwf_flash *f, u32 slot, u32 n)
 }
 
 /* ------------------------------------------------------------------------
- * How old it is
+ * Age of pages
  */
 
 static void make_young(struct rmwf_flash *f, u32 slot, u32 n)
@@ -184,8 +189,8 @@ static void make_young(struct rmwf_flash *f, u32 slot, u32 n)
 }
 
 /**
- * rmwf_flash_age() - what pages hold is old from now on
- * @f: the flash, in which rmwf_flash_old() has come to the end since the last time
+ * rmwf_flash_age() - from now on, the present content of all pages is old
+ * @f: the flash; rmwf_flash_old() must have reached the end since the last call
  *
  * Context: map lock.
  */
@@ -195,14 +200,15 @@ void rmwf_flash_age(struct rmwf_flash *f)
 }
 
 /**
- * rmwf_flash_old() - find a page that holds something old
+ * rmwf_flash_old() - find a page with old content
  * @f: the flash
- * @at: look from here on, 0 after rmwf_flash_age(); result: that page, or where to go on;
- *	as many as there are pages at the end
+ * @at: where to begin, 0 after rmwf_flash_age(); result: the page, or where to continue;
+ *	the number of pages at the end
  *
- * What is passed by counts as young: it holds nothing, or what came since.
+ * Pages that are passed become young: they hold nothing, or newer content.
  *
- * Context: map lock.  Returns whether there is one in the part that was looked at.
+ * Context: map lock.
+ * Return: true if a page was found in the part that was searched.
  */
 bool rmwf_flash_old(struct rmwf_flash *f, u32 *at)
 {
@@ -221,18 +227,19 @@ bool rmwf_flash_old(struct rmwf_flash *f, u32 *at)
 }
 
 /* ------------------------------------------------------------------------
- * What it holds
+ * Content of pages
  */
 
 /**
- * rmwf_flash_hold() - pages hold blocks, each written to flash once so far
+ * rmwf_flash_hold() - pages hold blocks from now on, each written to flash once
  * @f: the flash
- * @slot: the first page, none of which holds any
+ * @slot: the first page; these pages hold no blocks
  * @lblk: the first block
- * @n: how many, at most: up to the first one that another page holds
- * @band: of which they are
+ * @n: number of blocks, at most; ends before the first block that is in another page
+ * @band: band of the blocks
  *
- * Context: map lock.  Returns how many do.
+ * Context: map lock.
+ * Return: number of blocks mapped.
  */
 u32 rmwf_flash_hold(struct rmwf_flash *f, u32 slot, u32 lblk, u32 n, u32 band)
 {
@@ -247,10 +254,10 @@ u32 rmwf_flash_hold(struct rmwf_flash *f, u32 slot, u32 lblk, u32 n, u32 band)
 }
 
 /**
- * rmwf_flash_forget() - a page holds its block no more
+ * rmwf_flash_forget() - a page no longer holds its block
  * @f: the flash
  * @slot: the page
- * @band: of which the block is
+ * @band: band of the block
  *
  * Context: map lock.
  */
@@ -260,17 +267,17 @@ void rmwf_flash_forget(struct rmwf_flash *f, u32 slot, u32 band)
 	shingle_slotmap_remove(&f->map, slot, 1);
 }
 
-/* Of @at, which is less than two rounds. */
+/* Reduce an index of less than twice the ring's size. */
 static u32 ring(const struct rmwf_flash *f, u32 at)
 {
 	return at < f->map.nr_slots ? at : at - f->map.nr_slots;
 }
 
 /**
- * rmwf_flash_free() - and is free, once that is durable
+ * rmwf_flash_free() - a page is free when a transaction is durable
  * @f: the flash
  * @slot: the page
- * @seq: of the transaction that says so
+ * @seq: the transaction
  *
  * Context: map lock.
  */
@@ -289,11 +296,12 @@ void rmwf_flash_free(struct rmwf_flash *f, u32 slot, u64 seq)
 }
 
 /**
- * rmwf_flash_release() - transactions are durable, and nobody reads what they freed
+ * rmwf_flash_release() - free pages given up by durable transactions
  * @f: the flash
- * @seq: up to this one
+ * @seq: last of these transactions
  *
- * Context: map lock.  Returns true if there is more of it.
+ * Context: map lock.
+ * Return: true if more remain.
  */
 bool rmwf_flash_release(struct rmwf_flash *f, u64 seq)
 {
@@ -319,8 +327,8 @@ bool rmwf_flash_release(struct rmwf_flash *f, u64 seq)
 }
 
 /**
- * rmwf_flash_ready() - build what is derived from what was loaded
- * @f: the flash, of which the hash is known: what is not in it is free
+ * rmwf_flash_ready() - derive the rest of the state from what was loaded
+ * @f: the flash, with its hash; pages that are not in the hash are free
  *
  * Context: before I/O, may sleep.
  */

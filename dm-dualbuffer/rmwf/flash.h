@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The address translator of RMW-F, Ma (2019), section 5.3.4: which
- * page of flash holds which block, and how often it was written there; and what its garbage
- * collector goes by.
+ * The address translator of RMW-F, Ma (2019), section 5.3.4: the flash page of each cached
+ * block, and the number of times it was written to flash.  Also the data that the garbage
+ * collector uses.
  *
- * Columns that lie beside each other are a group, and one flash block is theirs: the block-level
- * map is arithmetic.  Within it a page-level map says where a block is.  With ``alloc=pool``
- * any page is anybody's.
+ * Adjacent columns form a group, and each group has one flash block: this block-level map
+ * is arithmetic.  Within the flash block a page-level map finds the block.  With
+ * ``alloc=pool`` any page can hold any block.
  *
- * Flash is a device with a translation of its own: a page is written again as soon as it is
- * free, nothing is erased, and so nothing is moved within flash (F3).  A page that held a block
- * is free when that is durable, and nobody reads it any more.
+ * Flash is a device with its own translation layer: a page can be written again as soon as
+ * it is free.  So there is no erase here, and no block is moved within flash (F3).  A page
+ * that held a block is free when the change of the map is durable and no reader uses it.
  *
- * Pure; 18 bytes and a bit a page.  No locking of its own: the map lock protects it.
+ * Pure code; 18 bytes and a bit per page.  It has no lock of its own: the map lock protects
+ * it.
  */
 #ifndef SHINGLE_RMWF_FLASH_H
 #define SHINGLE_RMWF_FLASH_H
@@ -21,16 +22,16 @@
 #include "rmwf/space.h"
 #include "engine/slotmap.h"
 
-/* Pages of a flash block, at most. */
+/* Most pages of a flash block. */
 #define RMWF_PAGES		1024U
 #define RMWF_DEFAULT_PAGES	64U
-/* Stretches of freed pages by transaction; what comes then waits with the last one. */
+/* Most runs of freed pages, one per transaction; further ones wait with the last. */
 #define RMWF_FREED		16U
 
 /**
  * struct rmwf_freed - pages that were freed together
  * @seq: they are free when this transaction is durable
- * @n: how many
+ * @n: number of pages
  */
 struct rmwf_freed {
 	u64 seq;
@@ -51,28 +52,28 @@ struct rmwf_block {
 
 /**
  * struct rmwf_flash - the flash
- * @space: what it is a cache of
- * @map: which page holds which block
- * @count: of each page that holds a block, how often that was written while it was in flash
- * @age: of each page that holds a block a bit, @young if it came to do so since
+ * @space: the shingled space that it is a cache of
+ * @map: the block in each page
+ * @count: for each page with a block, writes of the block since it came to flash
+ * @age: bitmap of pages with a block; equals @young if the block came after the last
  *	rmwf_flash_age()
- * @young: turned round by that: what was young is old
- * @wait: pages that wait to be free, a ring as long as there are pages
+ * @young: current value for young blocks; rmwf_flash_age() inverts it
+ * @wait: ring of pages that wait to be free, with one entry per page
  * @page_blocks: pages of a flash block
  * @nr_blocks: flash blocks
  * @group_columns: columns of a group
  * @band_groups: groups of a band
- * @block: flash blocks
- * @open: of each, a bit: it has free pages
- * @nr_free: free pages in all
- * @pool: any page is anybody's
- * @pool_at: then, the flash block that is filled
- * @freed: the transactions that pages wait for, a ring
+ * @block: the flash blocks
+ * @open: bitmap of flash blocks with free pages
+ * @nr_free: free pages in all flash blocks
+ * @pool: any page can hold any block
+ * @pool_at: with @pool, the flash block that is being filled
+ * @freed: ring of transactions that pages wait for
  * @freed_from: the oldest of them
- * @nr_freed: how many
- * @wait_from: of the pages that wait, the oldest
- * @nr_wait: how many wait
- * @cached: of each band, how many of its blocks are in flash
+ * @nr_freed: number of them
+ * @wait_from: the oldest page in @wait
+ * @nr_wait: pages in @wait
+ * @cached: for each band, its blocks in flash
  * @nr_bands: bands
  */
 struct rmwf_flash {
@@ -101,14 +102,14 @@ struct rmwf_flash {
 };
 
 /**
- * struct rmwf_want - what a garbage collection is to do
- * @from: of these pages
- * @n: how many
- * @percent: so many of them are to be free, if it can be
- * @hot: a count above this is hot
- * @literal: what is hot is never brought home, as in the thesis (F5)
- * @of_first: of the band that the first of them is of, which holds something; else of the one
- *	of which most is cached
+ * struct rmwf_want - request for a garbage collection
+ * @from: first page of the range to collect
+ * @n: number of pages
+ * @percent: percentage of these pages that should become free, if possible
+ * @hot: a block with a higher count is hot
+ * @literal: hot blocks are never brought home, as in the thesis (F5)
+ * @of_first: collect the band of the first page, which must hold a block; otherwise the
+ *	band with most cached blocks
  */
 struct rmwf_want {
 	u32 from;
@@ -120,12 +121,12 @@ struct rmwf_want {
 };
 
 /**
- * struct rmwf_victim - and what it does
- * @band: this band is rewritten
- * @track: from this one on
- * @end: to in front of this one
- * @cold: pages that are freed of those it was asked for, which are cold
- * @all: pages that are freed of these
+ * struct rmwf_victim - the collection that was chosen
+ * @band: the band to rewrite
+ * @track: first track to rewrite
+ * @end: one past the last track
+ * @cold: requested pages with cold blocks that become free
+ * @all: requested pages that become free
  */
 struct rmwf_victim {
 	u32 band;

@@ -64,7 +64,7 @@ static struct shingle_layout *new_layout(struct kunit *test, const struct rmwf_c
 }
 
 /* ------------------------------------------------------------------------
- * Vectors
+ * Worked examples
  */
 
 struct rmwf_toy {
@@ -105,7 +105,7 @@ static void stop(struct rmwf_toy *t)
 	t->e->ops->destroy(t->e);
 }
 
-/* Returns its flash page, -1 if it went where it belongs, or what place() said. */
+/* Returns the flash page, -1 for a direct write, or the error of place(). */
 static int write_one(struct rmwf_toy *t, u32 lblk)
 {
 	struct shingle_emit emit = {
@@ -122,7 +122,7 @@ static int write_one(struct rmwf_toy *t, u32 lblk)
 	       (int)shingle_pblk_block(run.pblk) : -1;
 }
 
-/* And all of it is durable. */
+/* The same, with everything durable afterwards. */
 static int write_durably(struct rmwf_toy *t, u32 lblk)
 {
 	int r = write_one(t, lblk);
@@ -167,7 +167,7 @@ static void figure_5_3(struct kunit *test, const char *rule)
 
 	for (i = 0; i < ARRAY_SIZE(order); i++)
 		KUNIT_EXPECT_EQ(test, write_one(t, order[i].lsn), order[i].page);
-	/* T_p, as what comes next sees it: on the last track of a column, or behind it. */
+	/* T_p as the next write sees it: on the last track of a column, or after it. */
 	for (i = 0; i < ARRAY_SIZE(last); i++) {
 		u32 lsn = (last[i] - 1) * 5 + i;
 
@@ -195,7 +195,7 @@ static void rmwf_vf2_vf3_window(struct kunit *test)
 	figure_5_3(test, "window");
 }
 
-/* What is far enough behind does no harm, and a pointer does not know. */
+/* A place far enough behind is safe; a pointer does not know this. */
 static void rmwf_rules_differ(struct kunit *test)
 {
 	struct rmwf_toy *t = start(test, &figure, "rule", "pointer");
@@ -235,7 +235,7 @@ static bool is_staged(struct rmwf_toy *t)
 	return t->e->ops->map.referenced(t->e, SHINGLE_ROLE_STAGING, 0, 0, 1);
 }
 
-/* What goes home is what core's walk lets, where columns are known and where not. */
+/* Direct writes are those that core's walk allows, with known and with unknown columns. */
 static void rmwf_direct_is_r0(struct kunit *test)
 {
 	static const struct rmwf_case where[] = {
@@ -272,14 +272,14 @@ static void rmwf_direct_is_r0(struct kunit *test)
 	}
 }
 
-/* Of a place that holds nothing current any more the durable map may say that it does. */
+/* The durable map may still refer to a place that is no longer current. */
 static void rmwf_r0_pins(struct kunit *test)
 {
 	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
 
 	KUNIT_EXPECT_EQ(test, write_one(t, 5), -1);
 	KUNIT_EXPECT_EQ(test, write_one(t, 10), -1);
-	/* 5 goes to flash, and so its place is free: not yet. */
+	/* 5 goes to flash, so its place becomes free, but not yet. */
 	KUNIT_EXPECT_EQ(test, write_one(t, 5), 0);
 	KUNIT_EXPECT_EQ(test, write_one(t, 0), 1);
 	shingle_release_all(t->e, t->seq);
@@ -287,7 +287,10 @@ static void rmwf_r0_pins(struct kunit *test)
 	stop(t);
 }
 
-/* A block is left again: its place is free when that is durable, not when the older one is. */
+/*
+ * A block leaves its home again: the place is free when the later change is durable, not
+ * earlier.
+ */
 static void free_with_the_newer(struct kunit *test, struct rmwf_toy *t, u32 lblk, int page)
 {
 	discard_one(test, t, lblk);
@@ -297,7 +300,10 @@ static void free_with_the_newer(struct kunit *test, struct rmwf_toy *t, u32 lblk
 	KUNIT_EXPECT_EQ(test, write_one(t, lblk - 5), -1);
 }
 
-/* What is left again before that it was left is durable is free with the later one. */
+/*
+ * A place that is left a second time before the first is durable is free with the later
+ * transaction.
+ */
 static void rmwf_r0_pins_again(struct kunit *test)
 {
 	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
@@ -312,8 +318,9 @@ static void rmwf_r0_pins_again(struct kunit *test)
 }
 
 /*
- * Of what was left together some was nowhere, or was under way.  It is written, and left again:
- * that it was is not durable yet when what was left first is, and a power cut would bring it back.
+ * Some of the blocks that leave together were nowhere, or had a write in flight.  Such a
+ * block is written and leaves again.  When the first transaction is durable the second is
+ * not, and recovery would still find the block.
  */
 static void r0_pins_around(struct kunit *test, bool under_way)
 {
@@ -344,7 +351,7 @@ static void rmwf_r0_pins_around(struct kunit *test)
 	r0_pins_around(test, true);
 }
 
-/* It is written over where it is, and left meanwhile; and then again. */
+/* A block is overwritten at home and leaves meanwhile; and then the same again. */
 static void rmwf_r0_pins_under_way(struct kunit *test)
 {
 	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
@@ -360,7 +367,7 @@ static void rmwf_r0_pins_under_way(struct kunit *test)
 	stop(t);
 }
 
-/* Of what is nowhere no record says that it is nowhere: a file system discards all of a disk. */
+/* A discard of blocks that are nowhere emits no record: a file system discards a whole disk. */
 static void rmwf_discards_nothing(struct kunit *test)
 {
 	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
@@ -380,7 +387,7 @@ static void rmwf_discards_nothing(struct kunit *test)
 	stop(t);
 }
 
-/* A place that was claimed for a write that failed is free again. */
+/* A place that was claimed for a failed write becomes free again. */
 static void rmwf_failed_is_free(struct kunit *test)
 {
 	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
@@ -392,7 +399,7 @@ static void rmwf_failed_is_free(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, write_one(t, 0), 1);
 	shingle_release_all(t->e, t->seq++);
 	KUNIT_EXPECT_EQ(test, write_one(t, 0), -1);
-	/* But not that of what was there before. */
+	/* But the place of the block that was there before does not. */
 	KUNIT_EXPECT_EQ(test, write_one(t, 6), -1);
 	KUNIT_ASSERT_EQ(test, t->e->ops->map.place(t->e, 6, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	t->e->ops->map.abort(t->e, &run);
@@ -401,7 +408,7 @@ static void rmwf_failed_is_free(struct kunit *test)
 	stop(t);
 }
 
-/* What fails over what is current does not free it early when it leaves. */
+/* A failed write over a current block does not free its place early when the block leaves. */
 static void rmwf_failed_over_live(struct kunit *test)
 {
 	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
@@ -414,7 +421,7 @@ static void rmwf_failed_over_live(struct kunit *test)
 	t->nr = 0;
 	t->seq++;
 	KUNIT_EXPECT_EQ(test, write_one(t, 5), 0);
-	/* That 5 has left is not durable: a power cut would bring it back. */
+	/* That 5 has left is not durable: recovery would still find it. */
 	shingle_release_all(t->e, t->seq - 1);
 	KUNIT_EXPECT_EQ(test, write_one(t, 0), 1);
 	shingle_release_all(t->e, t->seq);
@@ -422,7 +429,7 @@ static void rmwf_failed_over_live(struct kunit *test)
 	stop(t);
 }
 
-/* Nor does one to flash keep it, that is under way when what was left there is durable. */
+/* A write to flash that is in flight when the place becomes free does not keep the place. */
 static void rmwf_leaves_but_once(struct kunit *test)
 {
 	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
@@ -455,7 +462,7 @@ static void rmwf_leaves_but_once(struct kunit *test)
 	stop(t);
 }
 
-/* The next step and its end, as core takes it. */
+/* Execute the next step to its end, as core does. */
 static int one_step(struct rmwf_toy *t, enum shingle_why why, struct shingle_step *step)
 {
 	struct shingle_emit emit = { .rec = t->rec, .max = ARRAY_SIZE(t->rec), .seq = t->seq };
@@ -467,7 +474,7 @@ static int one_step(struct rmwf_toy *t, enum shingle_why why, struct shingle_ste
 	return r;
 }
 
-/* Who writes to flash need not look what else lies there, who writes to tracks must. */
+/* A write to flash need not check for other data there, a write to tracks must. */
 static void rmwf_flash_is_alone(struct kunit *test)
 {
 	struct shingle_windows it;
@@ -478,7 +485,7 @@ static void rmwf_flash_is_alone(struct kunit *test)
 		struct rmwf_case c = cases[i / 2];
 		struct shingle_layout *l;
 
-		/* Or the lengths of tracks are known, and no more. */
+		/* In some cases only the lengths of tracks are known. */
 		c.shape.columns = c.shape.columns && i % 2;
 		l = new_layout(test, &c);
 		for (k = 0; k < c.shape.band_blocks; k++) {
@@ -500,7 +507,7 @@ static void rmwf_flash_is_alone(struct kunit *test)
 	KUNIT_EXPECT_GE(test, windows, 100U);
 }
 
-/* How often was a block written to flash, as a checkpoint has it?  0: it is not there. */
+/* Times a block was written to flash, according to a checkpoint; 0: it is not there. */
 static u32 times_in_flash(struct rmwf_toy *t, u32 lblk, struct counted_disk *buf)
 {
 	u64 cursor = 1, index;
@@ -512,7 +519,7 @@ static u32 times_in_flash(struct rmwf_toy *t, u32 lblk, struct counted_disk *buf
 	return i < n ? le16_to_cpu(buf[i].count) : 0;
 }
 
-/* Where blocks of a band are is said of as many at once as lie side by side, as of each. */
+/* Resolving runs of blocks gives the same result as resolving each block. */
 static void expect_resolved(struct kunit *test, struct rmwf_toy *t, u32 lblk, u32 n)
 {
 	struct shingle_run run, one;
@@ -529,7 +536,7 @@ static void expect_resolved(struct kunit *test, struct rmwf_toy *t, u32 lblk, u3
 	KUNIT_EXPECT_EQ(test, same ? i : i - 1, run.n);
 }
 
-/* Runs of blocks, in flash and where they belong, while bands go home and while none does. */
+/* Runs of blocks, in flash and at home, while bands go home and while none does. */
 static void rmwf_runs(struct kunit *test)
 {
 	static const struct rmwf_case c = { "", SHAPE(53, 4, 12, 3, 24, 120), 8, 4 };
@@ -551,7 +558,7 @@ static void rmwf_runs(struct kunit *test)
 		lblk = (rng >> 8) % (53 * 4);
 		n = min(1 + (rng >> 16) % 8, 53 * 4 - lblk);
 		if (k % 16 == 15) {
-			/* Or it is being copied. */
+			/* The discard may fail because the band is being copied. */
 			t->e->ops->map.discard(t->e, lblk, 1, &done, &dropped, &emit);
 		} else if (k % 64 == 1 ||
 			   t->e->ops->map.place(t->e, lblk, n, SHINGLE_LIFE_UNKNOWN, &run)) {
@@ -565,7 +572,7 @@ static void rmwf_runs(struct kunit *test)
 				fresh += !was[i];
 			}
 			mixed += flash && fresh && fresh < run.n;
-			/* To flash goes what would do harm where it belongs, and no more. */
+			/* Blocks go to flash only if a direct write would destroy data. */
 			for (i = 0; i < run.n && flash && !is_staged(t); i++)
 				KUNIT_EXPECT_TRUE(test, would_harm(t, lblk + i));
 			t->e->ops->map.commit(t->e, &run, &emit);
@@ -583,7 +590,7 @@ static void rmwf_runs(struct kunit *test)
 	stop(t);
 }
 
-/* VF4: what lies behind a block in its column is what it costs to bring it home. */
+/* VF4: the cost of bringing a block home is the number of blocks after it in its column. */
 static void rmwf_vf4_cost(struct kunit *test)
 {
 	static const struct { u32 lsn, cost; } want[] = { { 2, 3 }, { 14, 1 } };
@@ -606,7 +613,7 @@ static void rmwf_vf4_cost(struct kunit *test)
 	}
 }
 
-/* What the power went off over goes home as it was staged, and the record says what. */
+/* After a power cut the staged span goes home as it was staged, and the record describes it. */
 static void rmwf_goes_home_after_a_cut(struct kunit *test)
 {
 	struct rmwf_toy *t = new_toy(test, &figure, NULL, NULL);
@@ -627,8 +634,8 @@ static void rmwf_goes_home_after_a_cut(struct kunit *test)
 }
 
 /*
- * CE-F2: 0, and 5 behind it, were promised.  If the power goes and the bits come back without
- * 5, 0 is written over it.
+ * CE-F2: 0, and 5 behind it, were acknowledged.  If the power fails and the bits return
+ * without 5, 0 is written over it.
  */
 static void ce_f2(struct kunit *test, const char *feature, int page)
 {
@@ -654,8 +661,8 @@ static void rmwf_ce_f2(struct kunit *test)
 }
 
 /*
- * A page that was left without a record waits for none: no transaction would come by which it
- * were free, and a write that finds no other page would wait for ever.
+ * A page that was left without a record must not wait for a transaction: none would free
+ * it, and a write that finds no other page would wait for ever.
  */
 static void left_without_record(struct kunit *test, const char *feature, u32 records)
 {
@@ -682,8 +689,8 @@ static void rmwf_left_without_record(struct kunit *test)
 }
 
 /*
- * CE-F5: a column of six tracks, and a flash block of four pages, which hold blocks of the
- * first four, all hot.  The fifth finds no page; literally it never will.
+ * CE-F5: a column of six tracks, and a flash block of four pages with blocks of the first
+ * four, all hot.  The fifth write finds no page; with the literal algorithm it never will.
  */
 static void ce_f5(struct kunit *test, bool literal)
 {
@@ -720,7 +727,7 @@ static void rmwf_ce_f5(struct kunit *test)
 	ce_f5(test, true);
 }
 
-/* What is cold is so whoever has asked: of what a clean brings home, too. */
+/* Blocks are cold by the same rule in a forced clean. */
 static void rmwf_asked_cold(struct kunit *test)
 {
 	struct rmwf_toy *t = start(test, &figure, "hot_threshold", "2");
@@ -729,7 +736,7 @@ static void rmwf_asked_cold(struct kunit *test)
 
 	for (i = 0; i < 10; i += 5)
 		KUNIT_EXPECT_EQ(test, write_durably(t, i), -1);
-	/* Once, and the other one three times. */
+	/* One block once, the other one three times. */
 	KUNIT_EXPECT_EQ(test, write_durably(t, 1), -1);
 	KUNIT_EXPECT_EQ(test, write_durably(t, 6), -1);
 	KUNIT_EXPECT_EQ(test, write_durably(t, 0), 0);
@@ -742,7 +749,7 @@ static void rmwf_asked_cold(struct kunit *test)
 	stop(t);
 }
 
-/* Of these blocks, those that are in flash. */
+/* Number of these blocks that are in flash. */
 static u32 left_in_flash(struct rmwf_toy *t, const bool *these, u32 blocks)
 {
 	struct shingle_run run;
@@ -756,9 +763,9 @@ static u32 left_in_flash(struct rmwf_toy *t, const bool *these, u32 blocks)
 }
 
 /*
- * A clean takes home what was in flash when it was asked for, some of that with each
- * collection, and it is over then, though whatever becomes free is written at once: mostly
- * by one band.
+ * A forced clean brings home what was in flash when it began, a part with each collection.
+ * It ends, although each page that becomes free is written at once, mostly with blocks of
+ * one band.
  */
 static void asked_in_crowd(struct kunit *test, const char *alloc)
 {
@@ -788,7 +795,7 @@ static void asked_in_crowd(struct kunit *test, const char *alloc)
 			lblk = (rng >> 16) % blocks;
 			if (rng >> 28)
 				lblk = blocks - 24 + lblk % 24;
-			/* What is written now is not asked for. */
+			/* Blocks written now are not part of the forced clean. */
 			if (write_durably(t, lblk) >= -1)
 				old[lblk] = false;
 		}
@@ -796,7 +803,7 @@ static void asked_in_crowd(struct kunit *test, const char *alloc)
 		KUNIT_ASSERT_LT(test, steps++, 200U);
 	}
 	KUNIT_EXPECT_EQ(test, left, 0U);
-	/* But by the next one. */
+	/* The next forced clean brings them home. */
 	KUNIT_EXPECT_GE(test, t->e->ops->observe.cached_blocks(t->e), 30ULL);
 	for (steps = 0; one_step(t, SHINGLE_WHY_FORCED, &step) > 0; steps++)
 		KUNIT_ASSERT_LT(test, steps, 200U);
@@ -811,8 +818,8 @@ static void rmwf_asked_in_crowd(struct kunit *test)
 }
 
 /*
- * A band is on its way home, and what is written to it goes to flash, across tracks: each
- * block to the flash block of its own group.
+ * A band is on its way home.  Writes to it go to flash, across tracks: each block to the
+ * flash block of its own group.
  */
 static void rmwf_on_its_way_by_group(struct kunit *test)
 {
@@ -827,7 +834,7 @@ static void rmwf_on_its_way_by_group(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, write_durably(t, 0), 0);
 	for (i = 0; !i || step.n == 0; i++)
 		KUNIT_ASSERT_EQ(test, one_step(t, SHINGLE_WHY_FORCED, &step), 1);
-	/* Columns 3 and 4 of the first track, and then the next one's. */
+	/* Columns 3 and 4 of the first track, and then those of the next one. */
 	KUNIT_ASSERT_EQ(test, t->e->ops->map.place(t->e, 3, 12, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, shingle_pblk_block(run.pblk), 12ULL);
 	KUNIT_EXPECT_EQ(test, run.n, 2U);
@@ -835,7 +842,7 @@ static void rmwf_on_its_way_by_group(struct kunit *test)
 	stop(t);
 }
 
-/* Each block once, in random order: of a thousand so many go where they belong. */
+/* Write each block once, in random order; returns the direct writes out of 1000. */
 static u32 direct_permille(struct kunit *test, const struct rmwf_case *c, const char *rule)
 {
 	struct rmwf_toy *t = start(test, c, "rule", rule);
@@ -859,8 +866,8 @@ static u32 direct_permille(struct kunit *test, const struct rmwf_case *c, const 
 }
 
 /*
- * The specification's 4.3: under a head of three about a half, however many tracks there are;
- * by the pointer H_M of M, of 16 tracks 211 of a thousand, of 64 tracks 74.
+ * Specification, section 4.3: with a head of three tracks about a half, for any number of
+ * tracks; by the pointer H_M of M: 211 out of 1000 with 16 tracks, 74 with 64 tracks.
  */
 static void rmwf_random_order(struct kunit *test)
 {
@@ -878,7 +885,7 @@ static void rmwf_random_order(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pointer > 64 && pointer < 84);
 }
 
-/* A record has sixteen bits for blocks, a track perhaps more than that. */
+/* A record has sixteen bits for the number of blocks; a track may have more. */
 static void rmwf_long_run(struct kunit *test)
 {
 	static const struct rmwf_case wide = { "", SHAPE(70000, 1, 0, 1, 0, 8), 4, 1 };
@@ -892,7 +899,10 @@ static void rmwf_long_run(struct kunit *test)
 	stop(t);
 }
 
-/* All pages are given out, and nothing has landed: no collection makes room, only its end. */
+/*
+ * All pages are placed and no write has ended: only the end of a write makes room, no
+ * collection.
+ */
 static void all_under_way(struct kunit *test, const char *alloc)
 {
 	static const struct rmwf_case column = { "", SHAPE(6, 1, 1, 2, 0, 4), 4, 1 };
@@ -923,7 +933,7 @@ static void rmwf_all_under_way(struct kunit *test)
 	all_under_way(test, "pool");
 }
 
-/* Of a checkpoint that says both of a block nothing is believed. */
+/* A checkpoint that has a block in two places is rejected. */
 static void rmwf_nowhere_twice(struct kunit *test)
 {
 	const struct shingle_piece_kind *pieces = rmwf_engine_ops.state.pieces;
@@ -942,7 +952,7 @@ static void rmwf_nowhere_twice(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, write_one(flash, i), -1);
 	}
 	KUNIT_EXPECT_EQ(test, write_one(flash, 0), 0);
-	/* Its pages, and what was where it belonged before. */
+	/* Load the pages of @flash and the live bits of @home: block 0 is in both. */
 	for (i = 1; i <= 2; i++) {
 		struct shingle_engine *e = i == 1 ? flash->e : home->e;
 		u64 cursor = i;
@@ -958,7 +968,7 @@ static void rmwf_nowhere_twice(struct kunit *test)
 	stop(home);
 }
 
-/* F6: whoever asks for what cannot be is told so. */
+/* F6: invalid sizes are rejected with a reason. */
 static void rmwf_sizes(struct kunit *test)
 {
 	static const struct rmwf_case wrong[] = {
@@ -998,7 +1008,7 @@ static void exercise(struct kunit *test, const struct rmwf_case *c)
 		steps += res.steps;
 	}
 	KUNIT_EXPECT_TRUE(test, cuts > 50);
-	/* Where nothing is destroyed nothing is ever cached. */
+	/* Where nothing is destroyed, nothing is ever cached. */
 	KUNIT_EXPECT_TRUE(test, steps > 50 || c->shape.head_tracks == 1);
 }
 
@@ -1010,7 +1020,10 @@ static void rmwf_exercise(struct kunit *test)
 		exercise(test, &cases[i]);
 }
 
-/* F2 and F4: without what the thesis lacks data are lost, and that is seen. */
+/*
+ * F2 and F4: without the protections that the thesis lacks, data are lost and the test sees
+ * it.
+ */
 static void lose(struct kunit *test, const struct rmwf_case *c, const char *feature)
 {
 	struct shingle_exercise_result res;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The engine of RMW-F: what can be set, what is counted. */
+/* The engine of RMW-F: options and counters. */
 #include "rmwf/state.h"
 
 static int set_inplace(void *of, u32 yes, const char **why)

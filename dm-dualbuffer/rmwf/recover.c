@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine of RMW-F on the disk: pieces of a checkpoint, records of the journal, and back
- * from them.  Pure code.  See Documentation/on-disk-format.rst.
+ * The engine of RMW-F on the disk: checkpoint pieces and journal records.  Pure code.  See
+ * Documentation/on-disk-format.rst.
  *
- * A record says what is so of its blocks from now on, whatever the pieces know already: that
- * they are in these pages, or where they belong, or nowhere.  That a band is staged says where
- * what belongs there is for now.
+ * A record gives the new state of its blocks, whatever the pieces say: in these pages, at
+ * home, or nowhere.  The record of a staged band tells where the blocks that belong at home
+ * are for now.
  */
 #include "counted.h"
 #include "rmwf/state.h"
@@ -14,7 +14,7 @@
  * Pieces
  */
 
-/* The first piece: what the staging band holds. */
+/* The first piece: the content of the staging band. */
 struct rmwf_disk_state {
 	__le32 staged_lblk;
 	__le32 staged_blocks;
@@ -48,7 +48,7 @@ static int decode_state(struct shingle_engine *e, u32 at, const void *buf, u32 b
 	return 0;
 }
 
-/* Those of @l that flash has; its params may be nonsense. */
+/* Number of pages in @l; its parameters may be invalid. */
 static u32 nr_slots(const struct shingle_layout *l)
 {
 	const struct rmwf_params *p = (const void *)l->params;
@@ -105,7 +105,7 @@ const struct shingle_piece_kind rmwf_pieces[] = {
 };
 
 /**
- * rmwf_mark_state() - what the staging band holds is another one
+ * rmwf_mark_state() - the content of the staging band has changed
  * @s: the engine
  *
  * Context: map lock.
@@ -116,10 +116,10 @@ void rmwf_mark_state(struct rmwf *s)
 }
 
 /**
- * rmwf_mark_slots() - pages hold other blocks
+ * rmwf_mark_slots() - the content of pages has changed
  * @s: the engine
- * @slot: the first
- * @n: how many, at least one
+ * @slot: the first page
+ * @n: number of pages, at least one
  *
  * Context: map lock.
  */
@@ -131,10 +131,10 @@ void rmwf_mark_slots(struct rmwf *s, u32 slot, u32 n)
 }
 
 /**
- * rmwf_mark_live() - of blocks it is another one that is where it belongs
+ * rmwf_mark_live() - the live bits of blocks have changed
  * @s: the engine
- * @lblk: the first
- * @n: how many, at least one
+ * @lblk: the first block
+ * @n: number of blocks, at least one
  *
  * Context: map lock.
  */
@@ -161,7 +161,7 @@ static bool is_run(const struct rmwf *s, u64 lblk, u64 n)
 	return n && lblk < s->space.blocks && n <= s->space.blocks - lblk;
 }
 
-/* Blocks are in flash no more. */
+/* Blocks are no longer in flash. */
 static void leave(struct rmwf *s, u32 lblk, u32 n)
 {
 	struct rmwf_flash *f = &s->flash;
@@ -240,7 +240,7 @@ const struct shingle_record_kind rmwf_records[] = {
 	{ }
 };
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int rmwf_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
 	struct rmwf *s = to_rmwf(e);
@@ -255,7 +255,7 @@ int rmwf_replay(struct shingle_engine *e, const struct shingle_record *rec)
 	return shingle_record_replay(rmwf_records, e, rec);
 }
 
-/* Is a block in flash, and where it belongs? */
+/* Is a block both in flash and live at home? */
 static bool is_twice(const struct rmwf *s)
 {
 	const struct shingle_slotmap *m = &s->flash.map;
@@ -270,7 +270,7 @@ static bool is_twice(const struct rmwf *s)
 	return false;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int rmwf_ready(struct shingle_engine *e, const char **why)
 {
 	struct rmwf *s = to_rmwf(e);
@@ -287,7 +287,10 @@ int rmwf_ready(struct shingle_engine *e, const char **why)
 	*why = "a block is in flash, and where it belongs, too";
 	if (is_twice(s))
 		return -EUCLEAN;
-	/* What was to be written where it belongs may have destroyed what was not current. */
+	/*
+	 * A direct write in flight at the power cut could have destroyed only blocks that
+	 * were not current.
+	 */
 	memcpy(s->space.claimed, s->space.live,
 	       BITS_TO_LONGS(s->space.blocks) * sizeof(*s->space.live));
 	s->space.nr_pins = 0;

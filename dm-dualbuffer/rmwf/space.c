@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The shingled space (Ma 2019, sections 5.3.2 and 5.3.3): see rmwf/space.h.  Algorithm 7
- * is rmwf_direct(); of Algorithm 8 the one half is here, the other in rmwf/flash.c.
+ * The shingled space (Ma 2019, sections 5.3.2 and 5.3.3): see rmwf/space.h.  Algorithm 7 is
+ * rmwf_direct(); half of Algorithm 8 is here, the other half in rmwf/flash.c.
  */
 #include "rmwf/space.h"
 
-/* All data bands, if they are one group. */
+/* The group of all data bands, or NULL if there are several groups. */
 static const struct shingle_group *only_group(const struct shingle_layout *l)
 {
 	const struct shingle_group *g =
@@ -14,7 +14,7 @@ static const struct shingle_group *only_group(const struct shingle_layout *l)
 	return g && g->nr_bands == l->nr_bands[SHINGLE_ROLE_DATA] ? g : NULL;
 }
 
-/* And that of one band. */
+/* The group of one band. */
 static const struct shingle_group *group_of(const struct rmwf_space *s, u32 band)
 {
 	return s->only ?: shingle_group_of(s->layout, shingle_band_pblk(s->layout,
@@ -22,12 +22,13 @@ static const struct shingle_group *group_of(const struct rmwf_space *s, u32 band
 }
 
 /**
- * rmwf_space_init() - nothing was written yet
+ * rmwf_space_init() - make a space in which no block was written
  * @s: the space
- * @e: the engine whose it is, which says what of it is in use
- * @l: layout of the device; outlives it
+ * @e: the engine, which knows the blocks in use
+ * @l: layout of the device; outlives the space
  *
- * Context: may sleep.  Returns 0 or -ENOMEM, after which rmwf_space_exit() is due all the same.
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.  The caller calls rmwf_space_exit() also after an error.
  */
 int rmwf_space_init(struct rmwf_space *s, struct shingle_engine *e,
 		    const struct shingle_layout *l)
@@ -62,11 +63,12 @@ void rmwf_space_exit(struct rmwf_space *s)
  */
 
 /**
- * rmwf_native() - the place of a block
+ * rmwf_native() - the home of a block
  * @s: the space
  * @lblk: the block
  *
  * Context: any.
+ * Return: the block of the medium.
  */
 u64 rmwf_native(const struct rmwf_space *s, u32 lblk)
 {
@@ -78,11 +80,12 @@ u64 rmwf_native(const struct rmwf_space *s, u32 lblk)
 }
 
 /**
- * rmwf_track_blocks() - how long are the tracks of a band?
+ * rmwf_track_blocks() - length of the tracks of a band
  * @s: the space
  * @band: the band
  *
- * Context: any.  Of a band that has none all of it is one.
+ * Context: any.
+ * Return: blocks per track; without tracks, the whole band counts as one.
  */
 u32 rmwf_track_blocks(const struct rmwf_space *s, u32 band)
 {
@@ -95,14 +98,15 @@ u32 rmwf_track_blocks(const struct rmwf_space *s, u32 band)
 }
 
 /**
- * rmwf_locate() - where does a block belong?
+ * rmwf_locate() - track and column of a block's home
  * @s: the space
  * @lblk: the block
  *
- * Static, row by row: of its offset in the band the quotient by the blocks of a track is the
- * track, the rest the column (Ma 2019, section 5.3.3).
+ * Static, row by row: the offset in the band divided by the blocks of a track gives the
+ * track, the remainder the column (Ma 2019, section 5.3.3).
  *
  * Context: any.
+ * Return: the place.
  */
 struct rmwf_place rmwf_locate(const struct rmwf_space *s, u32 lblk)
 {
@@ -116,11 +120,12 @@ struct rmwf_place rmwf_locate(const struct rmwf_space *s, u32 lblk)
 }
 
 /**
- * rmwf_pblk_of() - a place, as the layout has it
+ * rmwf_pblk_of() - the block of the medium for a place
  * @s: the space
  * @p: the place
  *
  * Context: any.
+ * Return: the block of the medium.
  */
 u64 rmwf_pblk_of(const struct rmwf_space *s, const struct rmwf_place *p)
 {
@@ -132,10 +137,10 @@ u64 rmwf_pblk_of(const struct rmwf_space *s, const struct rmwf_place *p)
 }
 
 /* ------------------------------------------------------------------------
- * Which writes need no read-modify-write
+ * Direct writes
  */
 
-/* T_i >= T_p: nothing of the block's column is behind it in the band. */
+/* T_i >= T_p: does the block's column hold nothing on later tracks of the band? */
 static bool is_last(const struct rmwf_space *s, u32 lblk, u32 track)
 {
 	u32 end = (lblk / s->band_blocks + 1) * s->band_blocks;
@@ -149,8 +154,8 @@ static bool is_last(const struct rmwf_space *s, u32 lblk, u32 track)
 }
 
 /*
- * Of a run within a track: one that crosses into the next would destroy, at first, what it
- * is to overwrite there.
+ * Limit a run to its track: a run across tracks would first destroy blocks that it
+ * overwrites later.
  */
 static u32 within_track(const struct rmwf_place *p, u32 n)
 {
@@ -158,18 +163,20 @@ static u32 within_track(const struct rmwf_place *p, u32 n)
 }
 
 /**
- * rmwf_direct() - may blocks be written where they belong? (Algorithm 7)
+ * rmwf_direct() - test whether blocks may be written to their home (Algorithm 7)
  * @s: the space
- * @p: place of the first
- * @lblk: the first
- * @n: how many, at most; of one band
- * @pointer: by the last written track of their columns; else by what the head would cover
+ * @p: home of the first block
+ * @lblk: the first block
+ * @n: number of blocks, at most; all of one band
+ * @pointer: decide by the last written track of each column; otherwise by what the head
+ *	would cover
  *
- * The thesis's test, T_p != T_i, lets no pointer ever advance: it is T_i >= T_p, as its
- * example asks for (VF2; F1).  Where tracks are turned against each other what lies under an
- * angle is asked besides.
+ * The thesis's test, T_p != T_i, never lets a pointer advance.  The test here is T_i >=
+ * T_p, as its example requires (VF2; F1).  On tracks with skew, blocks at the same angle
+ * are tested as well.
  *
- * Context: map lock.  Returns how many of them, from the first on.
+ * Context: map lock.
+ * Return: number of leading blocks that may.
  */
 u32 rmwf_direct(const struct rmwf_space *s, const struct rmwf_place *p, u32 lblk, u32 n,
 		bool pointer)
@@ -177,7 +184,7 @@ u32 rmwf_direct(const struct rmwf_space *s, const struct rmwf_place *p, u32 lblk
 	u32 i = 0;
 	u64 pblk;
 
-	/* Of a full disk that is the answer for nearly all, without a walk. */
+	/* On a full disk this is the answer for nearly all blocks, without a walk. */
 	if (s->whole_tracks && (p->track + 1) * p->columns + p->column < s->band_blocks &&
 	    test_bit(lblk + p->columns, s->claimed))
 		return 0;
@@ -194,14 +201,15 @@ u32 rmwf_direct(const struct rmwf_space *s, const struct rmwf_place *p, u32 lblk
 }
 
 /**
- * rmwf_not_direct() - how many blocks in front of the next one that may be written in place?
+ * rmwf_not_direct() - number of blocks before the next one that may be written to its home
  * @s: the space
- * @p: place of the first
- * @lblk: the first, which may not
- * @n: how many, at most; of one band
+ * @p: home of the first block
+ * @lblk: the first block, which may not
+ * @n: number of blocks, at most; all of one band
  * @pointer: as rmwf_direct()
  *
  * Context: map lock.
+ * Return: the number.
  */
 u32 rmwf_not_direct(const struct rmwf_space *s, const struct rmwf_place *p, u32 lblk, u32 n,
 		    bool pointer)
@@ -218,11 +226,12 @@ u32 rmwf_not_direct(const struct rmwf_space *s, const struct rmwf_place *p, u32 
 }
 
 /**
- * rmwf_chain_end() - the track behind the last one of a band that holds anything
+ * rmwf_chain_end() - the track after the last one of a band that is claimed
  * @s: the space
  * @band: the band
  *
  * Context: map lock.
+ * Return: the track.
  */
 u32 rmwf_chain_end(const struct rmwf_space *s, u32 band)
 {
@@ -236,10 +245,13 @@ u32 rmwf_chain_end(const struct rmwf_space *s, u32 band)
 }
 
 /* ------------------------------------------------------------------------
- * What becomes of it
+ * Changes of live and claimed places
  */
 
-/* Do older pins hold any of these places, which will hold something current again? */
+/*
+ * Note whether older pins include any of these places, which are about to become current
+ * again.
+ */
 static void look_for_pins(struct rmwf_space *s, u32 lblk, u32 n)
 {
 	for (; s->nr_pins && !s->returned && n; n--, lblk++)
@@ -248,11 +260,11 @@ static void look_for_pins(struct rmwf_space *s, u32 lblk, u32 n)
 }
 
 /**
- * rmwf_space_live() - what is current of these blocks is at their places
+ * rmwf_space_live() - the homes of blocks are current from now on
  * @s: the space
- * @lblk: the first
- * @n: how many
- * @taken: rmwf_space_take() has been told
+ * @lblk: the first block
+ * @n: number of blocks
+ * @taken: rmwf_space_take() was called for them
  *
  * Context: map lock.
  */
@@ -265,11 +277,11 @@ void rmwf_space_live(struct rmwf_space *s, u32 lblk, u32 n, bool taken)
 }
 
 /**
- * rmwf_space_take() - a write is on its way
+ * rmwf_space_take() - a write begins
  * @s: the space
  * @lblk: the first block
- * @n: how many
- * @direct: to where they belong
+ * @n: number of blocks
+ * @direct: it goes to their home
  *
  * Context: map lock, and not rmwf_space_full().
  */
@@ -283,10 +295,10 @@ void rmwf_space_take(struct rmwf_space *s, u32 lblk, u32 n, bool direct)
 }
 
 /**
- * rmwf_space_landed() - or has landed
+ * rmwf_space_landed() - a write has ended
  * @s: the space
  * @lblk: the first block
- * @n: how many
+ * @n: number of blocks
  * @direct: as rmwf_space_take()
  *
  * Context: map lock.
@@ -311,7 +323,10 @@ static bool meet(const struct rmwf_span *a, u32 lblk, u32 n)
 	return a->lblk < lblk + n && lblk < a->lblk + a->n;
 }
 
-/* Is a write under way to any of these blocks?  @direct: one to where they belong. */
+/*
+ * Is a write in flight to any of these blocks?  With @direct, only writes to their home
+ * count.
+ */
 static bool under_way(const struct rmwf_space *s, u32 lblk, u32 n, bool direct)
 {
 	u32 i;
@@ -324,19 +339,20 @@ static bool under_way(const struct rmwf_space *s, u32 lblk, u32 n, bool direct)
 }
 
 /**
- * rmwf_in_flight() - is a write under way to any of these blocks?
+ * rmwf_in_flight() - test whether a write to any of these blocks is in flight
  * @s: the space
- * @lblk: the first
- * @n: how many
+ * @lblk: the first block
+ * @n: number of blocks
  *
  * Context: map lock.
+ * Return: true if there is one.
  */
 bool rmwf_in_flight(const struct rmwf_space *s, u32 lblk, u32 n)
 {
 	return under_way(s, lblk, n, false);
 }
 
-/* Older pins of any of these blocks: all of what they hold waits for the new one. */
+/* Merge older pins that meet these blocks into the new one; all their places wait for it. */
 static struct rmwf_span united(struct rmwf_space *s, u32 lblk, u32 n)
 {
 	struct rmwf_span all = { lblk, n };
@@ -360,7 +376,7 @@ static struct rmwf_span united(struct rmwf_space *s, u32 lblk, u32 n)
 	return all;
 }
 
-/* @first: no older pin holds any of them. */
+/* Add a pin.  With @first, no older pin includes any of these blocks. */
 static void pin_down(struct rmwf_space *s, u32 lblk, u32 n, u64 seq, bool first)
 {
 	struct rmwf_pin *last = &s->pin[(s->pins_from + s->nr_pins - 1) % RMWF_PINS];
@@ -380,35 +396,38 @@ static void pin_down(struct rmwf_space *s, u32 lblk, u32 n, u64 seq, bool first)
 }
 
 /**
- * rmwf_space_leave() - what is current of these blocks is not at their places any more
+ * rmwf_space_leave() - the homes of blocks are no longer current
  * @s: the space
- * @lblk: the first
- * @n: how many
- * @seq: of the transaction that says so, no older than any before
+ * @lblk: the first block
+ * @n: number of blocks
+ * @seq: transaction that records this, not older than those of earlier calls
  *
- * Context: map lock, and there is room for a pin: of a write that has just landed, or as
- * rmwf_space_full() says.
+ * Context: map lock, and there is room for a pin: that of a write that has just ended, or
+ *	as rmwf_space_full() says.
  */
 void rmwf_space_leave(struct rmwf_space *s, u32 lblk, u32 n, u64 seq)
 {
 	u32 end = lblk + n;
 	bool whole = n == 1 ? test_bit(lblk, s->live) :
 			      find_next_zero_bit(s->live, end, lblk) >= end;
-	/* What was live all the while is in no older pin: seldom there is one to be looked for. */
+	/* A place that was always live is in no older pin, so a search is seldom needed. */
 	bool first = !s->returned && whole;
 
-	/* What was left before is free with what said so, if it has not been written since. */
+	/* Nothing is live: earlier pins free these places, if none was written since. */
 	if (!s->returned && !whole && (n == 1 || find_next_bit(s->live, end, lblk) >= end))
 		return;
-	/* What is live is claimed. */
+	/* A live place is claimed. */
 	if (!whole && !rmwf_claimed(s, lblk, n))
 		return;
-	/* What is claimed would not tell who writes there that it is in a pin. */
+	/*
+	 * Some places are not claimed: later writers cannot tell from the claim that they
+	 * are in a pin.
+	 */
 	if (!whole && !s->holey)
 		s->holey = find_next_zero_bit(s->claimed, end, lblk) < end;
 	bitmap_clear(s->live, lblk, n);
 	pin_down(s, lblk, n, seq, first);
-	/* And who writes there already has looked before. */
+	/* A direct write in flight to these places has looked for pins before this one. */
 	s->returned |= under_way(s, lblk, n, true);
 }
 
@@ -416,11 +435,11 @@ void rmwf_space_leave(struct rmwf_space *s, u32 lblk, u32 n, u64 seq)
  * rmwf_space_failed() - a write has failed
  * @s: the space
  * @lblk: the first block
- * @n: how many
+ * @n: number of blocks
  * @direct: as rmwf_space_take()
  *
- * What was claimed for it is free when all is durable that is known so far: what it was
- * written over may be there since no longer than that.
+ * The places claimed for it are free when all transactions known so far are durable,
+ * because the old content of a place may have become obsolete only in the last of these.
  *
  * Context: map lock.
  */
@@ -431,17 +450,18 @@ void rmwf_space_failed(struct rmwf_space *s, u32 lblk, u32 n, bool direct)
 	rmwf_space_landed(s, lblk, n, direct);
 	if (!direct)
 		return;
-	/* Some of it may be live, and leave while this pin is there. */
+	/* Some of the places may be live, and leave while this pin exists. */
 	s->returned = true;
 	pin_down(s, lblk, n, s->nr_pins ? last->seq : 0, false);
 }
 
 /**
- * rmwf_space_release() - transactions are durable, and nobody reads what they freed
+ * rmwf_space_release() - free places given up by durable transactions
  * @s: the space
- * @seq: up to this one
+ * @seq: last of these transactions
  *
- * Context: map lock.  Returns true if there is more of it.
+ * Context: map lock.
+ * Return: true if more remain.
  */
 bool rmwf_space_release(struct rmwf_space *s, u64 seq)
 {

@@ -1,32 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The dual-space manager of RMW-F, Ma (2019), section 5.3.2: what
- * of the shingled space holds something, and which writes need no read-modify-write.
+ * The dual-space manager of RMW-F, Ma (2019), section 5.3.2: which places of the shingled
+ * space hold current data, and which writes need no read-modify-write.
  *
- * The thesis has a pointer for each column, to the last track that was written.  Here is a
- * bit for each block: whether its place holds what is current.  What the pointer says follows
- * from the bits, and so does what would have been safe beyond it.
+ * The thesis has a pointer for each column, to the last track written.  Here each block has
+ * a bit that tells whether its home is current.  The pointer follows from these bits; they
+ * also show which writes beyond the pointer are safe.
  *
- * A place that holds nothing current is not free yet: the map that a power cut leaves may
- * say that it does, until what says otherwise is durable; or a write may be under way to
- * it.  So there is a second bit for each block: whether it is claimed.
+ * A place without current data is not free yet.  The map that recovery would rebuild may
+ * still refer to it until the change is durable, or a write to it may be in flight.  So
+ * each block has a second bit: its home is claimed.
  *
- * Pure: what lies under which angle is the layout's to know.  No locking of its own: the map
- * lock protects it.
+ * Pure code; the layout knows which blocks lie at one angle.  It has no lock of its own:
+ * the map lock protects it.
  */
 #ifndef SHINGLE_RMWF_SPACE_H
 #define SHINGLE_RMWF_SPACE_H
 
 #include "engine/engine.h"
 
-/* Stretches that wait to be free, and writes that are under way: more wait for a commit. */
+/*
+ * Most ranges that wait to be free, and most writes in flight: beyond that, wait for a
+ * commit.
+ */
 #define RMWF_PINS	2048U
 #define RMWF_FLIGHT	256U
 
 /**
  * struct rmwf_span - consecutive logical blocks
- * @lblk: the first
- * @n: how many; 0: nobody's
+ * @lblk: the first block
+ * @n: number of blocks; 0: unused
  */
 struct rmwf_span {
 	u32 lblk;
@@ -34,9 +37,9 @@ struct rmwf_span {
 };
 
 /**
- * struct rmwf_flight - a write that is under way
- * @span: what is written
- * @direct: to where it belongs
+ * struct rmwf_flight - a write in flight
+ * @span: the blocks
+ * @direct: it goes to their home
  */
 struct rmwf_flight {
 	struct rmwf_span span;
@@ -44,9 +47,9 @@ struct rmwf_flight {
 };
 
 /**
- * struct rmwf_pin - a stretch of which something is not current any more
- * @span: the stretch
- * @seq: it is free when this transaction is durable
+ * struct rmwf_pin - a range with places that are no longer current
+ * @span: the range
+ * @seq: they are free when this transaction is durable
  */
 struct rmwf_pin {
 	struct rmwf_span span;
@@ -55,23 +58,24 @@ struct rmwf_pin {
 
 /**
  * struct rmwf_space - the shingled space
- * @engine: whose it is
- * @layout: of the device, core's
- * @only: the group of all data bands, NULL if there are several
- * @columns: of its tracks
- * @whole_tracks: a write covers all of the next track, as far as anybody knows
+ * @engine: the engine
+ * @layout: layout of the device, owned by core
+ * @only: the group of all data bands, NULL if there are several groups
+ * @columns: columns of its tracks
+ * @whole_tracks: the angles of blocks are unknown, so a write is taken to cover all of the
+ *	next track
  * @blocks: data blocks
- * @band_blocks: of a band
- * @live: of each block, its place holds what is current
- * @claimed: or what a power cut would bring back, or will hold it: then it is in a pin, or a
- *	write to it is under way
- * @pin: a ring
- * @pins_from: the oldest of it
- * @nr_pins: how many
- * @returned: one of them may be of a place that has been written to since
- * @holey: one of them may be of places, too, at which nothing was
- * @flight: writes under way, wherever they go
- * @nr_flight: how many
+ * @band_blocks: blocks per band
+ * @live: bitmap of blocks with current data at home
+ * @claimed: bitmap of homes that are live, or that recovery could make live, or that a
+ *	write in flight goes to; in the second case a pin includes the block
+ * @pin: ring of pins
+ * @pins_from: the oldest pin
+ * @nr_pins: number of pins
+ * @returned: a pin may include a place that was written again
+ * @holey: a pin may include places that were not claimed
+ * @flight: all writes in flight
+ * @nr_flight: number of writes in flight
  */
 struct rmwf_space {
 	struct shingle_engine *engine;
@@ -93,11 +97,11 @@ struct rmwf_space {
 };
 
 /**
- * struct rmwf_place - where a block belongs: the sector locator
- * @band: of the surface
- * @track: of the band, from 0
- * @column: of the track, from 0
- * @columns: of the tracks of this band
+ * struct rmwf_place - the home of a block: the sector locator
+ * @band: band of the surface
+ * @track: track of the band, from 0
+ * @column: column of the track, from 0
+ * @columns: columns of the tracks of this band
  */
 struct rmwf_place {
 	u32 band;
@@ -131,7 +135,7 @@ static inline bool rmwf_claimed(const struct rmwf_space *s, u32 lblk, u32 n)
 	return find_next_bit(s->claimed, lblk + n, lblk) < lblk + n;
 }
 
-/* Each write may need a pin when it lands, and a discard one. */
+/* Each write in flight may need a pin when it ends, and a discard needs one. */
 static inline bool rmwf_space_full(const struct rmwf_space *s)
 {
 	return s->nr_flight == RMWF_FLIGHT || s->nr_pins + s->nr_flight + 1 >= RMWF_PINS;

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The engine of RMW-F: what it knows, and what its files have of each other.
+ * The state of the engine of RMW-F, and the functions that its files share.
  *
- *	rmwf/space.c	the dual-space manager, the sector locator: what lies where it belongs
- *	rmwf/flash.c	the address translator: what lies in flash
- *	rmwf/collect.c	the garbage collector: what goes home
+ *	rmwf/space.c	the dual-space manager and the sector locator: blocks at home
+ *	rmwf/flash.c	the address translator: blocks in flash
+ *	rmwf/collect.c	the garbage collector: chooses blocks to bring home
  *	rmwf/engine.c	reads, writes, discards
- *	rmwf/steps.c	a step of a collection as core sees it, and why there is one
- *	rmwf/recover.c	pieces, records, back from them
- *	rmwf/options.c	what can be set, what is counted
+ *	rmwf/steps.c	steps of a collection as core sees them, and their reasons
+ *	rmwf/recover.c	encoding and decoding of pieces and records
+ *	rmwf/options.c	options and counters
  *
- * A block is in flash, or else where it belongs if it is live there, or else nowhere: zeroes.
- * While a band is on its way home part of it is in the staging band: all of a span that is
- * live and not in flash.
+ * A block is in flash; otherwise it is at home if it is live there; otherwise it reads as
+ * zeroes.  While a band is on its way home, a part of it is in the staging band: the blocks
+ * of a span that are live and not in flash.
  *
- * What is written while a band is on its way goes to flash.  While it is copied nothing is
- * written to it at all.  What of it leaves flash by that is noted one by one, in records as
- * well: what it has no room for stays where it is, and so does what comes behind the copy.
+ * While a band is on its way home, writes to it go to flash.  While it is copied it takes
+ * no writes.  The blocks that leave flash by this copy are listed one by one, also in the
+ * records.  Blocks for which the list has no room stay in flash, and so do blocks written
+ * after the copy.
  */
 #ifndef SHINGLE_RMWF_STATE_H
 #define SHINGLE_RMWF_STATE_H
@@ -24,20 +25,20 @@
 #include "rmwf/engine.h"
 #include "rmwf/flash.h"
 
-/* struct shingle_step::kind */
+/* Kinds of steps, for struct shingle_step::kind. */
 enum { RMWF_STEP_LOOK, RMWF_STEP_STAGE, RMWF_STEP_WRITEBACK, RMWF_STEP_INPLACE };
 
-/* Stretches that one collection brings home, and blocks of them. */
+/* Most runs, and most blocks, that one collection brings home. */
 #define RMWF_MERGES	1024U
 #define RMWF_MERGED	4096U
-/* Of a flash block's pages so many are added to them in a step, at most. */
+/* Most pages of a flash block that a step adds to the list. */
 #define RMWF_ADDED	64U
 
 /**
  * struct rmwf_merge - consecutive blocks in consecutive pages that go home
  * @lblk: the first block
  * @slot: the first page
- * @n: how many
+ * @n: number of blocks
  */
 struct rmwf_merge {
 	u32 lblk;
@@ -46,17 +47,17 @@ struct rmwf_merge {
 };
 
 /**
- * struct rmwf_counts - what the engine counts
- * @direct_blocks: written where they belong
- * @flash_blocks: written to flash
- * @aborted_blocks: writes that failed
- * @full_waits: times that a write found no page
- * @refused: writes that failed because all was hot (unsafe)
- * @collections: that brought something home because a write found no page
- * @collections_forced: because somebody has asked for it
- * @merged_blocks: cached blocks that were brought home
- * @cold_blocks: of those that were chosen, cold ones
- * @hot_blocks: and hot ones
+ * struct rmwf_counts - counters of the engine
+ * @direct_blocks: blocks written to their home
+ * @flash_blocks: blocks written to flash
+ * @aborted_blocks: blocks of writes that failed
+ * @full_waits: times a write found no page
+ * @refused: writes that failed because all cached blocks were hot (unsafe)
+ * @collections: collections because a write found no page
+ * @collections_forced: collections by request
+ * @merged_blocks: cached blocks brought home
+ * @cold_blocks: cold blocks among those chosen
+ * @hot_blocks: hot blocks among those chosen
  * @rmw_home_blocks: blocks written at native places by collections
  * @rmw_staged_blocks: blocks written to the staging band
  */
@@ -77,40 +78,41 @@ struct rmwf_counts {
 
 /**
  * struct rmwf - the engine's state
- * @engine: what core sees
- * @layout: of the device, core's
- * @space: what lies where it belongs
- * @flash: what does not
+ * @engine: the part that core sees
+ * @layout: layout of the device, owned by core
+ * @space: the blocks at home
+ * @flash: the blocks in flash
  * @cache_pblk: first block of the flash
  * @pointer: rule=pointer
- * @hot: a block that was written to flash more often is hot
- * @percent: a collection frees so much of a flash block
- * @unsafe_pointer: feature of tests: what was written in place is not recorded (CE-F2)
- * @unsafe_inplace: feature of tests: nothing is staged (F4)
- * @literal: feature of tests: what is hot is never brought home (CE-F5)
- * @row: for rmwf_collect()
- * @hashed: what a checkpoint says of pages is in the hash of @flash
- * @wanted: a write has found no page, of the first @want_n from @want_from on
- * @want_from: see there
- * @want_n: see there
- * @want: what @victim was chosen for
- * @chosen: a band is to be rewritten: @victim
- * @victim: see there
- * @stuck: a write found no page, and all is hot (unsafe)
- * @span: the blocks that are rewritten for it
- * @merge: what of them leaves flash, in the order of blocks
- * @nr_merges: used of it
- * @most_merges: of these, at most
- * @merged: blocks of them
- * @added: pages of @want that were asked about: nothing is under way to the band by then
- * @looked: and then, blocks of @span
+ * @hot: a block that was written to flash more often than this is hot
+ * @percent: percentage of a flash block that a collection frees
+ * @unsafe_pointer: feature for tests: direct writes are not recorded (CE-F2)
+ * @unsafe_inplace: feature for tests: nothing is staged (F4)
+ * @literal: feature for tests: hot blocks are never brought home (CE-F5)
+ * @row: work space of rmwf_collect()
+ * @hashed: the pages that a checkpoint describes are in the hash of @flash
+ * @wanted: a write has found no page among the @want_n pages from @want_from on
+ * @want_from: first of these pages
+ * @want_n: number of these pages
+ * @want: the request that @victim was chosen for
+ * @chosen: a band will be rewritten: @victim
+ * @victim: the collection that was chosen
+ * @stuck: a write found no page, and all cached blocks are hot (unsafe)
+ * @span: the blocks to rewrite
+ * @merge: the blocks among these that leave flash, in ascending order
+ * @nr_merges: entries in @merge
+ * @most_merges: most entries in @merge
+ * @merged: blocks in @merge
+ * @added: pages of @want already considered; these are added when no write to the band is
+ *	in flight
+ * @looked: blocks of @span already looked up; after @added is complete
  * @stepping: a step is in progress
- * @staging: what the staging band holds; n is 0 if nothing
- * @waits: something must be durable, and readers have left
- * @waits_seq: by this transaction
- * @asked: everything that is old in @flash is to go home
- * @asked_at: nothing is in front of this page
- * @count: see struct rmwf_counts
+ * @staging: content of the staging band; n is 0 if empty
+ * @waits: waiting until a transaction is durable and readers have left
+ * @waits_seq: that transaction
+ * @asked: a forced clean brings everything home that is old in @flash
+ * @asked_at: the forced clean is done with pages before this one
+ * @count: counters
  */
 struct rmwf {
 	struct shingle_engine engine;
@@ -171,7 +173,7 @@ static inline u32 rmwf_band(const struct rmwf *s, u32 lblk)
 	return lblk / s->space.band_blocks;
 }
 
-/* Part of the band is in the staging band, and what is written to it goes to flash. */
+/* A part of the band is in the staging band, and writes to it go to flash. */
 static inline bool rmwf_going_home(const struct rmwf *s, u32 band)
 {
 	return s->staging.n && rmwf_band(s, s->staging.lblk) == band;

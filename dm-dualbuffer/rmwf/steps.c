@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine of RMW-F: a step of a collection as core sees it, and why there is one.  Pure
- * code.
+ * The engine of RMW-F: steps of a collection as core sees them, and their reasons.  Pure code.
  *
- * A collection is of one band, from a track on:
+ * A collection rewrites one band, from a track on:
  *
- *	choose	what: rmwf_collect().  From here on nothing is written to the band, and what
- *		is under way is waited for
- *	look	what else of these tracks is in flash, a part of them at a time
- *	stage	all of it is merged into the staging band (F4)
- *	write	and home from there, when that is durable
+ *	choose	rmwf_collect() chooses band and track.  From here on the band takes no writes;
+ *		wait for those in flight
+ *	look	find the other blocks of these tracks in flash, a part of them at a time
+ *	stage	merge all blocks into the staging band (F4)
+ *	write	copy them home from there, when that is durable
  *	back
  */
 #include "rmwf/state.h"
 
 /* ------------------------------------------------------------------------
- * Why, and what
+ * Reasons for a collection, and its blocks
  */
 
 static void choose_span(struct rmwf *s)
@@ -34,7 +33,7 @@ static void choose_span(struct rmwf *s)
 	s->chosen = true;
 }
 
-/* The first stretch that begins behind a block. */
+/* Index of the first run that begins after a block. */
 static u32 first_behind(const struct rmwf *s, u32 lblk)
 {
 	u32 low = 0, high = s->nr_merges;
@@ -50,7 +49,10 @@ static u32 first_behind(const struct rmwf *s, u32 lblk)
 	return low;
 }
 
-/* Consecutive to the one in front of it, or one more, in its order. */
+/*
+ * Insert a block into the list, in order; extend the run before it if the block continues
+ * it.
+ */
 static bool add_merge(struct rmwf *s, u32 lblk, u32 slot)
 {
 	u32 i = first_behind(s, lblk);
@@ -76,8 +78,8 @@ static bool add_merge(struct rmwf *s, u32 lblk, u32 slot)
 }
 
 /*
- * What it was chosen for comes first: it makes room (R5).  Some at a time: each may have to be
- * put in front of all that there are.
+ * First add the blocks of the requested pages, because these make room (R5).  Only some at
+ * a time, because an insertion may move the whole list.
  */
 static void add_chosen(struct rmwf *s)
 {
@@ -104,7 +106,7 @@ static bool collect(struct rmwf *s, const struct rmwf_want *want)
 {
 	bool found = rmwf_collect(&s->flash, want, s->row, &s->victim);
 
-	/* They have aged. */
+	/* Their counts have been halved. */
 	rmwf_mark_slots(s, want->from, want->n);
 	if (!found)
 		return false;
@@ -133,8 +135,9 @@ static bool choose_wanted(struct rmwf *s)
 }
 
 /*
- * All that is in flash by now, whatever comes meanwhile: 1, 0 at the end, -1: go on.  The page
- * that is found loses what it holds, and with it all of its band in the rest of its flash block.
+ * Bring everything home that is in flash now, but not what comes later.  Returns 1 and a
+ * collection, 0 at the end, -1 if the caller must call again.  The page that is found
+ * becomes free, and so do the later pages of its flash block with blocks of the same band.
  */
 static int choose_asked(struct rmwf *s)
 {
@@ -200,7 +203,7 @@ static void band_step(struct rmwf *s, struct shingle_step *step)
 	step->records = s->nr_merges + 2;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 int rmwf_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step)
 {
 	struct rmwf *s = to_rmwf(e);
@@ -225,7 +228,7 @@ int rmwf_next_step(struct shingle_engine *e, enum shingle_why why, struct shingl
 	}
 	if (!s->staging.n && rmwf_in_flight(&s->space, s->victim.band * of, of))
 		return -EAGAIN;
-	/* Not before: what has landed until now is in another page. */
+	/* Not earlier: writes that have ended by now may have moved blocks to other pages. */
 	if (!s->staging.n && s->added < s->want.n)
 		add_chosen(s);
 	if (!s->staging.n && s->looked < s->span.n)
@@ -236,7 +239,7 @@ int rmwf_next_step(struct shingle_engine *e, enum shingle_why why, struct shingl
 	return 1;
 }
 
-/* The stretch that holds a block, or the first one behind it. */
+/* The run with a block, or the first run after it. */
 static const struct rmwf_merge *merge_at(const struct rmwf *s, u32 lblk)
 {
 	u32 low = 0, high = s->nr_merges;
@@ -253,8 +256,8 @@ static const struct rmwf_merge *merge_at(const struct rmwf *s, u32 lblk)
 }
 
 /*
- * Operation of an engine.  What is live at home and was not written again in flash comes from
- * there; what was destroyed nobody looks at.
+ * An operation of struct shingle_engine_ops.  Blocks that are live at home and have no
+ * newer copy in flash come from there; destroyed places are not read.
  */
 bool rmwf_step_source(struct shingle_engine *e, const struct shingle_step *step, u32 offset,
 		      struct shingle_run *out)
@@ -286,10 +289,10 @@ bool rmwf_step_source(struct shingle_engine *e, const struct shingle_step *step,
 }
 
 /* ------------------------------------------------------------------------
- * What comes of it
+ * The end of a step
  */
 
-/* A part of the span: what of it is in flash. */
+/* Look up a part of the span in flash. */
 static void look(struct rmwf *s)
 {
 	u32 looks = SHINGLE_WALK, slot;
@@ -320,7 +323,7 @@ static void merged(struct rmwf *s, struct shingle_emit *emit)
 	s->stuck = false;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 void rmwf_finish_step(struct shingle_engine *e, const struct shingle_step *step,
 		      struct shingle_emit *emit)
 {
@@ -353,7 +356,7 @@ void rmwf_finish_step(struct shingle_engine *e, const struct shingle_step *step,
 	s->waits_seq = emit->seq;
 }
 
-/* Operation of an engine: what was chosen may be another one when it is asked again. */
+/* An operation of struct shingle_engine_ops.  The next call may choose another collection. */
 bool rmwf_fail_step(struct shingle_engine *e, const struct shingle_step *step,
 		    const struct shingle_unwritten *bad)
 {
@@ -364,7 +367,7 @@ bool rmwf_fail_step(struct shingle_engine *e, const struct shingle_step *step,
 	return false;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool rmwf_release_step(struct shingle_engine *e, u64 seq)
 {
 	struct rmwf *s = to_rmwf(e);
@@ -374,7 +377,7 @@ bool rmwf_release_step(struct shingle_engine *e, u64 seq)
 	return rmwf_space_release(&s->space, seq) || rmwf_flash_release(&s->flash, seq);
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 bool rmwf_is_pending(struct shingle_engine *e)
 {
 	const struct rmwf *s = to_rmwf(e);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Writes that need no read-modify-write, and flash for the others: the target. */
+/* RMW-F, direct writes where no read-modify-write is needed, else flash: the target. */
 #include <linux/module.h>
 
 #include "rmwf/engine.h"

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fully-associative translation layer: what physical bands are used for.
+ * Fully-associative translation layer: the uses of physical bands.
  *
- * Progress.  Of a zone's bands, @provision are no home: they are free, a log,
- * pending or the destination of the step in progress.  There are at most
- * @provision - 1 logs, so free + pending + destination is at least 1 always: a
- * step turns its destination into a home and that home into a pending band.
- * Pending bands become free by release(), which core sees to when somebody
- * waits.  So if there is a log, some step can be taken, now or after a release;
- * a step empties it of at least one logical band, and a log that is cleaned
- * takes no new blocks.  If there is no log, all of @provision > @threshold are
- * free after a release, and one can be opened.
+ * Progress.  @provision bands of each zone are not a home.  They are free, a log, pending,
+ * or the destination of the step in progress.  There are at most @provision - 1 logs, so
+ * free + pending + destination is always at least 1: a step turns its destination into a
+ * home and the old home into a pending band.  Pending bands become free in release(), which
+ * core calls when a write or the cleaner waits.  So while there is a log, a step is
+ * possible, now or after a release.  Each step removes at least one logical band from a
+ * log, and a log that is being cleaned takes no new blocks.  If there is no log, all
+ * @provision > @threshold bands are free after a release, and a log can be opened.
  */
 #include "full/state.h"
 
@@ -48,9 +47,9 @@ void stl_full_set_use(struct stl_full *s, u32 band, u32 kind, u32 which)
 }
 
 /*
- * A free band of the zone, which has some: the first that did not fail, or the one that
- * failed the longest ago.  Core gives up after a few tries, and each is in another band
- * as long as there are any.
+ * Choose a free band of the zone, which must have one: the first that has not failed, or
+ * else the one that failed longest ago.  Core gives up after a few tries; each try uses
+ * another band while there are any.
  */
 u32 stl_full_free_band(const struct stl_full *s, u32 zone)
 {
@@ -66,7 +65,7 @@ u32 stl_full_free_band(const struct stl_full *s, u32 zone)
 	return best;
 }
 
-/* The caller says what for. */
+/* The caller sets the band's use. */
 u32 stl_full_take_band(struct stl_full *s, u32 zone)
 {
 	u32 band = stl_full_free_band(s, zone);
@@ -81,13 +80,13 @@ void stl_full_give_band(struct stl_full *s, u32 band)
 	s->zone[zone_of_physical(s, band)].free++;
 }
 
-/* What was to be written to @band was not, or perhaps not. */
+/* A write to @band failed or was interrupted. */
 void stl_full_band_failed(struct stl_full *s, u32 band)
 {
 	s->bands.failed[band] = ++s->bands.failures;
 }
 
-/* Nothing refers to @band any more once transaction @seq is durable. */
+/* The map no longer refers to @band once transaction @seq is durable. */
 void stl_full_retire_band(struct stl_full *s, u32 band, u64 seq)
 {
 	u32 at = (s->bands.pending_head + s->bands.nr_pending) % s->bands.nr_pending_max;
@@ -99,7 +98,7 @@ void stl_full_retire_band(struct stl_full *s, u32 band, u64 seq)
 	s->zone[zone_of_physical(s, band)].pending++;
 }
 
-/* All of @band is at @to; what it was before and in logs counts no more. */
+/* From now on @to is the home of all of @band; the old home and cached copies are stale. */
 void stl_full_move_home(struct stl_full *s, u32 band, u32 to, struct shingle_emit *emit)
 {
 	drop_band(s, band);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fully-associative translation layer: clean, beside the paper.
+ * Fully-associative translation layer: cleaning, compared with the paper.
  *
  * Aghayev (2020), section 2.3.1:
  *
@@ -9,12 +9,15 @@
  *		write to a new free band d		stl_full_take_band()
  *		dyn[a] = d; free b and c		stl_full_step_done()
  *
- * c is shared, so cleaning it is one such step for each logical band with blocks in it,
- * and c is free when none is left.  Which c is first is what the paper leaves open.
+ * Several logical bands share c, so each of them takes one such step, and c is free after the
+ * last.  The paper does not say which c is cleaned first.
  */
 #include "full/state.h"
 
-/* A log that can simply be freed; else the oldest before @age, or the emptiest. */
+/*
+ * Choose a log to clean: one that can simply be freed; otherwise the oldest before @age, or
+ * with @greedy the one with the fewest current blocks.
+ */
 static u32 pick_victim(const struct stl_full *s, u32 zone, u32 age)
 {
 	const struct full_zone *z = &s->zone[zone];
@@ -34,7 +37,7 @@ static u32 pick_victim(const struct stl_full *s, u32 zone, u32 age)
 	return best;
 }
 
-/* A logical band with blocks in @log, if possible one that nobody writes to. */
+/* A logical band with blocks in @log; if possible one with no writes in flight. */
 static u32 band_in_log(const struct stl_full *s, u32 log)
 {
 	u32 slot = log * s->band_blocks, end = slot + s->logs.log[log].fill, busy = NO_BAND;
@@ -66,7 +69,10 @@ static int merge_step(struct stl_full *s, u32 zone, u32 band, struct shingle_ste
 	u32 dst = stl_full_take_band(s, zone);
 
 	stl_full_set_use(s, dst, USE_STEP, 0);
-	/* The stream would go on after blocks that are not its own any more. */
+	/*
+	 * The merge takes blocks out of the stream's log, so the stream cannot become a
+	 * home.
+	 */
 	if (z->stream != NO_LOG && z->stream_band == band)
 		stl_full_break_stream(s, z);
 	s->clean.step_band = band;
@@ -111,12 +117,12 @@ static int zone_step(struct stl_full *s, u32 zone, enum shingle_why why,
 		s->clean.step_log = z->victim;
 		return 1;
 	}
-	/* A band that waits for a commit is better than one that could not be written. */
+	/* Better to wait for a commit that frees a band than to use one that failed. */
 	if (!z->free || (z->pending && s->bands.failed[stl_full_free_band(s, zone)]))
 		return -EAGAIN;
 	band = band_in_log(s, z->victim);
 	if (s->band_inflight[band]) {
-		/* Who is only idle does not make others wait. */
+		/* A clean that runs only because the host is idle does not hold writes back. */
 		if (why != SHINGLE_WHY_IDLE)
 			s->clean.drain_band = band;
 		return -EAGAIN;
@@ -141,7 +147,7 @@ int stl_full_next_step(struct shingle_engine *e, enum shingle_why why,
 	if (why == SHINGLE_WHY_RECOVERY || (why == SHINGLE_WHY_IDLE && s->lazy))
 		return 0;
 	if (why == SHINGLE_WHY_FORCED && !s->clean.forced) {
-		/* What is opened from now on is not asked for. */
+		/* A forced clean leaves out logs that are opened from now on. */
 		s->clean.forced = true;
 		s->clean.forced_age = s->logs.age;
 	}
@@ -150,7 +156,10 @@ int stl_full_next_step(struct shingle_engine *e, enum shingle_why why,
 		int r = zone_step(s, zone, why, step);
 
 		if (r > 0) {
-			/* A job each: what is merged next is found anew. */
+			/*
+			 * Each step is a job of its own, because the next merge is chosen
+			 * again.
+			 */
 			s->engine.jobs++;
 			s->clean.next_zone = zone;
 			return r;
@@ -169,7 +178,7 @@ static void free_log(struct stl_full *s, u32 log, struct shingle_emit *emit)
 	s->logs_freed++;
 }
 
-/* Free logs that hold nothing current and will not be written to. */
+/* Free the logs that hold nothing current and take no more writes. */
 static void free_empty_logs(struct stl_full *s, u32 zone, struct shingle_emit *emit)
 {
 	const struct full_zone *z = &s->zone[zone];

@@ -1,29 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fully-associative shingle translation layer: pure code, see engine.h.  Here: where
- * blocks are, and what can be set; writes are in full/log.c, cleaning in full/clean.c,
- * what physical bands are used for in full/bands.c.
+ * Fully-associative shingle translation layer.  Pure code; see engine.h.  This file looks
+ * blocks up and has the options; full/log.c writes, full/clean.c cleans, full/bands.c
+ * manages physical bands.
  *
- * The disk is cut into zones.  A zone has more physical bands than logical
- * ones; every logical band has a home among them, and home can be anywhere in
- * the zone.  Writes go to the zone's open log band, one slot after the other,
- * whichever logical band they are for.  When free bands run short a log band is
- * cleaned: each logical band with blocks in it is merged with all its cached
- * blocks into a free band, which becomes its home.  Aghayev
- * (2020), section 2.3.1.
+ * The disk is divided into zones.  A zone has more physical bands than logical bands.
+ * Every logical band has a home, which can be any physical band of its zone.  Writes go to
+ * the zone's open log band, one slot after the other, for any logical band.  When free
+ * bands run short, a log band is cleaned: each logical band with blocks in it is merged,
+ * with all its cached blocks, into a free band, which becomes its home.  Aghayev (2020),
+ * section 2.3.1.
  *
- * Nothing is written over before the map that does without it is durable, so a
- * power cut at any moment finds either the old home and the log or the new
- * home, and there is nothing to redo.
+ * Nothing is overwritten before a map that does not refer to it is durable.  So recovery
+ * finds either the old home and the log or the new home, and has nothing to redo.
  *
- * Of writes that overlap in time the one that is committed last counts, now and
- * after recovery, because journal records are in the order of commits.  Hence
- * nothing here knows the age of a slot, and any log band with empty slots may
- * be the open one.
+ * If writes overlap in time, the one that is committed last wins, both in memory and after
+ * recovery, because journal records are in the order of commits.  So slots need no age, and
+ * any log band with empty slots may become the open one.
  */
 #include "full/state.h"
 
-/* Bands one discard call walks over, to bound the time under the map lock. */
+/* Most bands that one discard call visits; bounds the time under the map lock. */
 #define DISCARD_BANDS	1024U
 
 #define DEFAULT_THRESHOLD	2U
@@ -97,7 +94,7 @@ static const struct shingle_counter stl_full_counters[] = {
 
 static_assert(ARRAY_SIZE(stl_full_counters) <= SHINGLE_MAX_COUNTERS + 1);
 
-/* A run is in one log or at home: neighbours in number may be bands apart. */
+/* A run is in one log or at home, because bands with neighbouring numbers may lie apart. */
 static void stl_full_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out)
 {
 	struct stl_full *s = to_full(e);
@@ -167,7 +164,7 @@ static bool stl_full_step_source(struct shingle_engine *e, const struct shingle_
 {
 	struct stl_full *s = to_full(e);
 	u32 band = (u32)step->lblk / s->band_blocks;
-	/* Nothing that is read there is content. */
+	/* The base was never written; what a read returns there is not content. */
 	bool empty = step->base != SHINGLE_NOWHERE && !test_bit(band, s->written);
 
 	for (; offset < step->n; offset++) {

@@ -7,10 +7,11 @@
 
 /**
  * struct stl_full_params - struct shingle_sb::params of "stl-full"
- * @zone_bands: physical bands in a zone; what is left over at the end is a zone
- *	if it has more than @provision bands, else part of the zone before
+ * @zone_bands: physical bands in a zone; the bands that remain at the end of the disk form
+ *	a zone of their own if there are more than @provision, otherwise they join the
+ *	last zone
  * @provision: bands of every zone that are not addressable, at least 2
- * @log_bands: log bands that a zone has at most, 1 to @provision - 1
+ * @log_bands: most log bands in a zone, 1 to @provision - 1
  * @reserved: zero
  */
 struct stl_full_params {
@@ -24,10 +25,10 @@ struct stl_full_params {
 enum {
 	STL_FULL_OPEN = SHINGLE_REC_ENGINE, /* a = log, b = physical band, c = age */
 	STL_FULL_MAP,		/* n blocks: a = lblk, b = slot */
-	STL_FULL_HOME,		/* a = band, b = physical band: all of it is there */
-	STL_FULL_FREE,		/* a = log: holds nothing any more */
-	STL_FULL_DISCARD,	/* a = first band, b = how many: unwritten again */
-	STL_FULL_DROP,		/* n blocks: a = lblk, read as zeroes again */
+	STL_FULL_HOME,		/* a = band, b = physical band: the home, with all of the band */
+	STL_FULL_FREE,		/* a = log: the log is empty */
+	STL_FULL_DISCARD,	/* a = first band, b = count: the bands are unwritten again */
+	STL_FULL_DROP,		/* n blocks: a = lblk: the blocks read as zeroes again */
 };
 
 extern const struct shingle_engine_ops stl_full_engine_ops;

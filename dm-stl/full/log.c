@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fully-associative translation layer: writes, beside the paper.
+ * Fully-associative translation layer: writes, compared with the paper.
  *
  * Aghayev (2020), section 2.3.1:
  *
@@ -9,14 +9,14 @@
  *		append block				stl_full_place()
  *		cache_map[block] = slot in c		stl_full_commit()
  *
- * Here c is the zone's open log, whichever logical band a block is of.  A logical band
- * that is written in order from its first block on goes to a log of its own, the stream.
- * A log that is full and holds a logical band, whole, in order and current, becomes its
- * home as it is.
+ * Here c is the zone's open log, which takes blocks of any logical band.  A logical band that
+ * is written in order from its first block on goes to a log of its own, the stream.  A full
+ * log that holds all blocks of one logical band, in order and current, becomes its home
+ * without a copy.
  */
 #include "full/state.h"
 
-/* So many writes to a log band in a row fail, and it is left for another one. */
+/* After this many failed writes in a row to a log band, another one is used. */
 #define ABORTS_IN_A_ROW		2U
 
 static u32 unused_log(const struct stl_full *s, u32 zone)
@@ -28,7 +28,10 @@ static u32 unused_log(const struct stl_full *s, u32 zone)
 	return log < end ? log : NO_LOG;
 }
 
-/* The oldest log band that has empty slots and that nobody uses. */
+/*
+ * The oldest log band with empty slots that is neither open, nor a stream's, nor being
+ * cleaned.
+ */
 static u32 spare_log(const struct stl_full *s, u32 zone)
 {
 	const struct full_zone *z = &s->zone[zone];
@@ -44,7 +47,7 @@ static u32 spare_log(const struct stl_full *s, u32 zone)
 	return best;
 }
 
-/* Room for one more log band, if all of @free were free? */
+/* Could another log band be opened if the zone had @free free bands? */
 bool stl_full_room(const struct stl_full *s, u32 zone, u32 free)
 {
 	return free > s->threshold && unused_log(s, zone) != NO_LOG;
@@ -64,7 +67,7 @@ static u32 open_log(struct stl_full *s, u32 zone)
 	return log;
 }
 
-/* The stream's band will not be written in order to its end. */
+/* The stream ends before the end of its band. */
 void stl_full_break_stream(struct stl_full *s, struct full_zone *z)
 {
 	if (z->stream == NO_LOG)
@@ -73,7 +76,7 @@ void stl_full_break_stream(struct stl_full *s, struct full_zone *z)
 	s->streams_broken++;
 }
 
-/* Which log does a write at @offset of @band go to? */
+/* Choose the log for a write at @offset of @band. */
 static int pick_log(struct stl_full *s, u32 band, u32 offset, u32 *log)
 {
 	u32 zone = zone_of_band(s, band);
@@ -86,14 +89,14 @@ static int pick_log(struct stl_full *s, u32 band, u32 offset, u32 *log)
 		stl_full_break_stream(s, z);
 	}
 	/*
-	 * The band may be going to be written whole.  One that was begun and
-	 * left must be used up first, or stray writes to the first blocks of
-	 * bands would use up all bands.
+	 * A write to the first block may begin a stream over the whole band.  If an
+	 * abandoned log has empty slots it must be filled first; otherwise stray writes to
+	 * first blocks would use up all bands.
 	 */
 	if (!offset && spare_log(s, zone) == NO_LOG) {
 		bool room = stl_full_room(s, zone, z->free);
 
-		/* Of room that somebody waits for he has his part, too. */
+		/* A waiting write needs this room, too. */
 		if (room && !z->wanted) {
 			stl_full_break_stream(s, z);
 			*log = open_log(s, zone);
@@ -118,7 +121,7 @@ static int pick_log(struct stl_full *s, u32 band, u32 offset, u32 *log)
 		z->wanted = true;
 		return -ENOSPC;
 	}
-	/* Who waits finds it, too: clean no more than that. */
+	/* A waiting write finds this log, too, so the cleaner need not go on. */
 	z->wanted = false;
 	*log = z->open;
 	return 0;
@@ -133,10 +136,16 @@ int stl_full_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life 
 	u32 log;
 	int r;
 
-	/* Its content is being moved, or will be once nobody writes: one step. */
+	/*
+	 * A step is moving the band's content, or will when its writes have ended: wait one
+	 * step.
+	 */
 	if (band == s->clean.step_band)
 		return -EBUSY;
-	/* The cleaner comes first; or it has stopped, and who finds no room is let in by it. */
+	/*
+	 * The cleaner needs the band.  When its writes have ended, -ENOSPC makes core start
+	 * the cleaner, in case it has stopped; the cleaner then lets the write in.
+	 */
 	if (band == s->clean.drain_band)
 		return s->band_inflight[band] ? -EBUSY : -ENOSPC;
 	r = pick_log(s, band, offset, &log);
@@ -150,13 +159,13 @@ int stl_full_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life 
 	out->n = n;
 	out->kind = SHINGLE_RUN_MAPPED;
 	s->band_inflight[band]++;
-	/* A stream that came to its end is a log band like any other. */
+	/* A stream that has reached its end is an ordinary log band. */
 	if (log == z->stream && shingle_slotlog_is_full(&s->logs, log))
 		z->stream = NO_LOG;
 	return 0;
 }
 
-/* A log that holds nothing current: its number may be used again. */
+/* The log holds nothing current; its number may be used again. */
 void stl_full_clear_log(struct stl_full *s, u32 log, struct shingle_emit *emit)
 {
 	struct full_zone *z = &s->zone[zone_of_log(s, log)];
@@ -173,7 +182,10 @@ void stl_full_clear_log(struct stl_full *s, u32 log, struct shingle_emit *emit)
 	shingle_emit(emit, STL_FULL_FREE, 0, 0, log, 0);
 }
 
-/* Every slot of @log is current: is it a band in order?  Then it is home. */
+/*
+ * Every slot of @log is current.  If the slots are one band in order, the log becomes its
+ * home.
+ */
 static void try_switch(struct stl_full *s, u32 log, struct shingle_emit *emit)
 {
 	u32 slot = log * s->band_blocks, lblk = shingle_slot_lblk(&s->logs.map, slot);
@@ -182,7 +194,7 @@ static void try_switch(struct stl_full *s, u32 log, struct shingle_emit *emit)
 	if (lblk % s->band_blocks ||
 	    shingle_slotmap_run(&s->logs.map, slot, s->band_blocks) < s->band_blocks)
 		return;
-	/* Of what is in order nothing need be looked for. */
+	/* The run is in order, so no lookup per block is needed. */
 	shingle_slotlog_drop_run(&s->logs, band, slot, s->band_blocks);
 	stl_full_move_home(s, band, s->log[log].band, emit);
 	stl_full_clear_log(s, log, emit);
@@ -210,7 +222,10 @@ void stl_full_commit(struct shingle_engine *e, const struct shingle_run *run,
 	shingle_slotlog_commit(&s->logs, log, offset, lblk, band, run->n);
 	l->aborts = 0;
 	s->band_inflight[band]--;
-	/* Whoever finds a block must know the band that it is in. */
+	/*
+	 * The place of the log must be in the journal before a record that maps a block to
+	 * it.
+	 */
 	if (!l->recorded)
 		shingle_emit(emit, STL_FULL_OPEN, 0, s->logs.log[log].age, log, l->band);
 	l->recorded = true;
@@ -219,7 +234,7 @@ void stl_full_commit(struct shingle_engine *e, const struct shingle_run *run,
 		try_switch(s, log, emit);
 }
 
-/* Is there another band for what does not go to @log? */
+/* Can writes that do not go to @log go elsewhere? */
 static bool other_log(const struct stl_full *s, u32 zone, u32 log)
 {
 	const struct full_zone *z = &s->zone[zone];
@@ -230,8 +245,8 @@ static bool other_log(const struct stl_full *s, u32 zone, u32 log)
 }
 
 /*
- * Take no more writes in @log, if another one can take them.  After a recovery it may:
- * no record tells slots that were given up from those that were never placed.
+ * Stop writing to @log if another log can take the writes.  After a recovery it may take
+ * writes again: no record distinguishes slots that were given up from slots never placed.
  */
 static void give_up_log(struct stl_full *s, u32 log)
 {

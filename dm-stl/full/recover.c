@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fully-associative translation layer: its pieces in checkpoints and its records, and back
- * from them.  The tables at the end say which there are.
+ * Fully-associative translation layer: encodes and decodes its checkpoint pieces and its
+ * journal records.  The tables at the end list them.
  */
 #include "full/state.h"
 
@@ -79,7 +79,7 @@ static int decode_homes(struct shingle_engine *e, u32 at, const void *buf, u32 b
 	return 0;
 }
 
-/* Two bands may be under the number of one log: see shingle_slotlog_adopt(). */
+/* The pieces of one log may name two bands: see shingle_slotlog_adopt(). */
 static int decode_log(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
 	struct stl_full *s = to_full(e);
@@ -111,7 +111,7 @@ static int replay_open(struct shingle_engine *e, u64 log, u64 band, u32 n, u32 a
 
 	if (log >= s->logs.nr_logs || band >= s->g.bands)
 		return -EUCLEAN;
-	/* It is clear: the record that freed it came before. */
+	/* The log is clear: the record that freed it came before. */
 	s->log[log].band = band;
 	s->logs.log[log].age = age;
 	return 0;
@@ -170,7 +170,7 @@ static int replay_drop(struct shingle_engine *e, u64 lblk, u64 b, u32 n, u32 c)
 	return 0;
 }
 
-/* Give @band a use, unless it has one or is of another zone. */
+/* Give @band a use; fails if it has one or belongs to another zone. */
 static int claim(struct stl_full *s, u32 band, u32 zone, u32 kind, u32 which)
 {
 	if (band >= s->g.bands || zone_of_physical(s, band) != zone ||

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Fully-associative translation layer: what is made, and whether all of it agrees.
- */
+/* Fully-associative translation layer: creates the state and verifies it. */
 #include "full/state.h"
 
 #define IDLE_MS			1000
 
 /**
- * stl_full_params_wrong() - what is wrong with the parameters of zones
+ * stl_full_params_wrong() - check the parameters of zones
  * @zone_bands: see struct stl_full_params
- * @provision: see there
- * @log_bands: see there
+ * @provision: see struct stl_full_params
+ * @log_bands: see struct stl_full_params
  *
- * Context: any.  Returns a sentence, or NULL.
+ * Context: any.
+ * Return: a sentence that says what is wrong, or NULL.
  */
 const char *stl_full_params_wrong(u32 zone_bands, u32 provision, u32 log_bands)
 {
@@ -45,13 +44,13 @@ static int full_shape(const struct shingle_layout *l, struct full_shape *g, cons
 	if (*why)
 		return -EINVAL;
 	g->nr_zones = DIV_ROUND_UP(g->bands, g->zone_bands);
-	/* A zone needs an addressable band. */
+	/* A zone needs at least one addressable band. */
 	if (g->bands - (g->nr_zones - 1) * g->zone_bands <= g->provision)
 		g->nr_zones--;
 	return 0;
 }
 
-/* Logical bands, 0 if the layout is not sane. */
+/* Number of logical bands; 0 if the layout is invalid. */
 u32 stl_full_nr_bands(const struct shingle_layout *l)
 {
 	struct full_shape g;
@@ -104,7 +103,7 @@ static int check_layout(const struct shingle_layout *l, struct full_shape *g, co
 	return *why ? -EINVAL : 0;
 }
 
-/* Log bands of all zones, 0 if the layout is not sane. */
+/* Number of log bands in all zones; 0 if the layout is invalid. */
 u32 stl_full_nr_logs(const struct shingle_layout *l)
 {
 	struct full_shape g;
@@ -156,7 +155,7 @@ int stl_full_create(struct shingle_engine **out, const struct shingle_layout *la
 	s->logs.may_hold = may_hold;
 	s->logs.nr_bands = s->nr_bands;
 	s->logs.band_blocks = s->band_blocks;
-	/* A log may become a home. */
+	/* A log may become a home, so it has the size of a band. */
 	s->logs.log_blocks = s->band_blocks;
 	for (i = 0; i < ARRAY_SIZE(s->first_piece); i++)
 		s->first_piece[i] = shingle_pieces_nr(stl_full_pieces, i, layout);
@@ -185,7 +184,7 @@ int stl_full_create(struct shingle_engine **out, const struct shingle_layout *la
 	return 0;
 }
 
-/* The log is in the band that is its own. */
+/* Check that the log and its physical band refer to each other. */
 static u32 verify_log(struct stl_full *s, u32 log, shingle_report_fn report, void *ctx)
 {
 	const struct shingle_log *l = &s->logs.log[log];
@@ -198,7 +197,7 @@ static u32 verify_log(struct stl_full *s, u32 log, shingle_report_fn report, voi
 	return 1;
 }
 
-/* Slots of the log that the walk is in; with the last one, the log. */
+/* Check slots of the log that the walk has reached; with the last slot, check the log. */
 static u32 verify_slots(struct stl_full *s, shingle_report_fn report, void *ctx)
 {
 	u32 log = s->logs.walk.log, bad = shingle_slotlogs_verify(&s->logs, report, ctx);
@@ -223,7 +222,10 @@ static u32 verify_bands(struct stl_full *s, shingle_report_fn report, void *ctx)
 	return bad;
 }
 
-/* Every band of the zone is of use for one thing, and what is no home is counted. */
+/*
+ * Check that the counts of a zone add up, and that the bands that are no home number
+ * @provision.
+ */
 static u32 verify_zone(struct stl_full *s, u32 zone, const u32 *nr, shingle_report_fn report,
 		       void *ctx)
 {
@@ -242,7 +244,7 @@ static u32 verify_zone(struct stl_full *s, u32 zone, const u32 *nr, shingle_repo
 	return 1;
 }
 
-/* Physical bands of the zone that the walk is in; with the last one, the zone. */
+/* Check physical bands of the zone that the walk has reached; with the last one, the zone. */
 static u32 verify_uses(struct stl_full *s, shingle_report_fn report, void *ctx)
 {
 	struct full_walk *w = &s->walk;
@@ -266,7 +268,7 @@ static u32 verify_uses(struct stl_full *s, shingle_report_fn report, void *ctx)
 	return bad;
 }
 
-/* Logs, bands, zones, and then the sums, to which counts were kept meanwhile. */
+/* Check logs, logical bands, zones, and then the sums, with counts adjusted during the walk. */
 u32 stl_full_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn report,
 		    void *ctx)
 {

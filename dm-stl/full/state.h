@@ -1,39 +1,42 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* State of the fully-associative translation layer, and how its parts call each other. */
+/* State of the fully-associative translation layer, and the functions that its files share. */
 #ifndef SHINGLE_FULL_STATE_H
 #define SHINGLE_FULL_STATE_H
 
 #include "full/engine.h"
 #include "engine/slotlog.h"
 
-/* struct shingle_step::kind */
+/* Kinds of steps, for struct shingle_step::kind. */
 enum { STEP_MERGE, STEP_FREE };
 
 #define NO_BAND		U32_MAX
 #define NO_LOG		U32_MAX
 
-/* Pieces of the state, in their order: stl_full_pieces[]. */
+/* Kinds of checkpoint pieces, in the order of stl_full_pieces[]. */
 enum { STL_FULL_WRITTEN, STL_FULL_HOMES, STL_FULL_LOGS, STL_FULL_PIECES };
 
-/* Homes in one checkpoint piece.  Tests take less. */
+/* Homes in one checkpoint piece.  Tests define a smaller value. */
 #ifndef PART_HOMES
 #define PART_HOMES	1000U
 #endif
 
-/* What a physical band is used for: the kind, and which one of the kind. */
+/*
+ * The use of a physical band: the kind in the high bits, the index within the kind in the
+ * low bits.
+ */
 #define USE_SHIFT	29
 enum { USE_FREE, USE_HOME, USE_LOG, USE_PENDING, USE_STEP };
 
-/* Log bands one step frees besides, for its records are limited. */
+/* Most empty log bands that one step frees in addition; bounds its records. */
 #define FREE_AT_ONCE	8U
 
 /**
- * struct full_shape - the parameters, made to fit the layout
+ * struct full_shape - the parameters, fitted to the layout
  * @bands: physical bands
- * @zone_bands: of a zone, but for the last
+ * @zone_bands: physical bands of each zone but the last
  * @provision: see struct stl_full_params
  * @log_bands: see struct stl_full_params
- * @nr_zones: zones
+ * @nr_zones: number of zones
  */
 struct full_shape {
 	u32 bands;
@@ -44,10 +47,10 @@ struct full_shape {
 };
 
 /**
- * struct full_log - where a log is, next to what its slots are
- * @band: which physical band, NO_BAND if it is none
- * @aborts: so many failed since the last commit
- * @recorded: a record says that it is there
+ * struct full_log - the place of a log; struct shingle_log describes its slots
+ * @band: its physical band, or NO_BAND
+ * @aborts: writes to it that failed since the last commit to it
+ * @recorded: the journal has a record of its place
  */
 struct full_log {
 	u32 band;
@@ -57,11 +60,11 @@ struct full_log {
 
 /**
  * struct full_zone - a zone
- * @free: free bands
- * @pending: bands that wait for release()
+ * @free: number of free bands
+ * @pending: number of bands that wait for release()
  * @open: log that writes go to, or NO_LOG
- * @stream: log that holds @stream_band only and in order, or NO_LOG
- * @stream_band: logical band
+ * @stream: log that holds blocks of @stream_band only, in order; or NO_LOG
+ * @stream_band: logical band of the stream
  * @victim: log that is being cleaned and takes no writes, or NO_LOG
  * @wanted: a write found no room
  */
@@ -86,9 +89,9 @@ struct full_pending {
 };
 
 /**
- * struct full_walk - what verify() has counted so far, next to slots and bands
- * @uses: so many physical bands were seen
- * @nr: of these, in the zone that it is in, by their use
+ * struct full_walk - counts of verify(), besides those of slots and logical bands
+ * @uses: physical bands visited
+ * @nr: bands visited in the current zone, by kind of use
  */
 struct full_walk {
 	u32 uses;
@@ -96,16 +99,16 @@ struct full_walk {
 };
 
 /**
- * struct full_bands - physical bands
- * @use: what each is used for
- * @is_free: those that are used for nothing
- * @failed: which of all failures to write was the last one there; 0: none since it was
- *	last written whole.  Not persistent
- * @failures: to write to a band, so far
- * @pending: ring of bands that wait for release(), in order of their transactions
- * @nr_pending_max: its size
- * @pending_head: the first
- * @nr_pending: how many
+ * struct full_bands - the physical bands
+ * @use: the use of each band
+ * @is_free: bitmap of the free bands
+ * @failed: for each band the value of @failures at its last failed write; 0 if none failed
+ *	since the band was last written whole.  Not persistent
+ * @failures: failed writes to bands, so far
+ * @pending: ring of bands that wait for release(), in the order of their transactions
+ * @nr_pending_max: size of the ring
+ * @pending_head: index of the first entry
+ * @nr_pending: number of entries
  */
 struct full_bands {
 	u32 *use;
@@ -119,12 +122,12 @@ struct full_bands {
 };
 
 /**
- * struct full_clean - what is being cleaned
- * @next_zone: where next_step() looks first
+ * struct full_clean - state of the cleaner
+ * @next_zone: the zone where next_step() begins to search
  * @drain_band: logical band that takes no placements until the cleaner has looked again
- * @forced: a forced clean is going on
- * @forced_age: it does without logs of this age and later
- * @step_band: logical band of the step in progress, or NO_BAND
+ * @forced: a forced clean is in progress
+ * @forced_age: the forced clean leaves out logs of this age and later
+ * @step_band: band of the step in progress, or NO_BAND
  * @step_log: log of the step in progress, or NO_LOG
  */
 struct full_clean {
@@ -138,32 +141,32 @@ struct full_clean {
 
 /**
  * struct stl_full - the engine's state
- * @engine: what core sees
- * @layout: of the device, core's
+ * @engine: the part that core sees
+ * @layout: layout of the device, owned by core
  * @band_blocks: blocks per band
  * @g: zones and their sizes
  * @nr_bands: logical bands
- * @first_piece: index of the first piece of each kind
- * @threshold: free bands that writes leave alone
- * @lazy: nothing is cleaned before a write needs the room
- * @greedy: clean the log band with the fewest current blocks, not the oldest
- * @read_all: all of a band is read at home, needed or not
- * @logs: the log bands and what is in them; those of zone z begin at z * @g.log_bands
- * @log: where they are
- * @zone: zones
- * @home: per logical band, its physical band
- * @written: per logical band, whether the home holds its content
- * @band_inflight: per logical band, placements not yet committed or aborted
- * @bands: physical bands
- * @clean: cleaning
- * @walk: see struct full_walk; kept right by what happens meanwhile
+ * @first_piece: index of the first checkpoint piece of each kind
+ * @threshold: number of free bands that writes keep free
+ * @lazy: clean only when a write needs the room
+ * @greedy: clean the log band with the fewest current blocks instead of the oldest
+ * @read_all: a step reads the whole home of a band, needed or not
+ * @logs: slots of the log bands; those of zone z begin at z * @g.log_bands
+ * @log: places of the log bands
+ * @zone: the zones
+ * @home: physical band of each logical band
+ * @written: for each logical band, whether its home holds its content
+ * @band_inflight: for each logical band, the placements not yet committed or aborted
+ * @bands: the physical bands
+ * @clean: state of the cleaner
+ * @walk: counts of verify(); changes of the state during a walk adjust them
  * @merged_blocks: cached blocks copied into bands
  * @bands_cleaned: logical bands merged
- * @bands_switched: log bands that became home without a copy
+ * @bands_switched: log bands that became a home without a copy
  * @logs_opened: log bands taken into use
  * @logs_freed: log bands emptied
- * @streams_broken: streams that did not get to their end
- * @full_zones: times that a write found no room
+ * @streams_broken: streams that ended before the end of their band
+ * @full_zones: times a write found no room
  */
 struct stl_full {
 	struct shingle_engine engine;
@@ -229,7 +232,7 @@ static inline u32 zone_of_log(const struct stl_full *s, u32 log)
 	return log / s->g.log_bands;
 }
 
-/* Where a band lives as long as it was never written. */
+/* The home of a band that was never written. */
 static inline u32 first_home(const struct stl_full *s, u32 band)
 {
 	return band + zone_of_band(s, band) * s->g.provision;

@@ -2,21 +2,20 @@
 /*
  * Set-associative translation layer: streams past the cache.
  *
- * A stream that is alone and long enough writes home, one write at a time and in order, so
- * that what home holds is always a prefix of the band.  Nothing that counts may be in front
- * of its head: a band with content at home is staged first, and the stream then does what
- * WRITEBACK would have done, as far as it gets.  A band whose home holds nothing needs no
- * copy at all.
+ * A stream that is alone and long enough is written home, one write at a time and in order,
+ * so home always holds a prefix of the band.  No needed block may be under its head.  So a
+ * band with content at home is staged first, and the stream replaces WRITEBACK as far as it
+ * gets.  A band with an empty home needs no copy.
  *
- * With unsafe_bypass such a band is not staged.  As Skylight has it of its drive (2.4.11) the
- * stream is gathered in the volatile write cache, and a band is written over what is there
- * when all of it has come, or as much as there is when a flush wants it.  Then the rest is
- * read before.  Only the power can come between, and what the head has passed over by then
- * is lost.
+ * With unsafe_bypass, a band with content is not staged.  As Skylight reports of its drive
+ * (2.4.11), the volatile write cache gathers the stream, and a band is overwritten in place
+ * when all of it has been gathered, or, when a flush requires it, as much as there is; the
+ * rest is read before.  A power cut during this write loses what the head has destroyed by
+ * then.
  */
 #include "set/state.h"
 
-/* The stream will not go on to the end of its band. */
+/* The stream ends before the end of its band. */
 void stl_set_break_stream(struct stl_set *s)
 {
 	if (s->bypass.band == NO_BAND)
@@ -26,8 +25,9 @@ void stl_set_break_stream(struct stl_set *s)
 }
 
 /*
- * No stream waits for a band to be staged any more.  Nor may others, who were
- * kept from its set for that: with no set being cleaned no step would come.
+ * No stream waits for a band to be staged any more.  Also let other writes into its set,
+ * which was drained for the stream: if no set is being cleaned, no step will end their
+ * wait.
  */
 void stl_set_drop_wanted_band(struct stl_set *s)
 {
@@ -37,11 +37,12 @@ void stl_set_drop_wanted_band(struct stl_set *s)
 }
 
 /*
- * Is this the stream's, but has overtaken its next write, which had to wait?
- * Who sends several at a time sends them in order; in the cache it would end
- * what it belongs to.  It can be refused, since the end of that write, or of the
- * step that this waits for, will wake both.  Where streams are gathered the next write may
- * never come here again: what the write cache has got of it meanwhile is replaced there.
+ * Is this a write of the stream that has overtaken the stream's next write, which had to
+ * wait?  A host that sends several writes at a time sends them in order.  In the cache
+ * this one would end the stream.  It can be refused, since the end of that write, or of the
+ * step that it waits for, wakes both.  Where streams are gathered, the next write may never
+ * come here again, because the write cache may merge it with a newer one; then the write is
+ * not refused.
  */
 static bool runs_ahead(struct stl_set *s, u32 lblk)
 {
@@ -54,8 +55,8 @@ static bool runs_ahead(struct stl_set *s, u32 lblk)
 }
 
 /*
- * These are blocks that are gathered: the stream goes on with them.  It may come again with
- * the last ones, if the write cache had no room for all; older ones are strangers.
+ * Gather these blocks and continue the stream after them.  If the write cache had no room
+ * for all, core may ask for the last ones again; older blocks are not the stream's.
  */
 static int gather(struct stl_set *s, u32 lblk, u32 n)
 {
@@ -71,8 +72,8 @@ static int gather(struct stl_set *s, u32 lblk, u32 n)
 }
 
 /*
- * A stream comes to the beginning of a band: 1 if it may write home, 0 if it
- * has to go to the cache, SET_GATHERS, -errno if it has to wait.
+ * A stream reaches the beginning of a band.  Returns 1 if it may write home, 0 if it goes
+ * to the cache, SET_GATHERS, or -errno if it has to wait.
  */
 static int enter_band(struct stl_set *s, u32 band)
 {
@@ -88,7 +89,7 @@ static int enter_band(struct stl_set *s, u32 band)
 	}
 	if (s->unsafe_bypass)
 		return SET_GATHERS;
-	/* Others wait for the staging band, or it is a drive that does without. */
+	/* The staging band is needed by a clean, or rewrites are in place and use none. */
 	if (s->inplace || s->clean.set != NO_SET || s->clean.wanted_head != NO_SET) {
 		stl_set_drop_wanted_band(s);
 		return 0;
@@ -98,8 +99,8 @@ static int enter_band(struct stl_set *s, u32 band)
 }
 
 /*
- * Place a write at home, if streams are asked for: 1 if done, 0 if it goes to the cache,
- * SET_GATHERS if it is gathered, -errno to wait.
+ * Place a stream's write at home.  Returns 1 if placed, 0 if it goes to the cache,
+ * SET_GATHERS if it is gathered, or -errno if it has to wait.
  */
 int stl_set_place_home(struct stl_set *s, struct shingle_stream *st, u32 lblk, u32 n,
 		       struct shingle_run *out)
@@ -153,7 +154,7 @@ void stl_set_commit_home(struct stl_set *s, const struct shingle_run *run,
 	shingle_emit(emit, STL_SET_DIRECT, run->n, 0, run->lblk, 0);
 }
 
-/* What home holds ends before it, as ever. */
+/* The prefix at home still ends before the failed write. */
 void stl_set_abort_home(struct stl_set *s, const struct shingle_run *run)
 {
 	struct shingle_stream *st = shingle_stream_at(&s->bypass.streams, run->lblk + run->n);
@@ -164,7 +165,7 @@ void stl_set_abort_home(struct stl_set *s, const struct shingle_run *run)
 		shingle_stream_end(st);
 }
 
-/* Operation of an engine.  Runs of a band come together. */
+/* An operation of struct shingle_engine_ops.  Core passes the runs of a band together. */
 int stl_set_epoch_add(struct shingle_engine *e, u64 lblk, u32 n)
 {
 	struct stl_set *s = to_set(e);
@@ -181,7 +182,7 @@ int stl_set_epoch_add(struct shingle_engine *e, u64 lblk, u32 n)
 	return 0;
 }
 
-/* Operation of an engine. */
+/* An operation of struct shingle_engine_ops. */
 void stl_set_epoch_end(struct shingle_engine *e)
 {
 	struct set_epoch *ep = &to_set(e)->epoch;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Set-associative translation layer: clean(c), beside the paper.
+ * Set-associative translation layer: clean(c), compared with the paper.
  *
  * Aghayev (2020), section 2.3.1, and Algorithm 1 of section 2.4.5, the order in which a Seagate
  * drive cleans:
@@ -11,16 +11,18 @@
  *		S = all cached live blocks in the band	stl_set_step_source()
  *		RMW the band with S; update the map	rewrite_step(), stl_set_step_done()
  *
- * clean(c) is lazy and empties all of set c; "order" and "cleaning" are what the papers
- * leave open.  With rmw=block S is the oldest block alone, which is also the oldest of its
- * band: the copy is then as the band would be if nothing behind that slot were written.
- * They say nothing of crashes.  A band is rewritten in two steps, each ended
- * by a durable record: STAGE merges the band into the staging band, WRITEBACK copies it
- * home.  Between the two the staged copy *is* the band.
+ * clean(c) is lazy and empties all of set c.  The options "order" and "cleaning" select what
+ * the papers leave open.  With rmw=block S is only the oldest block, which is also the oldest
+ * of its band: the copy then has the content that the band had before the later slots were
+ * written.
+ *
+ * The papers do not treat crashes.  Here a band is rewritten in two steps, each ended by a
+ * durable record: STAGE merges the band into the staging band, WRITEBACK copies it home.
+ * Between the two the staged copy *is* the band.
  */
 #include "set/state.h"
 
-/* A write found @set full: it will be cleaned in its turn. */
+/* A write found @set full; queue it for cleaning. */
 void stl_set_want_clean(struct stl_set *s, u32 set)
 {
 	if (s->clean.wanted[set] || s->clean.set == set)
@@ -45,7 +47,7 @@ static u32 pop_wanted(struct stl_set *s)
 	return set;
 }
 
-/* Is set @a to be cleaned before set @b? */
+/* Is set @a cleaned before set @b? */
 static bool set_before(const struct stl_set *s, u32 a, u32 b)
 {
 	const struct shingle_log *la = &s->logs.log[a], *lb = &s->logs.log[b];
@@ -56,7 +58,7 @@ static bool set_before(const struct stl_set *s, u32 a, u32 b)
 	return la->age < lb->age;
 }
 
-/* Of the sets opened before @age that are not empty, the first by the order. */
+/* The first set by the order, among the non-empty ones opened before @age. */
 static u32 pick_by_order(const struct stl_set *s, u32 age)
 {
 	u32 best = NO_SET, set;
@@ -78,7 +80,7 @@ static u32 pick_set(struct stl_set *s, enum shingle_why why)
 	if (why == SHINGLE_WHY_IDLE)
 		return pick_by_order(s, U32_MAX);
 	if (!s->clean.forced) {
-		/* What is opened from now on is not asked for. */
+		/* A forced clean leaves out sets that are opened from now on. */
 		s->clean.forced = true;
 		s->clean.forced_age = s->logs.age;
 	}
@@ -88,8 +90,8 @@ static u32 pick_set(struct stl_set *s, enum shingle_why why)
 }
 
 /*
- * The oldest block of the set being cleaned, or of the band with the most blocks in it.
- * What is stale at the front is looked at once.
+ * The oldest block of the set being cleaned; with @greedy, of the band with the most blocks
+ * in it.  Stale slots at the front are visited only once.
  */
 static u32 pick_slot(struct stl_set *s)
 {
@@ -114,7 +116,7 @@ static u32 pick_slot(struct stl_set *s)
 	return found;
 }
 
-/* What a stream brought home is not copied again. */
+/* Do not copy again the blocks that a stream has brought home. */
 static void writeback_step(struct stl_set *s, struct shingle_step *step)
 {
 	u32 from = s->staging.home_blocks;
@@ -128,8 +130,8 @@ static void writeback_step(struct stl_set *s, struct shingle_step *step)
 }
 
 /*
- * So many of the first blocks at the home of @band can be read.  A home that holds
- * nothing can, unless a stream was there: what the head has destroyed is left alone.
+ * Number of first blocks at the home of @band that a step may read.  An empty home can be
+ * read whole, unless a stream wrote to it: blocks that the head has destroyed are not read.
  */
 static u32 readable(const struct stl_set *s, u32 band)
 {
@@ -137,8 +139,8 @@ static u32 readable(const struct stl_set *s, u32 band)
 }
 
 /*
- * Nothing may be under way to @set, nor to the home of @band, when that is rewritten: 0 if
- * nothing is, else -EAGAIN.  No stream goes on there.
+ * No write to @set or to the home of @band may be in flight while that is rewritten.
+ * Returns 0 if there is none, else -EAGAIN.  Ends a stream in the band.
  */
 static int quiet_band(struct stl_set *s, u32 band)
 {
@@ -152,8 +154,8 @@ static int quiet_band(struct stl_set *s, u32 band)
 }
 
 /*
- * Gathered blocks of a band go over it, and home with them what is cached of it.  If all of
- * it was gathered nothing else is looked at.
+ * Build a step that writes gathered blocks over a band, together with its cached blocks.
+ * If all of the band was gathered, nothing else is read.
  */
 static int epoch_step(struct stl_set *s, struct shingle_step *step)
 {
@@ -183,9 +185,9 @@ static int epoch_step(struct stl_set *s, struct shingle_step *step)
 }
 
 /*
- * Bring home what is cached of @band, or, with rmw=block, what is in @slot, the oldest of
- * it.  Then what is in front of the block stays as it is at home, if the band is there: the
- * head destroys what follows.
+ * Build a step that brings the cached blocks of @band home, or, with rmw=block, only the
+ * oldest one, in @slot.  In the latter case, if the band is at home, the blocks before this
+ * one stay as they are, because the head destroys only what follows.
  */
 static int rewrite_step(struct stl_set *s, u32 band, u32 slot, struct shingle_step *step)
 {
@@ -211,7 +213,7 @@ static int rewrite_step(struct stl_set *s, u32 band, u32 slot, struct shingle_st
 	return 1;
 }
 
-/* A stream waits at the beginning of a band: no set is cleaned for that. */
+/* Stage a band for a stream that waits at its beginning; no set is cleaned for this. */
 static int stage_for_stream(struct stl_set *s, struct shingle_step *step)
 {
 	int r = rewrite_step(s, s->bypass.wanted_band, SHINGLE_NO_SLOT, step);
@@ -220,7 +222,7 @@ static int stage_for_stream(struct stl_set *s, struct shingle_step *step)
 	return r;
 }
 
-/* Does somebody need the staging band that a stream has got? */
+/* Does a clean or a write need the staging band that a stream holds? */
 static bool staging_needed(const struct stl_set *s, enum shingle_why why)
 {
 	switch (why) {
@@ -261,7 +263,7 @@ int stl_set_next_step(struct shingle_engine *e, enum shingle_why why,
 	}
 	if (why == SHINGLE_WHY_EPOCH)
 		return epoch_step(s, step);
-	/* Lazy: nothing is cleaned before a write needs the room. */
+	/* Lazy: clean only when a write needs the room. */
 	if (why == SHINGLE_WHY_RECOVERY || (why == SHINGLE_WHY_IDLE && !s->aggressive))
 		return 0;
 
@@ -294,7 +296,10 @@ again:
 	return 1;
 }
 
-/* Where a step finds a block in the cache: what is newer than its copy will be stays there. */
+/*
+ * The slot that a step reads a block from.  A block that is newer than the step's snapshot
+ * stays in the cache.
+ */
 static u32 source_slot(const struct stl_set *s, const struct shingle_step *step, u32 band,
 		       u32 offset)
 {
@@ -315,8 +320,9 @@ bool stl_set_step_source(struct shingle_engine *e, const struct shingle_step *st
 	if (step->kind == STEP_WRITEBACK || writes_whole_band(s, step))
 		return false;
 	/*
-	 * In front of a prefix there may be anything.  Without a base it is read by
-	 * itself; with one, what is not at home is zeroes.
+	 * Before the prefix the medium may hold anything.  A step without a base reads the
+	 * prefix explicitly; in a step with a base, blocks that are not at home become
+	 * zeroes.
 	 */
 	home = at_home(s, band);
 	home -= min(home, from);
@@ -356,7 +362,7 @@ static void emit_reset(struct stl_set *s, u32 set, struct shingle_emit *emit)
 	s->sets_cleaned++;
 }
 
-/* The copy of @band at home holds all slots below @snapshot. */
+/* The copy of @band at home includes all slots below @snapshot. */
 static void band_cleaned(struct stl_set *s, u32 band, u32 snapshot, struct shingle_emit *emit)
 {
 	u32 set = set_of_band(s, band);
@@ -400,7 +406,7 @@ void stl_set_step_done(struct shingle_engine *e, const struct shingle_step *step
 		s->staging.home_blocks = s->band_blocks - step->n;
 		stl_set_mark_globals(s);
 		s->staging.tidied = 0;
-		/* Its home is free, once the record is durable and readers are gone. */
+		/* The home is free once the record is durable and the readers are gone. */
 		if (s->clean.step_band == s->bypass.wanted_band && s->clean.set == NO_SET) {
 			stl_set_break_stream(s);
 			s->bypass.band = s->clean.step_band;
@@ -445,7 +451,7 @@ bool stl_set_step_failed(struct shingle_engine *e, const struct shingle_step *st
 	return false;
 }
 
-/* The copy is the band: locate() does not look at what is older any more. */
+/* The copy is the band, so locate() ignores older slots; drop them piece by piece. */
 bool stl_set_tidy(struct shingle_engine *e)
 {
 	struct stl_set *s = to_set(e);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Set-associative shingle translation layer: pure code, see engine.h.
+ * Set-associative shingle translation layer.  Pure code; see engine.h.
  *
- * Data bands have fixed native places.  Writes go to the cache band of their
- * set, one slot after the other; when that band is full, every data band with
- * blocks in it is rewritten and the cache band starts again from its first
- * slot.  Aghayev (2020), section 2.3.1.  Here: where blocks are, and what can be set;
- * cleaning is in set/clean.c, streams past the cache in set/bypass.c.
+ * Data bands have fixed native places.  Writes go to the cache band of their set, one slot
+ * after the other.  When the cache band is full, every data band with blocks in it is
+ * rewritten, and the cache band starts again from its first slot.  Aghayev (2020), section
+ * 2.3.1.  This file looks blocks up and has the options; set/clean.c cleans, set/bypass.c
+ * has streams past the cache.
  */
 #include "set/state.h"
 
@@ -15,13 +15,13 @@
 
 #define MAX_BYPASS	(1U << 24)
 
-/* Of these the write cache holds two. */
+/* Longest band that can be gathered; the write cache holds two. */
 #define MAX_GATHER	(1U << 15)
 
-/* Slots that order=greedy looks through for each band that it cleans: 1 GiB. */
+/* Most slots that order=greedy searches for each band that it cleans: 1 GiB. */
 #define MAX_GREEDY	(1U << 18)
 
-/* Bands one discard call walks over, to bound the time under the map lock. */
+/* Most bands that one discard call visits; bounds the time under the map lock. */
 #define DISCARD_BANDS	1024U
 
 static int set_inplace(void *of, u32 yes, const char **why)
@@ -33,8 +33,8 @@ static int set_inplace(void *of, u32 yes, const char **why)
 }
 
 /*
- * Streams over old content are gathered by the band, two of them, and in memory while one is
- * written.
+ * Streams over old content are gathered in whole bands.  The buffer holds two bands, one of
+ * them while it is written.
  */
 static int set_unsafe_bypass(void *of, u32 yes, const char **why)
 {
@@ -139,7 +139,7 @@ static const struct shingle_counter stl_set_counters[] = {
 
 static_assert(ARRAY_SIZE(stl_set_counters) <= SHINGLE_MAX_COUNTERS + 1);
 
-/* Where one block is now. */
+/* The current place of one block. */
 static u64 locate(const struct stl_set *s, u32 band, u32 lblk, enum shingle_run_kind *kind)
 {
 	u32 offset = lblk - band * s->band_blocks;
@@ -195,7 +195,7 @@ static int place_cached(struct stl_set *s, u32 band, u32 n, struct shingle_run *
 	return 0;
 }
 
-/* The write cache had no room for all that the engine has seen go by. */
+/* The write cache had no room for all blocks that the engine has gathered. */
 static int gather_again(const struct stl_set *s, u64 lblk, u32 n, struct shingle_run *out)
 {
 	u32 offset = (u32)lblk % s->band_blocks;
@@ -233,7 +233,7 @@ static int stl_set_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle
 	return gathers ? SHINGLE_GATHER : 0;
 }
 
-/* Was this write, to a block of @band, placed at home?  One can be under way. */
+/* Was this write placed at the home of @band?  At most one such write is in flight. */
 static bool is_direct(const struct stl_set *s, const struct shingle_run *run, u32 band)
 {
 	return band == s->bypass.flight_band && run->pblk - native(s, band) < s->band_blocks;
@@ -272,7 +272,7 @@ static bool band_busy(const struct stl_set *s, u32 band)
 	return band == s->clean.step_band || band == s->bypass.flight_band || is_staged(s, band);
 }
 
-/* Of a band from which a part is forgotten, so many of the first blocks would show through. */
+/* Number of first blocks of which a read would find older copies without the cached ones. */
 static u32 shows_through(const struct stl_set *s, u32 band)
 {
 	if (is_staged(s, band))
@@ -295,7 +295,7 @@ static int stl_set_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
 						   STL_SET_DROP, done, emit);
 		return 0;
 	}
-	/* A stream must not keep it staged for long. */
+	/* A stream must not keep the band staged for long. */
 	if (is_staged(s, band) && band == s->bypass.band)
 		stl_set_break_stream(s);
 	if (band_busy(s, band))

@@ -7,7 +7,7 @@
 
 /**
  * struct stl_set_params - struct shingle_sb::params of "stl-set"
- * @set_shift: neighbouring bands that share a cache band, as a power of two:
+ * @set_shift: binary logarithm of the number of neighbouring bands that share a cache band:
  *	set = (band >> @set_shift) mod number of cache bands
  * @reserved: zero
  */
@@ -20,11 +20,11 @@ struct stl_set_params {
 enum {
 	STL_SET_MAP = SHINGLE_REC_ENGINE, /* n blocks: a = lblk, b = slot, c = age of the set */
 	STL_SET_STAGED,		/* a = band, b = first slot offset not in the copy */
-	STL_SET_CLEANED,	/* a = band, b = as STAGED; the copy is home */
+	STL_SET_CLEANED,	/* a = band, b as in STAGED; the copy is at home */
 	STL_SET_RESET,		/* a = set: all its slots are empty */
-	STL_SET_DISCARD,	/* a = first band, b = how many: unwritten again */
-	STL_SET_DROP,		/* n blocks: a = lblk, read as zeroes again */
-	STL_SET_DIRECT,		/* n blocks: a = lblk; the band is at home up to their end */
+	STL_SET_DISCARD,	/* a = first band, b = count: the bands are unwritten again */
+	STL_SET_DROP,		/* n blocks: a = lblk: the blocks read as zeroes again */
+	STL_SET_DIRECT,		/* n blocks: a = lblk; home holds the band up to their end */
 };
 
 extern const struct shingle_engine_ops stl_set_engine_ops;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Set-associative translation layer: its pieces in checkpoints and its records, and back
- * from them.  The tables at the end say which there are.
+ * Set-associative translation layer: encodes and decodes its checkpoint pieces and its
+ * journal records.  The tables at the end list them.
  */
 #include "set/state.h"
 
@@ -77,7 +77,7 @@ static u32 encode_slots(struct shingle_engine *e, u32 at, void *buf)
 	u32 parts = s->logs.log_pieces, set = at / parts, part = at % parts, n;
 	__le32 *p = buf;
 
-	/* An emptied set is empty, though its slots are not yet handed out. */
+	/* An emptied set is stored as empty, even while its slots may not be placed yet. */
 	if (set == s->clean.reset_set && s->clean.reset_seq != U64_MAX)
 		return 0;
 	n = shingle_slotlog_encode(&s->logs, set, part, p + 1);
@@ -88,7 +88,7 @@ static u32 encode_slots(struct shingle_engine *e, u32 at, void *buf)
 	return (n + 2) * sizeof(*p);
 }
 
-/* Early builds knew no bypass: nothing of what they have staged is at home. */
+/* Early builds had no bypass; nothing that they staged is at home. */
 static int decode_globals(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
 	struct stl_set *s = to_set(e);
@@ -138,7 +138,7 @@ static int decode_prefixes(struct shingle_engine *e, u32 at, const void *buf, u3
 	return 0;
 }
 
-/* The age at the end of a piece is missing in what early builds have written. */
+/* Pieces of early builds have no age at the end. */
 static int decode_slots(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
 	struct stl_set *s = to_set(e);
@@ -163,8 +163,8 @@ static int decode_slots(struct shingle_engine *e, u32 at, const void *buf, u32 b
 }
 
 /*
- * From the owners that the checkpoint left to the hash.  A block may own several
- * slots, for its pieces are of different moments: the last one wins.
+ * Fill the hash from the owners in the checkpoint.  A block may own several slots, because
+ * the pieces were written at different moments; the last slot wins.
  */
 static int hash_owners(struct stl_set *s)
 {
@@ -212,8 +212,8 @@ static int replay_staged(struct shingle_engine *e, u64 band, u64 snapshot, u32 n
 	s->staging.snapshot = snapshot;
 	s->staging.home_blocks = home;
 	/*
-	 * Slots of failed writes have no records.  They are below the
-	 * snapshot all the same, and must not be handed out as new.
+	 * Slots of failed writes have no records.  They are below the snapshot all the
+	 * same, and must not be placed as new.
 	 */
 	log = &s->logs.log[set_of_band(s, band)];
 	log->fill = max_t(u32, log->fill, snapshot);
@@ -302,7 +302,7 @@ int stl_set_ready(struct shingle_engine *e, const char **why)
 		*why = wrong_set;
 		return -EUCLEAN;
 	}
-	/* As after tidy(). */
+	/* The same state as after tidy(). */
 	if (s->staging.in_use)
 		drop_band(s, s->staging.band, s->staging.snapshot);
 	shingle_slotmap_uncrowd(&s->logs.map);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Set-associative translation layer: what is made, what homes hold, and whether all of it
- * agrees.
+ * Set-associative translation layer: creates the state, tracks the content of homes,
+ * verifies.
  */
 #include "set/state.h"
 
@@ -38,7 +38,7 @@ void stl_set_write_home(struct stl_set *s, u32 band, u32 blocks)
 	}
 }
 
-/* Home holds nothing of @band from now on. */
+/* Home is empty of @band from now on. */
 void stl_set_forget_home(struct stl_set *s, u32 band)
 {
 	bool destroyed = s->home_blocks[band] && !whole_at_home(s, band);
@@ -123,7 +123,7 @@ int stl_set_create(struct shingle_engine **out, const struct shingle_layout *lay
 	for (i = 0; i < ARRAY_SIZE(s->first_piece); i++)
 		s->first_piece[i] = shingle_pieces_nr(stl_set_pieces, i, layout);
 	s->logs.first_piece = s->first_piece[STL_SET_SLOTS];
-	/* A set's copies are all in its log, and what was placed later was written later. */
+	/* All copies of a set are in its log, and slots are in the order of the writes. */
 	s->logs.by_slot = true;
 	s->clean.set = NO_SET;
 	s->clean.drain_set = NO_SET;
@@ -182,7 +182,7 @@ static u32 verify_stream(struct stl_set *s, shingle_report_fn report, void *ctx)
 	return bad;
 }
 
-/* Sets, bands, and then the sums, to which counts were kept meanwhile. */
+/* Check sets, bands, and then the sums, with counts adjusted during the walk. */
 u32 stl_set_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn report,
 		   void *ctx)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* State of the set-associative translation layer, and how its parts call each other. */
+/* State of the set-associative translation layer, and the functions that its files share. */
 #ifndef SHINGLE_SET_STATE_H
 #define SHINGLE_SET_STATE_H
 
@@ -7,42 +7,43 @@
 #include "engine/slotlog.h"
 #include "engine/streams.h"
 
-/* struct shingle_step::kind */
+/* Kinds of steps, for struct shingle_step::kind. */
 enum { STEP_STAGE, STEP_WRITEBACK, STEP_INPLACE, STEP_RETIRE };
 
 #define NO_SET		U32_MAX
 #define NO_BAND		U32_MAX
 
-/* Pieces of the state, in their order: stl_set_pieces[]. */
+/* Kinds of checkpoint pieces, in the order of stl_set_pieces[]. */
 enum { STL_SET_GLOBALS, STL_SET_WHOLE, STL_SET_SLOTS, STL_SET_PREFIXES, STL_SET_PIECES };
 
-/* Bands of prefixes in one checkpoint piece.  Tests take less. */
+/* Bands in one checkpoint piece of prefixes.  Tests define a smaller value. */
 #ifndef PART_BANDS
 #define PART_BANDS	1000U
 #endif
 
 /*
- * struct stl_set::home_blocks of a band whose home holds nothing any more, but was
- * written to: what the head has destroyed there is not to be read.
+ * Value of struct stl_set::home_blocks for a band with an empty home that was written
+ * before.  The head may have destroyed blocks there, so a step must not read them.
  */
 #define HOME_DESTROYED	U32_MAX
 
 /**
  * struct set_clean - which set is cleaned, and which band of it
- * @wanted: per set, next set + 1 in the queue of full sets; self + 1 at the end
+ * @wanted: for each set, next set + 1 in the queue of full sets; its own number + 1 at the
+ *	end
  * @wanted_head: first set of the queue, or NO_SET
  * @wanted_tail: last set of the queue
  * @set: the set being cleaned, or NO_SET
- * @from: no slot of it in front of this one is current
- * @drain_set: takes no placements until those in flight are done; or NO_SET
- * @forced: a forced clean is going on
- * @forced_age: it does without sets of this age and later
+ * @from: no slot of the set before this one is current
+ * @drain_set: set that takes no placements until those in flight have ended; or NO_SET
+ * @forced: a forced clean is in progress
+ * @forced_age: the forced clean leaves out sets of this age and later
  * @step_band: band of the step in progress, or NO_BAND
- * @step_live: of its blocks, those that were cached when the step began and are moved
- * @step_why: what asked for the step
- * @step_streamed: it is for a stream that waits
- * @reset_set: emptied, but recovery might still look into it; or NO_SET
- * @reset_seq: transaction that says that it is empty
+ * @step_live: blocks of that band that were cached when the step began and that it moves
+ * @step_why: reason for the step
+ * @step_streamed: the step is for a waiting stream
+ * @reset_set: an emptied set that recovery might still look into; or NO_SET
+ * @reset_seq: transaction that records that it is empty
  */
 struct set_clean {
 	u32 *wanted;
@@ -62,14 +63,14 @@ struct set_clean {
 };
 
 /**
- * struct set_staging - what the staging band holds
- * @in_use: it holds @band
- * @band: which data band
- * @snapshot: slots of its set from here on are newer than the copy
- * @home_blocks: how many of its first blocks are home again; of this band
- *	struct stl_set::home_blocks says nothing
- * @tidied: of how many of its first blocks the cache has forgotten what is older than
- *	the copy
+ * struct set_staging - content of the staging band
+ * @in_use: it holds a copy of @band
+ * @band: data band
+ * @snapshot: first slot of the band's set that is newer than the copy
+ * @home_blocks: number of first blocks that are home again; used for this band instead of
+ *	struct stl_set::home_blocks
+ * @tidied: number of first blocks for which cached copies older than the staged copy are
+ *	dropped
  */
 struct set_staging {
 	bool in_use;
@@ -81,16 +82,16 @@ struct set_staging {
 
 /**
  * struct set_bypass - the stream that goes home past the cache
- * @streams: of which one that is alone for long enough does
- * @band: its next write goes home, behind the prefix of this band; or NO_BAND
- * @flight_band: data band of the write home under way, or NO_BAND
- * @flight_end: offset behind it
- * @wanted_band: to be staged because a stream waits at its beginning; or NO_BAND
+ * @streams: detects a stream that has been alone for long enough
+ * @band: the stream's next write goes home, after the prefix of this band; or NO_BAND
+ * @flight_band: data band of the direct write in flight, or NO_BAND
+ * @flight_end: offset after that write
+ * @wanted_band: band to be staged because a stream waits at its beginning; or NO_BAND
  * @home_pending: homes were given up, but recovery or a reader might still look there
  * @home_seq: transaction that gives them up
- * @gather_from: the last blocks of which place() has said that they are gathered, since
- *	they are a stream's over old content: what found no room is asked about again
- * @gather_end: block behind them, with which the stream goes on
+ * @gather_from: start of the last range that place() has gathered for a stream over old
+ *	content; core asks for these blocks again if the buffer had no room
+ * @gather_end: end of that range, where the stream continues
  */
 struct set_bypass {
 	struct shingle_streams streams;
@@ -104,15 +105,15 @@ struct set_bypass {
 	u32 gather_end;
 };
 
-/* Bands that one epoch writes.  More are of the next one. */
+/* Most bands that one epoch writes; further bands belong to the next epoch. */
 #define SET_EPOCH_BANDS		8U
 
 /**
- * struct set_epoch - what was gathered and is to be written, with unsafe_bypass
- * @nr: bands
- * @at: of these, have been written
- * @band: their numbers
- * @blocks: of each, how many were gathered
+ * struct set_epoch - gathered blocks that are to be written, with unsafe_bypass
+ * @nr: number of bands
+ * @at: number of bands already written
+ * @band: the bands
+ * @blocks: gathered blocks of each band
  */
 struct set_epoch {
 	u32 nr;
@@ -122,11 +123,11 @@ struct set_epoch {
 };
 
 /**
- * struct set_rmw - read-modify-writes of bands, by what asked for them
- * @pressure: a write that found no room
- * @idle: the host was quiet
- * @forced: ``clean`` was asked for
- * @stream: a stream wanted to go on in the band
+ * struct set_rmw - read-modify-writes of bands, by reason
+ * @pressure: a write found no room
+ * @idle: the host was idle
+ * @forced: the message ``clean``
+ * @stream: a stream was about to continue in the band
  * @home_blocks: blocks written at native places
  * @staged_blocks: blocks written to the staging band
  */
@@ -141,35 +142,35 @@ struct set_rmw {
 
 /**
  * struct stl_set - the engine's state
- * @engine: what core sees
- * @layout: of the device, core's
- * @band_blocks: blocks per data band; those of cache bands are in @logs
+ * @engine: the part that core sees
+ * @layout: layout of the device, owned by core
+ * @band_blocks: blocks per data band; @logs has the size of cache bands
  * @nr_bands: data bands
  * @nr_sets: cache bands
  * @set_shift: see struct stl_set_params
- * @first_piece: index of the first piece of each kind
- * @inplace: rewrite bands without staging: loses data at a power cut
- * @unsafe_bypass: streams over old content are gathered and written over it
- * @aggressive: clean also when the host is quiet
- * @greedy: clean what has the most stale slots first, not the oldest
- * @read_all: all that can be read of a band at home is read, needed or not
- * @by_block: each cached block is brought home by itself, not all of a band at once
- * @logs: the cache bands: a set is a log
- * @hashed: what a checkpoint says of slots is in the hash of @logs, not only in its
+ * @first_piece: index of the first checkpoint piece of each kind
+ * @inplace: rewrite bands without staging; a power cut loses data
+ * @unsafe_bypass: gather streams over old content and write them over it
+ * @aggressive: also clean when the host is idle
+ * @greedy: first clean the set with the most stale slots instead of the oldest
+ * @read_all: a step reads the whole readable home of a band, needed or not
+ * @by_block: a step brings one cached block home instead of all blocks of a band
+ * @logs: the cache bands; each set is a log
+ * @hashed: the slots that a checkpoint describes are in the hash of @logs, not only in its
  *	owners
- * @home_blocks: per data band, how many of its first blocks the native place holds, or
+ * @home_blocks: for each data band, the number of first blocks at its native place, or
  *	HOME_DESTROYED
- * @clean: cleaning
+ * @clean: state of the cleaner
  * @staging: the staging band
  * @bypass: streams past the cache
- * @epoch: what was gathered of them
+ * @epoch: gathered blocks of streams
  * @bands_cleaned: data bands rewritten
  * @sets_cleaned: cache bands emptied
  * @merged_blocks: cached blocks copied into bands
- * @rmw: see struct set_rmw
- * @full_sets: times that a write found a cache band full
- * @bypassed_blocks: written home, past the cache
- * @streams_broken: streams that did not get to the end of a band
+ * @rmw: read-modify-writes, by reason
+ * @full_sets: times a write found a cache band full
+ * @bypassed_blocks: blocks written home, past the cache
+ * @streams_broken: streams that ended before the end of a band
  */
 struct stl_set {
 	struct shingle_engine engine;
@@ -246,7 +247,7 @@ static inline u32 find_slot(const struct stl_set *s, u32 band, u32 lblk)
 	return shingle_slotlog_find(&s->logs, band, lblk);
 }
 
-/* So many of the first blocks of @band, where they are not cached, are at home. */
+/* Number of first blocks of @band that are at home, where they are not cached. */
 static inline u32 at_home(const struct stl_set *s, u32 band)
 {
 	u32 blocks = is_staged(s, band) ? s->staging.home_blocks : s->home_blocks[band];
@@ -259,7 +260,7 @@ static inline bool whole_at_home(const struct stl_set *s, u32 band)
 	return s->home_blocks[band] == s->band_blocks;
 }
 
-/* Forget cached copies of @band in slots of its set in front of @below. */
+/* Drop cached copies of @band in the slots of its set below @below. */
 static inline void drop_band(struct stl_set *s, u32 band, u32 below)
 {
 	shingle_slotlog_drop(&s->logs, band * s->band_blocks, s->band_blocks, below);
@@ -296,14 +297,14 @@ bool stl_set_tidy(struct shingle_engine *e);
 bool stl_set_release(struct shingle_engine *e, u64 seq);
 bool stl_set_pending(struct shingle_engine *e);
 
-/* Does a step write gathered blocks and nothing else, all of a band? */
+/* Does the step write only gathered blocks, and all blocks of a band? */
 static inline bool writes_whole_band(const struct stl_set *s, const struct shingle_step *step)
 {
 	return step->gathered && s->epoch.blocks[s->epoch.at] == s->band_blocks;
 }
 
 /* set/bypass.c */
-/* What stl_set_place_home() says of blocks that are to be gathered. */
+/* Return value of stl_set_place_home() for blocks that are to be gathered. */
 #define SET_GATHERS	2
 void stl_set_break_stream(struct stl_set *s);
 void stl_set_drop_wanted_band(struct stl_set *s);
