@@ -27,7 +27,7 @@ from .device import Device, Refused, Seen
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 # What of the arguments of a run --resume takes from it.
-BEGUN_WITH = ("tests", "scale", "seed", "reset", "max_hours")
+BEGUN_WITH = ("tests", "scale", "seed", "reset", "max_hours", "budget")
 SCALES = ("auto", "paper")
 # Has the version of all there is; where the probes are installed, it is beside them.
 OWN = Path(__file__).resolve().parents[1] / "dkms.conf"
@@ -49,6 +49,22 @@ def seed(text):
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text} is no number from 0 on")
     return int(text)
+
+
+def budget(text):
+    """Seconds that a test may take."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"a budget of {text} s is no time")
+    return seconds
+
+
+BUDGET = (f"seconds that each test may take ({session.Session.BUDGET_TIMES} times what it is "
+          f"expected to, {session.Session.LEAST_BUDGET_S} s at least); a test that takes longer "
+          "ends with 'cannot tell', and the next one begins")
 
 
 def parser():
@@ -74,7 +90,9 @@ def parser():
                           "never if it is in use")
     run.add_argument("--reset", action="store_true",
                      help="tests that want it may bring the drive to its first state, by "
-                          "secure erase (message reset) or discard")
+                          "secure erase (message reset) or discard.  A discard unmaps thin "
+                          "volumes and punches holes into the files of loop devices: Test 11 is "
+                          "not run there, and the report says so")
     more = run.add_mutually_exclusive_group()
     more.add_argument("--again", action="store_true", help="also tests that have results")
     more.add_argument("--resume", action="store_true",
@@ -84,6 +102,7 @@ def parser():
     run.add_argument("--seed", type=seed, default=1, help="of what is drawn at random (1)")
     run.add_argument("--max-hours", type=float, metavar="H",
                      help="Tests 6 to 8 give up after so long")
+    run.add_argument("--budget", type=budget, metavar="N", help=BUDGET)
     run.add_argument("--powercut", metavar="COMMAND", default="",
                      help="for Test 13: a command that cuts the drive's power and returns "
                           "when the drive is back")
@@ -107,6 +126,8 @@ def parser():
                        help="all of DEV may be overwritten, if it holds nothing")
     quick.add_argument("--seconds", type=float, metavar="N", default=300,
                        help="it ends after so long (300, which is the most)")
+    quick.add_argument("--budget", type=budget, metavar="N", help=BUDGET + "; --seconds limits all "
+                       "tests together")
     quick.add_argument("--out", metavar="DIR", type=Path,
                        help="what was measured (skylight-quick-NAME here), for skylight report")
     quick.add_argument("--seed", type=seed, default=1, help="of what is drawn at random (1)")
@@ -114,8 +135,8 @@ def parser():
     explain = commands.add_parser("explain", help="watch a drive at work: which stalls were "
                                   "cleaning?")
     explain.add_argument("device", metavar="DEV", help="a block device; nothing is sent to it")
-    explain.add_argument("--seconds", type=float, metavar="N", default=0,
-                         help="end after so long (^C)")
+    explain.add_argument("--seconds", "--budget", type=float, metavar="N", default=0,
+                         help="time budget, after which it ends and says so (until ^C)")
     explain.add_argument("--json", action="store_true", help="the summary as JSON on stdout")
     return top
 
@@ -232,6 +253,8 @@ SOUND = {
     "reset": lambda v: isinstance(v, bool),
     "max_hours": lambda v: v is None or whole_number(v) or
     isinstance(v, float) and 0 < v < float("inf"),
+    "budget": lambda v: v is None or isinstance(v, (int, float)) and not isinstance(v, bool) and
+    0 < v < float("inf"),
     "versions": lambda v: isinstance(v, list) and all(isinstance(one, dict) for one in v),
 }
 
@@ -306,12 +329,12 @@ def run_on(dev, args, tests, known):
     if restored:
         screen.say(f"settings of the run that was killed are restored: {', '.join(restored)}")
     s = session.Session(dev, out, scale=scale, seed=args.seed, allow_reset=args.reset,
-                        powercut=args.powercut, say=screen.say, show=screen.show)
+                        powercut=args.powercut, say=screen.say, show=screen.show,
+                        budget=args.budget)
     s.tell_unrestored()
     for test in known:
         s.stored(test)
-    todo = [t for t in tests if args.again or t.ID not in s.results or
-            s.results[t.ID].status == session.FAILED]
+    todo = [t for t in tests if args.again or s.unfinished(t)]
     screen.say(f"{dev.path}: {dev.label}, {dev.bytes / 1e9:.3f} GB; results go to {out}")
     if len(todo) < len(tests):
         screen.say(f"{len(tests) - len(todo)} tests have results already")
@@ -360,12 +383,13 @@ def conclude(s, args, screen):
 def command_quick(args):
     """What kind of drive it is, in minutes; returns the exit status."""
     from . import quick, scratch        # pylint: disable=C0415
+    from .clock import Clock            # pylint: disable=C0415
     if not 0 < args.seconds <= quick.SECONDS:
         raise Refused(f"--seconds {args.seconds:g}: more than 0, and {quick.SECONDS} at most")
     part = quick_part(args, scratch)
     try:
         load.Fio(part.path, Path(), named=part.named).require()
-        return quick_on(part, args, quick, scratch.Clock(args.seconds))
+        return quick_on(part, args, quick, Clock(args.seconds))
     finally:
         part.close()
 
@@ -386,7 +410,7 @@ def quick_part(args, scratch):
 
 def quick_on(part, args, quick, clock):
     """The same, of what was opened."""
-    from .scratch import OutOfTime      # pylint: disable=C0415
+    from .clock import OutOfTime        # pylint: disable=C0415
     screen, file = Screen(), hasattr(part, "make")
     said = says.of(part.sys, part.dev.path)
     out = args.out or Path(f"skylight-quick-{Path(part.dev.path).name}")
@@ -400,7 +424,8 @@ def quick_on(part, args, quick, clock):
     screen.say(f"{part.what}: what it does (at most {length(clock.seconds)})")
     screen.test("quick", clock.left(), 0)
     fio = load.Fio(part.path, out / "jobs", getattr(part, "held", None), part.named)
-    s = quick.session(part, out, fio, clock, seed=args.seed, say=screen.say, show=screen.show)
+    s = quick.session(part, out, fio, clock, seed=args.seed, say=screen.say, show=screen.show,
+                      budget=args.budget)
     s.tell_unrestored()
     if file:
         # Test 1 says that there was not.

@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.stats import chi2
 
+from . import guard
 from .session import BLOCK
 
 RISK = 1e-3                 # of calling a cliff what is none
@@ -78,10 +79,12 @@ def gaps(trace):
 
     With many under way the first to end has waited for all that began with it, at the
     beginning of each chunk: that is no stall."""
+    if not len(trace):
+        raise guard.NoNumber("time from write to write: fio has logged no write")
     end = np.sort(trace.at_us + trace.lat_us)
     gap = np.diff(end, prepend=min(trace.at_us[0], end[0]))
-    if np.mean(trace.at_us[1:] < end[:-1] - 1) > 0.5:
-        gap[0] = min(gap[0], np.median(gap))
+    if len(trace) > 1 and guard.mean(trace.at_us[1:] < end[:-1] - 1, "writes under way") > 0.5:
+        gap[0] = min(gap[0], guard.median(gap, "time from write to write"))
     return gap
 
 
@@ -110,11 +113,11 @@ def regular(stalls, n):
     if whole < STRETCHES:
         return 1.0
     count = np.bincount((stalls - p // 2) // p, minlength=whole)[:whole]
-    mean = count.mean()
+    mean = guard.mean(count, "stalls in a stretch")
     if mean == 0:
         return 1.0
-    k = math.exp(-p * len(stalls) / (n - p)) * float(
-        chi2.cdf(((count - mean) ** 2).sum() / mean, whole - 1))
+    k = math.exp(-guard.ratio(p * len(stalls), n - p, "stalls expected")) * float(
+        chi2.cdf(guard.ratio(((count - mean) ** 2).sum(), mean, "scatter of stalls"), whole - 1))
     return k * (1 - math.log(max(k, 1e-300)))
 
 
@@ -142,10 +145,9 @@ def find(gap, looks=1):
         p, d = int(stalls[cut]), len(gap) - int(stalls[cut])
         # Without any before, there is but one place to cut.
         risk = np.exp(-gain[cut]) * (len(stalls) if cut else 1) * len(HEIGHTS) * looks
-        denser = (len(stalls) - cut) / d > DENSER * cut / max(p, 1)
+        denser = guard.ratio(len(stalls) - cut, d, "rate of stalls") > DENSER * cut / max(p, 1)
         lasts = d > 32 + p / 50 and stalls[-1] > p + 2 * d / 3
-        if risk < RISK and denser and lasts and p >= 8 and \
-                gap[p:].mean() > SLOWER * gap[:p].mean():
+        if risk < RISK and denser and lasts and p >= 8 and slower(gap, p) > SLOWER:
             if best is None or risk < best[1]:
                 best = (p, float(risk), float(tall))
     if best is None:
@@ -154,11 +156,18 @@ def find(gap, looks=1):
     return first_of(gap, p, tall, looks), risk, tall
 
 
+def slower(gap, p):
+    """How many times as long writes take from @p on as before, on average."""
+    behind, before = (guard.mean(part, "time from write to write") for part in (gap[p:], gap[:p]))
+    # Writes before it that take no time at all are exceeded by any.
+    return behind / max(before, 1e-3)
+
+
 def heights(gap):
     """(height, which are as high) for each kind of stall of which there are enough; what
     is the same stalls again is not another kind."""
     slow, last = np.flatnonzero(gap > SHORTEST_US), None
-    usual = float(np.median(gap[:max(8, len(gap) // 2)]))
+    usual = guard.median(gap[:max(8, len(gap) // 2)], "time from write to write")
     for height in HEIGHTS:
         tall = max(height * usual, SHORTEST_US)
         stalls = slow[gap[slow] > tall]
@@ -183,7 +192,7 @@ def find_regular(gap, looks=1):
     for tall, stalls in kinds:
         p = int(stalls[0])
         risk = regular(stalls, len(gap)) * looks * len(kinds)
-        if risk < RISK_REGULAR and gap[p:].mean() > MOSTLY * gap[:p].mean():
+        if risk < RISK_REGULAR and slower(gap, p) > MOSTLY:
             return (first_of(gap, p, tall, looks), risk, float(tall)), True
     return None, bool(kinds)
 
@@ -209,11 +218,16 @@ def first_of(gap, p, tall, looks):
             break
         p = int(stalls[cut])
     behind = gap[p:][gap[p:] > tall]
-    usual = np.median(behind)
-    if np.mean(np.abs(behind / usual - 1) < ALIKE) > 0.5:
-        same = stalls[np.abs(gap[stalls] / usual - 1) < ALIKE]
+    usual = guard.median(behind, "stalls")
+    if guard.mean(alike(behind, usual), "stalls that are alike") > 0.5:
+        same = stalls[alike(gap[stalls], usual)]
         p = int(same[0]) if len(same) and same[0] > NEAR * p else p
     return p
+
+
+def alike(stalls, usual):
+    """Which of these took about as long as @usual."""
+    return np.abs(guard.ratio(stalls, usual, "stalls against their median") - 1) < ALIKE
 
 
 class Follower:
@@ -250,7 +264,7 @@ class Follower:
         It is not the first write of all, for which nothing could be cleaned: a drive may
         wake up then.  And if none stands out, as all of them are slow, it is the highest."""
         gap = self.gap[since:]
-        usual = float(np.median(self.gap[:since] if since else gap))
+        usual = guard.median(self.gap[:since] if since else gap, "time from write to write")
         tall = _tall(gap, usual)
         if not since and len(gap) > 1 and (gap[0] > tall or not (gap > tall).any()):
             since, gap = 1, gap[1:]
@@ -272,7 +286,8 @@ class Follower:
             return {"x": np.arange(n), "mean_us": self.gap, "high_us": self.gap}
         edges = np.linspace(0, n, most + 1).astype(int)
         return {"x": edges[:-1],
-                "mean_us": np.add.reduceat(self.gap, edges[:-1]) / np.diff(edges),
+                "mean_us": guard.ratio(np.add.reduceat(self.gap, edges[:-1]), np.diff(edges),
+                                       "mean of a bin"),
                 "high_us": np.maximum.reduceat(self.gap, edges[:-1])}
 
 
@@ -291,7 +306,8 @@ def ahead_of(gap, at, tall):
 
 
 def _stalled(gap):
-    return gap.max() > max(SHORTEST_US, HEIGHTS[0] * np.median(gap))
+    usual = guard.median(gap, "time from write to write")
+    return gap.max() > max(SHORTEST_US, HEIGHTS[0] * usual)
 
 
 def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None, witness=None):
@@ -333,24 +349,26 @@ def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None, witness=None
         chunk = min(LARGEST, max(CHUNK, done // 8))
         # What comes next tells whether stalls are more frequent now: in small steps,
         # as each may take minutes.
-        late = np.flatnonzero(follow.gap > max(SHORTEST_US, 25 * np.median(gap)))
+        usual = guard.median(gap, "time from write to write")
+        late = np.flatnonzero(follow.gap > max(SHORTEST_US, 25 * usual))
         if len(late):
             chunk = min(chunk, max(CHUNK, (done - int(late[0])) // 4))
     out = Cliff(writes=done, bytes=done * size, seconds=took / 1e6, looks=follow.looks,
                 picture=follow.thin())
     if follow.cliff is None:
-        out.usual_us = float(np.median(follow.gap)) if done else 0.0
+        out.usual_us = guard.median(follow.gap, "time from write to write") if done else 0.0
         out.why = f"no cleaning within {done:,} writes" + (
             "" if done >= most_ops else f" and {took / 1e6:.0f} s")
         return out
     out.at, out.risk, out.tall_us = follow.cliff
     at = out.at
     before = ahead_of(follow.gap, at, out.tall_us)
-    out.usual_us = float(np.median(before))
+    out.usual_us = guard.median(before, "time from write to write")
     tall = follow.gap > out.tall_us
     out.before, out.behind = int(tall[:at].sum()), int(tall[at:].sum())
-    out.stall_us = float(np.median(follow.gap[at:][tall[at:]]))
-    out.slower = float(follow.gap[at:].mean() / max(before.mean(), 1e-3))
+    out.stall_us = guard.median(follow.gap[at:][tall[at:]], "stalls")
+    out.slower = guard.mean(follow.gap[at:], "time from write to write") / \
+        max(guard.mean(before, "time from write to write"), 1e-3)
     # Few sets are full at about the same time, and then none is for long.
     out.rate = out.behind / max(1, done if out.risk == PROVEN else done - at)
     zoom = slice(max(0, at - 200), at + 200)

@@ -247,6 +247,25 @@ class Device:
             return True
         return False
 
+    def unmapped(self):
+        """A sentence if a discard takes the room of blocks away from this device, or from one that
+        it is made of, so that they are read from nowhere afterwards; else an empty text."""
+        todo = [self.sys]
+        while todo:
+            at = todo.pop(0)
+            if (at / "loop").exists():
+                return "it is a loop device, or on one, and a discard punches holes into its file"
+            name = read(at / "dm/name")
+            _, table = tool("dmsetup", "table", name) if name else (0, "")
+            if any(line.split()[2:3] == ["thin"] for line in table.splitlines()):
+                return "it is a thin volume, or on one, and a discard unmaps its chunks"
+            todo += sorted(Path(p) for p in glob.glob(f"{at}/slaves/*"))
+        return ""
+
+    def holds_zeros(self, offsets):
+        """Whether the blocks at all these offsets hold nothing but zeros."""
+        return not any(any(os.pread(self.held(), BLOCK, int(o))) for o in offsets)
+
     def message(self, text):
         """Sends a message to a mapped device; its answer, or None if refused."""
         return message(read(self.sys / "dm/name"), text)

@@ -26,7 +26,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from . import report, says, stats
+from . import guard, report, says, stats
 from .device import Refused, read
 
 STEP_S = 0.05           # from one look to the next
@@ -131,6 +131,7 @@ class Watch:
         # Looks at reads, and at writes, with none of the other under way, since @mark.
         self.alone = [0, 0]
         self.order = Order()
+        self.budget_s, self.over = None, False      # seconds, and whether they are used up
 
     def take(self, now, traced=()):
         """One more look, and what was queued since; returns a Stall that has ended, or
@@ -166,8 +167,9 @@ class Watch:
             return None
         before = Load.between(self.mark, stuck, self.order.share())
         # Any request may meet with trouble, or any moment.
-        share = max((a / (a + b) for a, b in ((before.writes, before.reads), self.alone[::-1])
-                     if a + b), default=1.0)
+        counts = (before.writes, before.reads), self.alone[::-1]
+        share = max((guard.ratio(a, a + b, "share of writes") for a, b in counts if a + b),
+                    default=1.0)
         stall = Stall(stuck.at_s, (last.at_s + now.at_s) / 2 - stuck.at_s,
                       self._kind(stuck, now, writing), stuck.reading, stuck.writing, before, share)
         self.stalls.append(stall)
@@ -256,7 +258,8 @@ class Order:
 
     def share(self):
         """None if nothing was traced."""
-        return self.following / self.writes if self.writes else None
+        return guard.ratio(self.following, self.writes, "writes in order") \
+            if self.writes else None
 
 
 def told(stall):
@@ -264,15 +267,22 @@ def told(stall):
     return f"cleaning, {stall.seconds:.1f} s: {KINDS[stall.kind]}; before: {stall.before.told()}"
 
 
+def answer(watch):
+    """watch.answer(), with the time budget in the sentence if that has ended the watch."""
+    is_it, sure, why = watch.answer()
+    return is_it, sure, why + (f"; time budget of {watch.budget_s:g} s is used up" if watch.over
+                               else "")
+
+
 def summary(watch):
     """Lines on all that was seen; as_json() has the same."""
-    is_it, sure, why = watch.answer()
+    is_it, sure, why = answer(watch)
     if is_it is None:
         yield f"No stall is known to be cleaning: {why}."
         return
     mine = watch.of(FULL, IDLE)
     total, span = sum(s.seconds for s in mine), watch.last.at_s - watch.first.at_s
-    bytes_ = sum(s.before.write_bytes for s in mine) / len(mine)
+    bytes_ = guard.mean([s.before.write_bytes for s in mine], "bytes before a stall")
     yield (f"It was cleaning {len(mine)} times, {total:.1f} s of {span:.1f} s, "
            f"{max(s.seconds for s in mine):.1f} s at most" + (
                f" ({report.sure(sure)[0]})" if sure else "") + f": {why}.")
@@ -281,8 +291,9 @@ def summary(watch):
 
 def as_json(watch, disk, versions):
     """For machines."""
-    is_it, sure, why = watch.answer()
+    is_it, sure, why = answer(watch)
     return {"device": disk, "cleaning": is_it, "confidence": sure, "says": why,
+            "budget_s": watch.budget_s, "out_of_time": watch.over,
             "seconds": round(watch.last.at_s - watch.first.at_s, 3) if watch.last else 0,
             "stalls": [asdict(s) for s in watch.stalls], "versions": versions,
             "load": asdict(Load.between(watch.first, watch.last)) if watch.last else None}
@@ -302,7 +313,7 @@ class Counters:
         if not stat.S_ISBLK(of.st_mode):
             raise Refused(f"{path} is not a block device")
         number = f"{os.major(of.st_rdev)}:{os.minor(of.st_rdev)}"
-        self.sys = says.disk_of(Path("/sys/dev/block") / number)
+        self.sys = says.disk_of(Path("/sys/dev/block", number))
         known = re.fullmatch(r"(\d+):(\d+)", read(self.sys / "dev"))
         if not known:
             raise Refused(f"{path}: there is no drive of the number {number} any more")
@@ -365,6 +376,7 @@ def watch_it(counters, tracer, seconds, say, sleep=None):
     """Looks until the time is up, or for ever; KeyboardInterrupt and a drive that goes end it,
     too.  Says each stall that was cleaning, when it is known that they are.  Returns the Watch."""
     watch, said, begin = Watch(), 0, None
+    watch.budget_s = seconds or None
 
     def tell(looks):
         mine = watch.of(FULL, IDLE) if watch.answer(looks)[0] else []
@@ -387,6 +399,7 @@ def watch_it(counters, tracer, seconds, say, sleep=None):
             if watch.take(now, tracer.queued()):
                 said = tell(len(watch.stalls))
             if seconds and now.at_s - begin >= seconds:
+                watch.over = True
                 break
             (sleep or time.sleep)(STEP_S)
     # Reading alone, which tells, may have come last.

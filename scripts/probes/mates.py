@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from . import guard
 from .load import chain
 from .session import BLOCK
 
@@ -117,7 +118,7 @@ class Mates:
                 raise NotMoved(f"{BUDGET:,} writes were not enough to find out")
             done = once(at, others, name)
             if done and (len(others) < 3 or
-                         np.mean([m is None for m in done.moved]) < 0.3):
+                         guard.mean([m is None for m in done.moved], "blocks unknown") < 0.3):
                 return done
         raise Crowded(why)
 
@@ -288,7 +289,7 @@ class Mates:
                     raise
                 continue
             known = [m for m in also if m is not None]
-            if not known or np.mean(known) <= MANY:
+            if not known or guard.mean(known, "decoys that moved") <= MANY:
                 return done
             self.pause_s, self.growth = max(0.02, 0.85 * self.pause_s), 1.02
         raise NotMoved("the drive cleans so many bands at once when it is left alone that "
@@ -321,7 +322,8 @@ class Mates:
                                f"of {wait:.0f} s")
             wait *= self.growth
         # The next time almost as long will do, and the border is approached slowly.
-        self.pause_s, self.growth = max(0.02, wait / self.growth ** 1.5), 1.04
+        shorter = guard.ratio(wait, self.growth ** 1.5, "pause")
+        self.pause_s, self.growth = max(0.02, shorter), 1.04
         after, agree = self._settled(name, asked)
         moved = self._verdict(asked, before, cached, after, agree)
         self.drain(name, asked, cached)
@@ -338,7 +340,8 @@ class Mates:
         pause = first
         while pause < 32 * first:
             self.s.pause(pause, "until the drive has cleaned the rest")
-            now = np.mean(self.places.same(cached, self.places.read(name, asked)))
+            now = guard.mean(self.places.same(cached, self.places.read(name, asked)),
+                             "blocks that stayed")
             if now <= 0.05 + 2 * self.places.coincidence or (now == left and pause > first):
                 return
             left, pause = now, pause * 2
@@ -364,7 +367,8 @@ def spread(inside, outside, most):
     step = 1 if outside > inside else -1
     if n <= most:
         return [inside + step * (i + 1) for i in range(n)]
-    return [inside + step * round((i + 1) * (n + 1) / (most + 1)) for i in range(most)]
+    return [inside + step * round(guard.ratio((i + 1) * (n + 1), most + 1, "step"))
+            for i in range(most)]
 
 
 class Edges:
@@ -480,4 +484,4 @@ class Edges:
         """Whether no more of all answers so far contradict these ends than chance makes."""
         known = [(first <= b <= last) == m for asked, moved in self.rounds
                  for b, m in zip(asked, moved) if m is not None]
-        return np.mean(known) >= 1 - MISFIT
+        return bool(known) and guard.mean(known, "answers that fit") >= 1 - MISFIT

@@ -10,6 +10,7 @@ tolerance of the old one (``Places.coincidence``)."""
 
 import numpy as np
 
+from . import guard
 from .session import BLOCK
 
 ANCHORS = 61                # several, as drives keep what they have read
@@ -62,9 +63,9 @@ class Places:
 
         @offsets: some 32 blocks, spread, at rest."""
         again = self.s.trace("rotation", (False, np.full(25, offsets[0]), BLOCK)).lat_us[1:]
-        middle = float(np.median(again))
+        middle = guard.median(again, "reads of one block")
         rotating = (LEAST_ROTATION_US < middle < MOST_ROTATION_US and
-                    np.mean(abs(again - middle) < 0.02 * middle) > 0.8)
+                    guard.mean(abs(again - middle) < 0.02 * middle, "reads of one block") > 0.8)
         if rotating:
             self.rotation_us = middle
         first, second = (self.read("repeat", offsets) for _ in range(2))
@@ -74,23 +75,25 @@ class Places:
             self.rotation_us = None
         noise = self.apart(first, second)
         # Of 32 one or two may have met something else.
-        self.tolerance_us = max(25.0, 2.5 * float(np.quantile(noise, 0.9)))
-        width = self.rotation_us or float(np.subtract(*np.quantile(first, [0.95, 0.05])))
+        self.tolerance_us = max(25.0, 2.5 * guard.quantile(noise, 0.9, "reads that are repeated"))
+        width = self.rotation_us or (guard.quantile(first, 0.95, "reads") -
+                                     guard.quantile(first, 0.05, "reads"))
         self.coincidence = min(1.0, 2 * self.tolerance_us / max(width, 1e-9))
         if self.coincidence > MOST_COINCIDENCE:
             self.why = ("reading tells no places apart here: times of different blocks "
                         f"differ by {width:.0f} us, those of the same by "
                         f"{self.tolerance_us:.0f}")
-            if np.quantile(first, 0.9) < FLASH_US:
+            if guard.quantile(first, 0.9, "reads") < FLASH_US:
+                usual = guard.median(first, "reads")
                 self.why = ("blocks all over the drive are read too quickly for a head, in "
-                            f"{np.median(first):.0f} us: they come from memory or flash, and "
-                            "what is below does not show")
+                            f"{usual:.0f} us: they come from memory or flash, and what is below "
+                            "does not show")
         return not self.why
 
     def learn_flash(self, times):
         """From blocks that were just written: what has no seek in it comes from
         flash, or memory, and then all of it does."""
-        if np.quantile(times, 0.9) < FLASH_US:
+        if guard.quantile(times, 0.9, "reads of what was written") < FLASH_US:
             self.flash_us = FLASH_US
         return self.flash_us is not None
 

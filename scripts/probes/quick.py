@@ -15,7 +15,8 @@ import numpy as np
 from . import report, says, stats, t01, t11, tfilled, verdict, words
 from .places import Places
 from .scratch import Within
-from .session import BLOCK, DONE, FAILED, SKIPPED, Finding, Result, Session, scale_for, stem
+from .session import (BLOCK, DONE, FAILED, SKIPPED, UNTOLD, Finding, Result, Session, scale_for,
+                      stem)
 
 SECONDS = 300
 TESTS = (t01, t11, tfilled)     # that leave results
@@ -67,14 +68,19 @@ class ReadOnly:
 class Hurried(Session):
     """Of the many pauses within five minutes nobody wants to hear."""
 
+    def budget_of(self, test):
+        """No test may take more than all of them together."""
+        return min(super().budget_of(test), self.load.clock.seconds)
+
     def pause(self, seconds, why):
+        self._check(seconds)
         self._sleep(seconds)
 
 
 def session(part, out, load, clock, **more):
     """A Session on what scratch.py gives, that ends with the clock."""
     return Hurried(part, out, scale=scale(part.bytes),
-                   load=Within(load, part.start, part.bytes, clock), **more)
+                   load=Within(load, part.start, part.bytes, clock), clock=clock.now, **more)
 
 
 def scale(size):
@@ -100,11 +106,10 @@ def write(s, progress=lambda text: None):
 
 
 def run(s, test, name, unit="", against=None):
-    """A test; one that the clock has ended has not failed.  Either way its question has no answer,
-    nor is it then @against, whatever another test says."""
+    """Runs a test.  If it fails, or ends without an answer, its question @name has none, and the
+    answer is not @against, whatever another test says."""
     result = s.run(test)
-    if result.status == FAILED:
-        result.status = SKIPPED if s.load.clock.over else FAILED
+    if result.status in (FAILED, UNTOLD):
         result.findings[name] = Finding.unknown(result.why, unit, against)
         result.save(s.out, stem(test.ID))
     return result

@@ -482,7 +482,7 @@ def facts(run):
                                   else "")
     length = device.get("bytes") or info.get("bytes")
     count = {s: sum(r["status"] == s for r in run.tests.values())
-             for s in ("done", "skipped", "failed")}
+             for s in ("done", "skipped", "cannot tell", "failed")}
     bits = [path, device.get("model") or info.get("model"),
             length and f"{length / 1e12:.3f} TB" if (length or 0) >= 1e12 else
             length and f"{length / 1e9:.1f} GB",

@@ -16,7 +16,7 @@ rewrite, and may not: only the first is a finding."""
 
 import numpy as np
 
-from . import stats, t14
+from . import guard, stats, t14
 from .load import chain
 from .mates import NotMoved
 from .session import BLOCK, Finding
@@ -79,7 +79,8 @@ def forced_us(prober, at):
     for _ in range(COSTS):
         lat = getattr(prober.mates, prober.how)(
             at * BLOCK, np.zeros(0, np.uint64), name="quick").rewrites_us
-        spent.append(float(np.maximum(0, lat - np.median(lat)).sum()))
+        usual = guard.median(lat, "writes until a cleaning")
+        spent.append(float(np.maximum(0, lat - usual).sum()))
     return max(spent)
 
 
@@ -97,7 +98,7 @@ def bands_by_pause(prober, size):
                                        places.ops(asked)))
         cached = places.times(trace[count:])
         s.pause(pause, "the drive cleans some of the bands")
-        share = float(np.mean(~places.same(cached, places.read("look", asked))))
+        share = guard.mean(~places.same(cached, places.read("look", asked)), "bands cleaned")
         prober.mates.drain("look", asked, cached)
         if share < LEAST:
             pause *= 1.4 if share else 1.7
@@ -116,13 +117,14 @@ def bands_by_pause(prober, size):
 def rate(seen):
     """The slope of bands cleaned by length of pause, with its error."""
     pauses, bands = np.asarray(seen).T if len(seen) else (np.zeros(0), np.zeros(0))
-    if len(pauses) < 4 or np.ptp(bands) < 4:
+    if len(pauses) < 4 or guard.span(bands, "bands cleaned") < 4:
         return Finding.unknown("no two pauses cleaned clearly different numbers of bands", "ms")
     # Seconds as a straight line of bands: counts are whole, pauses are exact.
     (slope, _), cov = np.polyfit(bands, pauses, 1, cov="unscaled")
     rest = pauses - np.polyval(np.polyfit(bands, pauses, 1), bands)
     # A count is right to a band, whatever the scatter.
-    sigma = max(float(np.sqrt((rest ** 2).sum() / (len(pauses) - 2))), abs(slope) * 0.6)
+    sigma = max(guard.ratio((rest ** 2).sum(), len(pauses) - 2, "scatter of pauses") ** 0.5,
+                abs(slope) * 0.6)
     error = 2.5 * sigma * float(np.sqrt(cov[0, 0]))
     if slope <= 0 or error > 0.5 * slope:
         return Finding.unknown("the number of bands cleaned does not follow the pause", "ms")
@@ -138,7 +140,7 @@ def block_us(prober, band, track):
         return None
     for first in () if track else untouched(prober, low, size):
         track = track or t14.track_bytes(prober.s, prober.places, first * BLOCK)
-    return turn * BLOCK / track if track else None
+    return guard.ratio(turn * BLOCK, track, "time of a block") if track else None
 
 
 def quick(prober, at, band, track):

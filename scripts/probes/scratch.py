@@ -26,36 +26,6 @@ FIEMAP = 0xc020660b
 # aligned, inline, unwritten, shared.
 ASTRAY = 0x2 | 0x4 | 0x8 | 0x100 | 0x200 | 0x800 | 0x2000
 EXTENTS = 4096
-LAST = .01                  # of the time that was given, for the end of what is under way
-
-
-class OutOfTime(loads.LoadError):
-    """The time that was given is over."""
-
-
-class Clock:
-    """So many seconds, of which some are left.
-
-    What is under way when none are is told so a moment later, and has to come to its own end: the
-    last moments are left to that."""
-
-    def __init__(self, seconds, now=time.monotonic):
-        self.seconds, self.now, self.over = seconds, now, False
-        self.begin = now()
-
-    def left(self):
-        """Seconds."""
-        return (1 - LAST) * self.seconds - self.spent()
-
-    def spent(self):
-        """Seconds."""
-        return self.now() - self.begin
-
-    def check(self, more=0.0):
-        """Raises OutOfTime if not more than @more seconds are left."""
-        if self.left() <= more:
-            self.over = True
-            raise OutOfTime(f"{self.seconds:g} s were not enough")
 
 
 class Within:

@@ -20,6 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from . import load as loads
+from . import words
+from .clock import Clock, OutOfTime
+from .guard import NoNumber
 from output import whole
 
 from .device import Refused
@@ -27,7 +30,8 @@ from .device import Refused
 BLOCK = 4096
 MIB = 1 << 20
 GIB = 1 << 30
-DONE, SKIPPED, FAILED = "done", "skipped", "failed"
+# UNTOLD: the test has begun, and ended without an answer; why is in Result.why.
+DONE, SKIPPED, FAILED, UNTOLD = "done", "skipped", "failed", "cannot tell"
 
 
 @dataclass
@@ -62,8 +66,8 @@ class Finding:
 
 @dataclass
 class Result:
-    """What a test found.  The session fills in test, title, jobs, operations and
-    seconds."""
+    """What a test found.  The session fills in test, title, jobs, operations, seconds,
+    budget_s (the time budget) and out_of_time (the budget was used up)."""
     status: str = DONE
     why: str = ""
     findings: dict = field(default_factory=dict)
@@ -72,6 +76,8 @@ class Result:
     jobs: list = field(default_factory=list)
     operations: int = 0
     seconds: float = 0.0
+    budget_s: float | None = None
+    out_of_time: bool = False
     test: str = ""
     title: str = ""
 
@@ -121,6 +127,14 @@ def stem(test_id):
     """File name of a test's results: 6 -> t06, 1abc -> t01abc, clean -> tclean."""
     digits = test_id[:len(test_id) - len(test_id.lstrip("0123456789"))]
     return f"t{int(digits):02}{test_id[len(digits):]}" if digits else f"t{test_id}"
+
+
+def untold(test_id, why, out_of_time=False):
+    """The Result of a test that has no answer: each question that it answers is "cannot tell",
+    for the reason @why."""
+    return Result(UNTOLD, why, out_of_time=out_of_time, findings={
+        name: Finding.unknown(why) for name, (_, _, tests) in words.ANSWERS.items()
+        if test_id in tests.split()})
 
 
 @dataclass
@@ -175,8 +189,18 @@ class Session:
 
     # pylint: disable=too-many-instance-attributes,too-many-arguments
 
+    # The time budget of a test where none is given: a multiple of what it is expected to take,
+    # as no estimate knows the drive, but at least LEAST_BUDGET_S: the pauses of Tests 5 and 12 may
+    # add up to 40 minutes.
+    BUDGET_TIMES, LEAST_BUDGET_S = 5, 3600
+
     def __init__(self, dev, out, *, scale="auto", seed=1, allow_reset=False,
-                 powercut="", load=None, say=print, show=None):
+                 powercut="", load=None, say=print, show=None, budget=None,
+                 clock=time.monotonic):
+        """@budget: seconds for each test, None for budget_of() to choose; @clock: a monotonic
+        clock, in seconds."""
+        self.budget, self.clock = budget, clock
+        self._time = None               # the Clock of the test that runs
         self.powercut = powercut        # a command that cuts it, for Test 13
         self.dev, self.out, self.seed = dev, Path(out), seed
         self.out.mkdir(parents=True, exist_ok=True)
@@ -196,8 +220,28 @@ class Session:
         return np.random.default_rng([self.seed, zlib.crc32(test_id.encode())])
 
     def progress(self, done, total):
-        """How far the test is."""
+        """How far the test is; raises OutOfTime if its budget is used up."""
+        self._check()
         self._show(done, total)
+
+    def budget_of(self, test):
+        """Seconds that a test may take."""
+        if self.budget:
+            return self.budget
+        # quick.ReadOnly has no estimate: it reads a few blocks.
+        expected = test.estimate(self) if hasattr(test, "estimate") else 0
+        return max(self.LEAST_BUDGET_S, self.BUDGET_TIMES * expected)
+
+    def unfinished(self, test):
+        """Whether a test has no result, or one that may change if it is made again: it failed,
+        or it was out of time with a smaller budget."""
+        result = self.results.get(test.ID)
+        return result is None or result.status == FAILED or (
+            result.out_of_time and self.budget_of(test) > (result.budget_s or 0))
+
+    def _check(self, more=0.0):
+        if self._time:
+            self._time.check(more)
 
     # --- what others have found ------------------------------------------------
 
@@ -249,6 +293,7 @@ class Session:
     def trace(self, name, ops, iodepth=1):
         """Sends the requests of @ops = (write, offset, bytes), arrays or scalars,
         past the page cache; returns a Trace in the same order."""
+        self._check()
         trace = self.load.replay(self._name(name), ops, iodepth, self._alive)
         self._count(self._name(name), trace)
         return trace
@@ -256,6 +301,7 @@ class Session:
     def spaced(self, name, offset, gap_s, count, ops):
         """Reads one block with pauses of @gap_s between, then at once does @ops;
         returns the pauses as they were, in seconds, and the Trace of @ops."""
+        self._check(gap_s * count)
         gaps, trace = self.load.spaced(self._name(name), offset, gap_s, count, ops,
                                        self._alive)
         self._count(self._name(name), trace)
@@ -263,6 +309,7 @@ class Session:
 
     def fio(self, name, **options):
         """A job with these options of fio; its Trace (log=False: none)."""
+        self._check()
         trace = self.load.job(self._name(name), options, self._alive)
         self._count(self._name(name), trace)
         return trace
@@ -272,10 +319,13 @@ class Session:
         return name if name.startswith(prefix) else f"{prefix}-{name}"
 
     def _alive(self, _):
+        # fio runs; the exception ends it.
+        self._check()
         self._show(None, None)
 
     def pause(self, seconds, why):
-        """Nothing is sent for so long."""
+        """Sends nothing for @seconds; OutOfTime at once if the budget ends before that."""
+        self._check(seconds)
         self.say(f"  pause of {seconds:g} s: {why}")
         self._sleep(seconds)
 
@@ -289,28 +339,34 @@ class Session:
         return result
 
     def run(self, test):
-        """Runs a test's module and stores its result; errors of fio and of the device, and
-        numbers that are none, are a failed test, all else is the caller's."""
+        """Runs a test's module and stores its result.
+
+        A test whose time budget is used up, or that meets a quotient which is no number, is
+        UNTOLD.  Errors of fio and of the device, and results that cannot be stored, make it
+        FAILED.  Other exceptions are the caller's."""
         self._test, self._jobs, self._operations = test.ID, [], 0
-        begin = time.monotonic()
+        self._time = Clock(self.budget_of(test), self.clock)
         try:
             result = test.run(self)
+        except (OutOfTime, NoNumber) as none:
+            result = untold(test.ID, str(none), isinstance(none, OutOfTime))
         except (loads.LoadError, OSError) as error:
             result = Result(status=FAILED, why=str(error))
         except ValueError as error:
             # Hours of other tests are not to be lost for it.
             result = Result(status=FAILED, why=f"Test {test.ID} can't make sense of what it "
                             f"has measured: {error}")
+        spent, self._time = self._time, None
         try:
-            return self._keep(test, result, begin)
+            return self._keep(test, result, spent)
         except ValueError as error:
             return self._keep(test, Result(FAILED, f"what Test {test.ID} has found can't be "
-                                           f"stored: {error}"), begin)
+                                           f"stored: {error}"), spent)
 
-    def _keep(self, test, result, begin):
+    def _keep(self, test, result, spent):
         result.test, result.title = test.ID, test.TITLE
         result.jobs, result.operations = self._jobs, self._operations
-        result.seconds = time.monotonic() - begin
+        result.seconds, result.budget_s = spent.spent(), spent.seconds
         result.save(self.out, stem(test.ID))
         self.results[test.ID] = result
         return result

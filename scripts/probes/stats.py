@@ -10,6 +10,8 @@ import math
 import numpy as np
 from scipy.stats import binom, chi2, fisher_exact, nchypergeom_wallenius
 
+from . import guard
+
 ALPHA = 1e-3            # chance of a wrong decision that is put up with
 SURE = 0.999
 SLACK = 0.15            # of the blocks may do otherwise for reasons of their own
@@ -32,7 +34,7 @@ MEASURED_OF = "3e16a76ce2371124"
 def borne_out(wrong, answers):
     """How sure an answer may be of which so many of so many were wrong: the next one
     is wrong with a probability of (wrong + 1) / (answers + 2) (Laplace)."""
-    return 1 - (wrong + 1) / (answers + 2)
+    return 1 - guard.ratio(wrong + 1, answers + 2, "share of wrong answers")
 
 
 def measured(name):
@@ -57,7 +59,7 @@ def more_of(one, other):
     (k, n, long), (l, m, short) = one, other
     if not n or not m:
         return 1.0
-    odds = long / n / max(short / m, 1e-9)
+    odds = guard.ratio(long, n, "length") / max(guard.ratio(short, m, "length"), 1e-9)
     return float(nchypergeom_wallenius.sf(k - 1, n + m, n, k + l, max(odds, 1e-9)))
 
 
@@ -84,8 +86,8 @@ def flat(values, width=0.1, share=0.6):
     values = np.asarray(values, float)
     n = len(values)
     if n < 16:
-        return None, 0.0, float(np.median(values)) if n else 0.0
-    middle = float(np.median(values))
+        return None, 0.0, guard.median(values, "latencies") if n else 0.0
+    middle = guard.median(values, "latencies")
     k = int((abs(values - middle) <= width * middle).sum())
     high, low = upper_tail(k, n, share), lower_tail(k, n, share)
     if high < ALPHA:
@@ -101,7 +103,7 @@ def posterior(costs):
     least = min(costs.values())
     weight = {k: math.exp(min(0.0, least - c)) for k, c in costs.items()}
     total = sum(weight.values())
-    return {k: w / total for k, w in weight.items()}
+    return {k: guard.ratio(w, total, "probability") for k, w in weight.items()}
 
 
 def chi2_tail(x, dof):

@@ -11,7 +11,7 @@ thesis's writes are made as well, in regions from 1 GiB down, as a second witnes
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, MIB, Finding, Result
@@ -50,7 +50,8 @@ def run(s):
         rewrite = s.trace("same-block", (True, np.zeros(33), BLOCK)).lat_us[1:]
         kept = _same_block_kept(s, rewrite)
     result = Result()
-    result.numbers = {"not_offered": list(missing), "same_block_us": float(np.median(rewrite)),
+    result.numbers = {"not_offered": list(missing),
+                      "same_block_us": guard.median(rewrite, "writes of one block"),
                       "same_block_kept_us": kept,
                       "spots": {k: v["numbers"] for k, v in spots.items()},
                       "flat": _flatness(series)}
@@ -135,7 +136,7 @@ def _same_block_kept(s, rewrite):
     """How long a block is read that was written again and again, microseconds, if its writes
     waited for no platter.  Buffers forget it; a cache of what is used often does not, however
     little else has come into it."""
-    if np.median(rewrite) >= FAST_US:
+    if guard.median(rewrite, "writes of one block") >= FAST_US:
         return None
     _evict(s, "same-block")
     return float(s.trace("same-block-kept", (False, np.zeros(1), BLOCK)).lat_us[0])
@@ -166,8 +167,8 @@ def _numbers(spot, places, telling, kept):
             "fast_kept": None if kept is None else int((kept < FAST_US).sum()),
             "home_again": None if kept is None else
             int(places.same(spot["before"], kept).sum()),
-            "write_us": float(np.median(spot["write"])),
-            "fast_writes": float(np.mean(spot["write"] < FAST_US))}
+            "write_us": guard.median(spot["write"], "writes"),
+            "fast_writes": guard.mean(spot["write"] < FAST_US, "writes")}
 
 
 # --- the thesis's writes --------------------------------------------------------------
@@ -194,7 +195,7 @@ def _flatness(series):
         lat = trace.lat_us[len(trace) // 2:]
         verdict, confidence, middle = stats.flat(lat)
         out[name] = {"verdict": verdict, "confidence": confidence, "median_us": middle,
-                     "within_10_percent": float(np.mean(abs(lat - middle) <= 0.1 * middle))}
+                     "within_10_percent": guard.mean(abs(lat - middle) <= 0.1 * middle, "writes")}
     return out
 
 
@@ -325,10 +326,10 @@ def _rotation(numbers, rewrite):
     if len(turns) < 2 or max(turns) > 1.02 * min(turns):
         return Finding.unknown("reading one block again and again does not take the same "
                                "time each time", "ms")
-    middle = float(np.median(turns)) / 1000
+    middle = guard.median(turns, "rotations") / 1000
     return Finding(middle, "ms", min(turns) / 1000 * 0.998, max(turns) / 1000 * 1.002, 0.99,
                    f"reading one block again and again takes {middle:.3f} ms; writing one, "
-                   f"{np.median(rewrite) / 1000:.3f} ms")
+                   f"{guard.median(rewrite, 'writes of one block') / 1000:.3f} ms")
 
 
 # --- picture --------------------------------------------------------------------------

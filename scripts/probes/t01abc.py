@@ -12,7 +12,7 @@
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, MIB, SKIPPED, Finding, Result
@@ -65,9 +65,9 @@ def run(s):
         "not_offered": list(missing), "rotation_ms": turn, "track_bytes": track,
         "1a_write": _flat(write), "1a_read": _flat(read[1:]),
         "1a_pairs": _flat(double[1:]), "1b_read": _flat(back.lat_us[1:]),
-        "1b_write_us": float(np.median(burst.lat_us)),
+        "1b_write_us": guard.median(burst.lat_us, "writes"),
         "1b_seconds": float((burst.at_us + burst.lat_us).max() / 1e6),
-        "1c_us": {str(k): float(np.median(v)) for k, v in sizes.items()},
+        "1c_us": {str(k): guard.median(v, f"writes of {k} KiB") for k, v in sizes.items()},
         "1c_steps_kib": steps(sizes, turn)})
     result.arrays = {"write_us": write, "read_us": read, "burst_us": burst.lat_us,
                      "back_us": back.lat_us,
@@ -110,9 +110,9 @@ def steps(sizes, turn_ms):
     if not turn_ms:
         return []
     names = list(sizes)
-    middle = np.array([np.median(sizes[k]) for k in names]) / 1000
+    middle = np.array([guard.median(sizes[k], f"writes of {k} KiB") for k in names]) / 1000
     # What grows all the time has no steps, and the last size nothing to be held against.
-    slope = float(np.median(np.diff(middle)))
+    slope = guard.median(np.diff(middle), "steps of size")
     out = []
     for i in range(1, len(names) - 1):
         rise = middle[i:i + 2].min() - middle[max(0, i - 2):i].max()
@@ -132,11 +132,12 @@ def decide(numbers):
     if not (read["verdict"] and write["verdict"]) or read["median_us"] < 1000:
         return Finding.unknown("blocks read in the order in which they were written do not "
                                "take a constant time: they are not in one row", "bytes")
-    part = read["median_us"] / 1000 / turn % 1
+    part = guard.ratio(read["median_us"] / 1000, turn, "rotations of a read") % 1
     sure = min(read["confidence"], write["confidence"], 0.99)
     if part * track / BLOCK < NEAR_BLOCKS:
         pairs = numbers["1a_pairs"]
-        ratio = pairs["median_us"] / 1000 / turn % 1 / part if pairs["verdict"] and part else 0
+        passed = guard.ratio(pairs["median_us"] / 1000, turn, "rotations of a read") % 1
+        ratio = guard.ratio(passed, part, "distance of pairs") if pairs["verdict"] and part else 0
         told = (f"blocks written one after the other are read in {read['median_us'] / 1000:.2f} "
                 "ms each, a rotation and a little: they lie side by side")
         if not 1.6 < ratio < 2.4:
@@ -144,7 +145,7 @@ def decide(numbers):
                                    "apart", "bytes")
         return Finding(BLOCK, "bytes", BLOCK, BLOCK, min(sure, pairs["confidence"]),
                        f"{told}, and pairs of blocks twice as far apart")
-    passes = write["median_us"] / 1000 / turn
+    passes = guard.ratio(write["median_us"] / 1000, turn, "rotations of a write")
     tracks = part + max(0, round(passes - part))
     if abs(tracks - passes) > 0.3:
         return Finding.unknown(f"blocks lie {part:.2f} tracks apart, or whole tracks more, "

@@ -14,7 +14,7 @@ before, but its blocks have moved, each place has a cache of its own."""
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, Finding, Result
@@ -70,7 +70,7 @@ def run(s):
         "blocks": {g: len(o) for g, o in groups.items()}, "moved": moved, "fast": fast,
         "coincidence": max(p.coincidence for p in places.values()),
         "before_us": _means(before), "after_us": _means(after),
-        "write_us": {g: float(np.median(w)) for g, w in writes.items()},
+        "write_us": {g: guard.median(w, "writes") for g, w in writes.items()},
         "fragmented": {g: gap["numbers"] for g, gap in gaps.items()}})
     for g in GROUPS:
         result.arrays[f"{g}_fresh_us"] = gaps[g]["fresh"].astype(np.float32)
@@ -83,7 +83,7 @@ def run(s):
 
 
 def _means(latencies):
-    return {g: {a: float(np.mean(lat)) for a, lat in row.items()}
+    return {g: {a: guard.mean(lat, "reads") for a, lat in row.items()}
             for g, row in latencies.items()}
 
 
@@ -106,8 +106,9 @@ def _fragmented(s, group, share):
         read.append(trace.lat_us[3 * n:])
     fresh, read = np.concatenate(fresh), np.concatenate(read)
     return {"fresh": fresh, "read": read, "numbers": {
-        "fresh_us": float(fresh.mean()), "mean_us": float(read.mean()),
-        "written_us": float(np.median(read[::2])), "others_us": float(np.median(read[1::2]))}}
+        "fresh_us": guard.mean(fresh, "reads"), "mean_us": guard.mean(read, "reads"),
+        "written_us": guard.median(read[::2], "reads"),
+        "others_us": guard.median(read[1::2], "reads")}}
 
 
 # --- decision ---------------------------------------------------------------------------
@@ -124,9 +125,11 @@ def costs(before, after):
         chi[name] = 0.0
         for g in GROUPS:
             for a in ANCHORS:
-                noise = np.var(after[g][a]) / n + np.var(before[at or g][a]) / n
+                noise = sum(guard.ratio(guard.variance(lat, "reads"), n, "noise of a mean")
+                            for lat in (after[g][a], before[at or g][a]))
                 noise += (ROUGH * stroke) ** 2
-                chi[name] += (mean_after[g][a] - mean_before[at or g][a]) ** 2 / noise
+                chi[name] += guard.ratio((mean_after[g][a] - mean_before[at or g][a]) ** 2, noise,
+                                         "distance of two means against their noise")
     return {k: v / 2 for k, v in chi.items()}, chi, stroke
 
 
@@ -181,7 +184,8 @@ def _layout(numbers, before, after):
     best = max(share, key=share.get)
     cells = len(GROUPS) * len(ANCHORS)
     fits = stats.chi2_tail(chi[best], cells)
-    means = {g: np.mean(list(row.values())) / 1000 for g, row in numbers["after_us"].items()}
+    means = {g: guard.mean(list(row.values()), "reads") / 1000
+             for g, row in numbers["after_us"].items()}
     told = ", ".join(f"{g} {ms:.1f} ms" for g, ms in means.items())
     if fits < stats.ALPHA:
         return Finding.unknown("no layout that the test knows explains the latencies "

@@ -9,7 +9,7 @@ the test is patient."""
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, Finding, Result
@@ -58,7 +58,7 @@ def run(s):
             rounds.append(places.read(f"after-{longer}", asked))
             reads.append(s.trace(f"range-{longer}", (False, whole, BLOCK)).lat_us)
             left = ~places.same(cached, rounds[-1])
-            if left.mean() > 0.9:
+            if guard.mean(left, "blocks that moved") > 0.9:
                 break
     went = ~places.same(before, cached)
     result = Result(numbers={
@@ -114,7 +114,7 @@ def decide(numbers):
                        f"blocks left the cache within pauses of {pause:g} s")
     waited = sum(numbers["waited"])
     if says is False and waited:
-        by_itself = (numbers["slow_reads"] + 1) / (numbers["reads"] + 2)
+        by_itself = guard.ratio(numbers["slow_reads"] + 1, numbers["reads"] + 2, "slow reads")
         risk = stats.upper_tail(waited, len(numbers["waited"]), by_itself)
         if waited < 3 or risk >= stats.ALPHA:
             return Finding.unknown(f"no block left the cache, but after {waited} pauses the "

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, SKIPPED, Finding, Result
@@ -61,10 +61,10 @@ def run(s):
             pauses.append(pause)
             waits.look()
             rounds.append(places.read(f"round{len(rounds)}", asked))
-            if (~places.same(cached, rounds[-1])).mean() > 0.95 - places.coincidence:
+            if gone(places, cached, rounds[-1]) > 0.95 - places.coincidence:
                 break
         idle = _idle(s, places, rng) if telling and rounds and \
-            (~places.same(cached, rounds[-1])).mean() > 0.1 else {}
+            gone(places, cached, rounds[-1]) > 0.1 else {}
     went = ~places.same(before, cached)
     noise = ~places.same(cached, again)
     result = Result(numbers={
@@ -78,6 +78,11 @@ def run(s):
                      **{f"moved{i}": ~places.same(cached, r) for i, r in enumerate(rounds)}}
     result.findings = {**decide(result.numbers), **idle_time(idle)}
     return result
+
+
+def gone(places, cached, now):
+    """Share of blocks that are not where they were cached."""
+    return guard.mean(~places.same(cached, now), "blocks that moved")
 
 
 def _idle(s, places, rng):
@@ -115,7 +120,8 @@ def _idle(s, places, rng):
                         f"{s.scale.long_pause_s:g} s"}
             some, cached = dirty()
         gaps, trace = s.spaced("idle", places.anchor, gap,
-                               max(GAPS, math.ceil(LASTING_S / gap)), places.ops(some))
+                               max(GAPS, math.ceil(guard.ratio(LASTING_S, gap, "pauses"))),
+                               places.ops(some))
         moved = int((~places.same(cached, places.times(trace))).sum())
         gap = float(gaps.max())
         seen.append([gap, moved])

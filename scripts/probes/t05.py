@@ -9,11 +9,12 @@ region, tells the two apart: it is the youngest, and its bands are the fullest."
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, MIB, SKIPPED, Finding, Result
 from .t01 import headroom, tells
+from .t04 import gone
 
 ID, TITLE, AFTER = "5", "order of cleaning", ("1", "3", "4")
 
@@ -60,7 +61,7 @@ def run(s):
             s.pause(pause, "until part of it is cleaned")
             pauses.append(pause)
             rounds.append(places.read(f"round{len(rounds)}", asked))
-            share = (~places.same(cached, rounds[-1])).mean()
+            share = gone(places, cached, rounds[-1])
             if share > 0.95 - places.coincidence:
                 break
             # Slowly while there is something to be seen.
@@ -88,13 +89,16 @@ def decide(numbers):
         return Finding.unknown("too few blocks were elsewhere after writing")
     # The round in which the most is to be seen.
     some = [np.array(m) for m in numbers["moved"]
-            if PART[0] < sum(m) / cached.sum() < PART[1]]
+            if PART[0] < guard.ratio(sum(m), cached.sum(), "blocks cleaned") < PART[1]]
     if not some:
         return Finding.unknown("there was no pause after which some blocks were cleaned "
                                "and others not")
-    seen = max(some, key=lambda m: abs(m[0] / cached[0] - m[1] / cached[1]) +
-               abs(m[0] / cached[0] - m[3] / cached[3]))
-    share = seen / cached
+    def shares(moved):
+        return guard.ratio(moved, cached, "blocks cleaned of a step")
+
+    seen = max(some, key=lambda m: abs(shares(m)[0] - shares(m)[1]) +
+               abs(shares(m)[0] - shares(m)[3]))
+    share = shares(seen)
     told = ", ".join(f"{name} {100 * x:.0f} %" for name, x in zip(STEPS, share))
 
     def chance(i, j):

@@ -10,7 +10,7 @@ and the interval says how much more there may be."""
 
 import math
 
-from . import cliff, witness
+from . import cliff, guard, witness
 from .session import BLOCK, DONE, SKIPPED, Finding, Result
 
 ID, TITLE, AFTER = "6", "raw size of the persistent cache", ("1", "2", "3")
@@ -38,7 +38,7 @@ def filled(parts, places):
     # m + sqrt(2 m ln n) = B, solved for m.
     c = math.sqrt(2 * math.log(max(parts, 1)))
     root = (-c + math.sqrt(c * c + 4 * places)) / 2
-    return root * root / places
+    return guard.ratio(root * root, places, "places taken")
 
 
 def limit(s):
@@ -66,8 +66,9 @@ def cache(at, band_blocks):
     than MOST_PARTS, of LEAST_PART places at least.  The fullest part is ahead of the
     mean by as much as filled() says, and three standard deviations more."""
     places = band_blocks or max(LEAST_PART, at / MOST_PARTS)
-    parts = max(1.0, at / places)
-    share = filled(parts, places) - 3 / math.sqrt(places) / math.sqrt(2 * math.log(max(parts, 3)))
+    parts = max(1.0, guard.ratio(at, places, "parts of the cache"))
+    share = filled(parts, places) - guard.ratio(
+        3, math.sqrt(places * 2 * math.log(max(parts, 3))), "scatter of the places taken")
     return at, at / max(0.3, min(1, share))
 
 

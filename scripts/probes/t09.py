@@ -18,7 +18,7 @@ import math
 import numpy as np
 from scipy.stats import poisson
 
-from . import cliff, t06, t07
+from . import cliff, guard, t06, t07
 from .session import BLOCK, DONE, Finding, Result
 
 ID, TITLE, AFTER = "9", "circular log, same order", ("6",)
@@ -72,7 +72,7 @@ def rounds(six, count, thin=1.0):
     """How often the set is written, so that cleaning would be seen if as many as
     @thin of Test 6's stalls came."""
     enough = -math.log(RISK) * 1.5 / max(1e-12, six["stall_rate"] * thin)
-    wanted = (six["writes_until_cleaning"] * 1.1 + enough) / count
+    wanted = guard.ratio(six["writes_until_cleaning"] * 1.1 + enough, count, "rounds")
     return int(min(MOST_ROUNDS, max(ROUNDS, math.ceil(wanted))))
 
 
@@ -83,7 +83,7 @@ def cleaned(six, gap, thin=1.0, looks=1):
     # Writes before the cache can be full say nothing.
     gap = gap[full // 2:]
     met = int((gap > tall).sum())
-    calm = len(gap) * (six["stalls_before"] + 1) / full
+    calm = guard.ratio(len(gap) * (six["stalls_before"] + 1), full, "stalls expected")
     busy = max(0, len(gap) - (full - full // 2) * 1.1) * six["stall_rate"] * thin
     few, _ = tail(met, busy)
     _, many = tail(met, calm)

@@ -10,7 +10,7 @@ by the same angle: blocks that have changed without that are no answer."""
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, MIB, SKIPPED, Finding, Result
@@ -138,7 +138,7 @@ class _Tracks:
     def _left(self, name, cached, some):
         """Share of blocks that are not where they were cached."""
         now = self.places.read(name, self.asked[some])
-        return 1 - float(np.mean(self.places.same(cached[some], now)))
+        return 1 - guard.mean(self.places.same(cached[some], now), "blocks that stayed")
 
     def _wait(self, name, cached):
         """Leaves the drive alone until they have gone home; False if it is lazy."""

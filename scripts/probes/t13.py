@@ -34,6 +34,7 @@ import time
 
 import numpy as np
 
+from . import guard
 from .session import BLOCK, DONE, MIB, Finding, Result
 from .t06 import skipped
 
@@ -275,7 +276,7 @@ def finding(lost, healed, met, writing=()):
     if met < FEWEST:
         return Finding.unknown(f"no torn block in {met} power cuts, which are too few; in "
                                f"{cuts - met} more --powercut has cut nothing: {unseen}")
-    bound = 1 - 0.05 ** (1 / met)
+    bound = 1 - 0.05 ** guard.ratio(1, met, "power cuts")
     some = f" that a write has met, of {cuts}" if met < cuts else ""
     return Finding(False, high=bound, low=0.0, confidence=0.95,
                    says=f"no torn block in {met} power cuts{some}: fewer than {bound:.1%} tear, at "

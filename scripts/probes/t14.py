@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .places import Places
 from .session import BLOCK, DONE, MIB, Finding, Result
 
@@ -60,15 +60,17 @@ def partition(y, alpha=ALPHA, raw=None):
         return [0]
     step = np.abs(np.diff(y if raw is None else raw))
     # The median of |difference| of two normals is 0.954 s.
-    sigma = max(float(np.median(step)) / 0.954, float(np.mean(y)) * NOISE)
-    cost_of_cut = 2 * sigma ** 2 * np.log(n / alpha)
+    sigma = max(guard.median(step, "steps of throughput") / 0.954,
+                guard.mean(y, "throughput") * NOISE)
+    cost_of_cut = 2 * sigma ** 2 * np.log(guard.ratio(n, alpha, "stretches"))
     one = np.concatenate([[0], np.cumsum(y)])
     two = np.concatenate([[0], np.cumsum(y ** 2)])
     best, last = np.full(n + 1, np.inf), np.zeros(n + 1, int)
     best[0] = -cost_of_cut
     for end in range(shortest, n + 1):
         begin = np.arange(0, end - shortest + 1)
-        rest = two[end] - two[begin] - (one[end] - one[begin]) ** 2 / (end - begin)
+        rest = two[end] - two[begin] - guard.ratio((one[end] - one[begin]) ** 2, end - begin,
+                                                   "squares of throughput")
         total = best[begin] + rest + cost_of_cut
         last[end] = int(np.argmin(total))
         best[end] = total[last[end]]
@@ -87,7 +89,8 @@ def smooth(y):
     if len(y) < 5:
         return y
     wide = np.pad(y, half, mode="edge")
-    return np.median(np.lib.stride_tricks.sliding_window_view(wide, 2 * half + 1), axis=1)
+    return guard.median(np.lib.stride_tricks.sliding_window_view(wide, 2 * half + 1),
+                        "throughput", axis=1)
 
 
 def plateaus(offset, rate, alpha=ALPHA):
@@ -96,10 +99,10 @@ def plateaus(offset, rate, alpha=ALPHA):
     cuts = partition(rate, alpha, raw)
     out = []
     for begin, end in zip(cuts, [*cuts[1:], len(rate)]):
-        mean = float(np.mean(rate[begin:end]))
-        if out and abs(mean / out[-1][1] - 1) < LEAST:
+        mean = guard.mean(rate[begin:end], "throughput")
+        if out and abs(guard.ratio(mean, out[-1][1], "step of throughput") - 1) < LEAST:
             a, b = begin - out[-1][2], end - begin
-            out[-1][1] = (out[-1][1] * a + mean * b) / (a + b)
+            out[-1][1] = guard.ratio(out[-1][1] * a + mean * b, a + b, "throughput")
         else:
             out.append([int(offset[begin]), mean, begin])
     return [o[:2] for o in out]
@@ -112,7 +115,8 @@ def halves(offset, rate):
 
 def borders(seen):
     """(offset, step as a share) of each."""
-    return [(b[0], b[1] / a[1] - 1) for a, b in zip(seen, seen[1:])]
+    return [(b[0], guard.ratio(b[1], a[1], "step of throughput") - 1)
+            for a, b in zip(seen, seen[1:])]
 
 
 def borne_out(offset, rate, seen):
@@ -120,7 +124,7 @@ def borne_out(offset, rate, seen):
     they show these and no others)."""
     if len(offset) < 4:
         return 1, False
-    near = (SHORTEST + 2) * 2 * float(np.mean(np.diff(offset)))
+    near = (SHORTEST + 2) * 2 * guard.mean(np.diff(offset), "distances of stretches")
 
     def has(half, at, step):
         return any(abs(b - at) <= near and (d > 0) == (step > 0) for b, d in half)
@@ -152,8 +156,8 @@ def track_bytes(s, places, at):
     low = np.sort(took[(took > 0) & (took < places.rotation_us)])[:TRACK_PLACES // 2]
     if len(low) < TRACK_PLACES // 3 or low[-1] - low[0] > 0.2 * low[0] + 50:
         return None
-    each = float(np.median(low)) / (TRACK_BLOCKS - 1)
-    return places.rotation_us / each * BLOCK
+    each = guard.median(low, "time of a block") / (TRACK_BLOCKS - 1)
+    return guard.ratio(places.rotation_us, each, "blocks on a track") * BLOCK
 
 
 def read(s, offsets, each):
@@ -162,7 +166,7 @@ def read(s, offsets, each):
     at = (offsets[:, None] + np.arange(0, each, MIB)[None, :]).ravel().astype(np.uint64)
     lat = s.trace("read", (False, at, MIB)).lat_us.reshape(len(offsets), -1)
     # The first request of a stretch seeks.
-    return (each - MIB) / lat[:, 1:].sum(axis=1) * 1e6, lat[0]
+    return guard.ratio(each - MIB, lat[:, 1:].sum(axis=1), "throughput") * 1e6, lat[0]
 
 
 def run(s):
@@ -200,7 +204,8 @@ def run(s):
 
 def scatter_of(rates):
     """From one stretch to the next, as a share."""
-    return float(np.median(np.abs(np.diff(rates)))) / float(np.mean(rates)) \
+    return guard.ratio(guard.median(np.abs(np.diff(rates)), "steps of throughput"),
+                       guard.mean(rates, "throughput"), "scatter of throughput") \
         if len(rates) > 1 else 1.0
 
 
@@ -211,7 +216,9 @@ def findings(s, out, offsets, rates):
     out.numbers["scatter"] = scatter
     rotation = s.value("rotation_ms")
     if rotation and len(seen) == 1 and "look_ahead" in out.numbers["not_settable"]:
-        turns = np.median(MIB / rates * 1000) / rotation
+        turns = guard.ratio(guard.median(
+            guard.ratio(MIB, rates, "time of a request") * 1000, "time of a request"),
+                            rotation, "rotations of a request")
         if abs(turns - round(turns)) < 0.02:
             out.findings["zone_profile"] = Finding.unknown(
                 "each request misses a rotation: look-ahead is off and can't be switched on")
@@ -235,8 +242,8 @@ def profile(offsets, listed, least, all_of_them):
         return Finding(listed, confidence=stats.measured("zone_profile"),
                        says=f"{len(listed)} plateaus of throughput{fall}; every other of "
                        f"{len(offsets)} places shows the same")
-    short = (SHORTEST + 2) * float(np.mean(np.diff(offsets))) / 2 ** 30 if len(offsets) > 1 \
-        else 0.0
+    short = (SHORTEST + 2) * guard.mean(np.diff(offsets), "distances of stretches") / 2 ** 30 \
+        if len(offsets) > 1 else 0.0
     return Finding.unknown(
         f"{least} plateaus of throughput at least{fall}; {len(offsets)} places show "
         f"{len(listed)}, and half of them others: what is shorter than {short:.3g} GiB, or "
@@ -268,10 +275,13 @@ def clearest(offsets, rates, seen):
     at = [int(np.searchsorted(offsets, o)) for o, _ in seen] + [len(rates)]
     parts, best = [rates[a:b] for a, b in zip(at, at[1:])], 0.0
     for one, two in zip(parts, parts[1:]):
-        noise = np.sqrt(np.var(one) / len(one) + np.var(two) / len(two)) + \
-            NOISE * float(np.mean(one)) * np.sqrt(1 / len(one) + 1 / len(two))
-        best = max(best, float(np.mean(two) - np.mean(one)) / float(noise))
-    return 0.5 * math.erfc(best / math.sqrt(2))
+        noise = np.sqrt(sum(guard.ratio(guard.variance(part, "throughput"), len(part),
+                                        "noise of a plateau") for part in (one, two))) + \
+            NOISE * guard.mean(one, "throughput") * np.sqrt(
+                sum(guard.ratio(1, len(part), "noise of a plateau") for part in (one, two)))
+        best = max(best, guard.ratio(guard.mean(two, "throughput") -
+                                     guard.mean(one, "throughput"), noise, "clearest rise"))
+    return 0.5 * math.erfc(best * math.sqrt(0.5))
 
 
 def tracks(s, out):
@@ -297,11 +307,13 @@ def track(s, places, out):
             "blocks that follow each other don't pass the head at a constant speed", "bytes")
         return
     block = round(size / BLOCK) * BLOCK
-    error = 2 * places.tolerance_us / TRACK_BLOCKS / places.rotation_us * size / BLOCK * size
+    error = guard.ratio(2 * places.tolerance_us / TRACK_BLOCKS, places.rotation_us,
+                        "error of a rotation") * size / BLOCK * size
+    took = guard.ratio(places.rotation_us, size, "time of a block") * BLOCK * TRACK_BLOCKS
     out.findings["track_bytes"] = Finding(
         block, "bytes", size - error, size + error, stats.measured("track_bytes"),
         f"{TRACK_BLOCKS} blocks at the beginning of the drive pass the head in "
-        f"{places.rotation_us / size * BLOCK * TRACK_BLOCKS / 1000:.3f} ms")
+        f"{took / 1000:.3f} ms")
 
 
 def draw(figure, result, arrays):

@@ -21,7 +21,7 @@ fresh place; up to 12 blocks decide, three quarters of which must agree."""
 
 import numpy as np
 
-from . import stats, t11
+from . import guard, stats, t11
 from .load import chain
 from .session import BLOCK, DONE, MIB, Finding, Result
 from .t06 import skipped
@@ -100,7 +100,7 @@ class Streams:
         trace = self.s.trace(name, chain((True, strays, BLOCK), writes, self.places.ops(asked)))
         now = self.places.times(trace[len(strays) + len(writes[1]):])
         same = self.places.same(was, now)
-        share = float(np.mean(same))
+        share = guard.mean(same, "blocks at home")
         self.tries.append((before, share))
         if share >= CLEAR and same[-2:].all():
             return True
@@ -130,7 +130,7 @@ class Streams:
         stayed = self.places.same(wrote, self.places.read(name, asked))
         if stayed[-1]:
             return None
-        share = float(np.mean(stayed[:-1]))
+        share = guard.mean(stayed[:-1], "blocks that stayed")
         self.tries.append((length, share))
         return True if share >= CLEAR else False if share <= 1 - CLEAR else None
 

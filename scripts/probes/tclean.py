@@ -12,7 +12,7 @@ idle time before it begins is the same in both."""
 
 import numpy as np
 
-from . import rewrite, t11
+from . import guard, rewrite, t11
 from .mates import NotMoved
 from .session import BLOCK, DONE, MIB, Finding, Result
 from .t06 import skipped
@@ -67,12 +67,12 @@ def forced(s, prober, band, out):
         half = [_longest(prober, at, near) for _ in range(TRIES)]
     out.arrays["stalls_us"] = np.asarray(stalls)
     out.arrays["half_us"] = np.asarray(half)
-    middle = float(np.median(stalls)) / 1000
-    spread = np.ptp(stalls) / max(np.median(stalls), 1)
+    middle = guard.median(stalls, "stalls") / 1000
+    spread = guard.span(stalls, "stalls") / max(guard.median(stalls, "stalls"), 1)
     said = "a write waits so long for a band with five dirty blocks"
     if half:
-        out.numbers["alternating_2mib_ms"] = float(np.median(half)) / 1000
-        said += f"; {np.median(half) / 1000:,.1f} ms with {len(near)} of them"
+        out.numbers["alternating_2mib_ms"] = often = guard.median(half, "stalls") / 1000
+        said += f"; {often:,.1f} ms with {len(near)} of them"
     if spread > 0.5:
         out.findings["clean_band_ms"] = Finding.unknown(
             f"cleaning took anything from {min(stalls) / 1000:.1f} to "
@@ -86,7 +86,7 @@ def forced(s, prober, band, out):
 def _longest(prober, at, others):
     lat = prober.mates.force(at * BLOCK, np.asarray(others, np.uint64) * BLOCK,
                              name="force").rewrites_us
-    return float(lat.max() - np.median(lat))
+    return guard.peak(lat, "writes until a cleaning")
 
 
 def paused(prober, band, out):

@@ -13,7 +13,7 @@ such a one that was not filled as a whole nothing is said."""
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .places import LEAST_ROTATION_US, MOST_ROTATION_US
 from .session import BLOCK, MIB, Finding, Result
 from .t01 import SPOTS
@@ -65,9 +65,10 @@ def rotation(s):
     """In microseconds, where it need not be exact, or the longest there is."""
     lat = s.trace("rotation", (False, np.full(25, s.dev.bytes // 2 // BLOCK * BLOCK),
                                BLOCK)).lat_us[1:]
-    middle = float(np.median(lat))
+    middle = guard.median(lat, "reads of one block")
     return middle if LEAST_ROTATION_US < middle < MOST_ROTATION_US and \
-        np.mean(abs(lat - middle) < 0.1 * middle) > 0.8 else MOST_ROTATION_US
+        guard.mean(abs(lat - middle) < 0.1 * middle, "reads of one block") > 0.8 \
+        else MOST_ROTATION_US
 
 
 def slow(lat, turn):
@@ -112,7 +113,7 @@ def fill(s):
         s.fio(f"fill-{name}", rw="write", bs=MIB, iodepth=DEPTH, offset=first, size=size,
               number_ios=size // MIB, log=False)
     rate = sum(stretch(s, name)[1] for name in SPOTS) / max(clock.spent() - begin, 1e-3)
-    if all_ / rate > time:
+    if guard.ratio(all_, rate, "time to fill the drive") > time:
         return "stretches"
     trace = s.fio("fill", rw="write", bs=MIB, iodepth=DEPTH, size=all_,
                   number_ios=all_ // MIB, runtime=max(1, int(time)))

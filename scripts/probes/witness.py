@@ -14,7 +14,7 @@ have gone than that explains at RISK: that is cleaning."""
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK
@@ -55,8 +55,8 @@ class Witness:
         went = ~self.places.same(home, self.cached)
         self.at, self.cached = self.at[went], self.cached[went]
         again = self.places.read("watched", self.at)
-        self.odd = max(ODD, 2 * float(np.mean(~self.places.same(self.cached, again)))) \
-            if len(self.at) else 1.0
+        self.odd = max(ODD, 2 * guard.mean(~self.places.same(self.cached, again),
+                                           "blocks read twice")) if len(self.at) else 1.0
         return len(self.at) >= count // 2
 
     def worth(self, stall_us):
@@ -72,7 +72,7 @@ class Witness:
         gone = np.ones(len(self.at), bool)
         for _ in range(2):
             gone &= ~self.places.same(self.cached, self.places.read("watched", self.at))
-        share = self.odd + 2 * written_bytes / self.s.dev.bytes
+        share = self.odd + guard.ratio(2 * written_bytes, self.s.dev.bytes, "share written")
         return stats.upper_tail(int(gone.sum()), len(gone), min(1.0, share)) < RISK
 
 
