@@ -67,7 +67,7 @@ class Sample:
 
 @dataclass
 class Load:
-    """What was sent to the drive between two looks."""
+    """The load between two looks."""
     seconds: float = 0.0
     reads: int = 0
     read_bytes: int = 0
@@ -133,7 +133,8 @@ class Watch:
         self.budget_s, self.over = None, False  # the time budget in seconds; whether it is used up
 
     def take(self, now, traced=()):
-        """Takes one more look, and what was queued since; returns a Stall that has ended, or None."""
+        """Takes one more look, and what was queued since; returns a Stall that has ended, or
+        None."""
         flush = any(what.startswith(b"F") for what, *_ in traced)
         self.flush |= flush
         last, self.last, ended = self.last, now, None
@@ -187,7 +188,8 @@ class Watch:
         return same[-1]
 
     def _kind(self, stuck, now, writing):
-        """The kind of a stall: nothing has completed since @stuck, a request has completed by @now."""
+        """The kind of a stall: nothing has completed since @stuck, a request has completed by
+        @now."""
         only_flushes = now.writes > stuck.writes and now.write_sectors == stuck.write_sectors
         if self.flush or now.flushes > stuck.flushes or only_flushes:
             return FLUSH

@@ -28,7 +28,7 @@ from .session import BLOCK
 
 DECOYS = 24
 LATE, ROOM = 0.87, 0.1      # as shares of the writes from the begin of a log to its cleaning
-MANY = 0.2                  # more decoys than this share have moved: the pause was too long
+MANY = 0.2                  # shares of the writes from the begin of a log to its cleaning
 FIRST_CHUNK, GROWTH, SMALL_GROWTH = 24, 1.5, 0.125
 LONGEST_PAUSE_S = 90
 BUDGET = 500_000            # writes in all; they take an hour and a half on a drive
@@ -75,7 +75,8 @@ class Mates:
         self.turn, self.phase = {}, {}
 
     def _settled(self, name, offsets):
-        """Reads until two passes agree; returns the times, and for each block whether they agree."""
+        """Reads until two passes agree; returns the times, and for each block whether they
+        agree."""
         before = self.places.read(name, offsets)
         for _ in range(4):
             after = self.places.read(name, offsets)
