@@ -39,10 +39,10 @@ SIDE, MOST_SIDE = 31, 255   # blocks on each side in one round
 
 @dataclass
 class Moved:
-    """What one cleaning did.
+    """The result of one cleaning.
 
-    moved: for each block True, False, or None if its reads did not agree; writes: writes to L until
-    the drive cleaned (force); pause_s: the pause that sufficed (pause)."""
+    moved: for each block True, False, or None if its reads did not agree; writes: writes to L
+    until the drive cleaned (force); pause_s: the pause that sufficed (pause)."""
     moved: list
     writes: int = 0
     pause_s: float = 0.0

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests 1a to 1c: in which units does the cache write?
+"""Tests 1a to 1c: the units in which the cache writes.
 
-1a  Blocks are written one at a time and read in the same order at once.  If each read
-    takes the same, they lie at constant distances; what part of a rotation it takes
-    says how far, but for whole tracks.  Where they lie close, pairs of blocks are
-    written, too: if those are twice as far apart, a block takes a block, however
-    many of them a track has where the cache is.
-1b  The same, written with 31 requests under way: does the drive pack them together?
-1c  Writes of growing size with 31 under way: where their time rises in a step, one
-    more unit was needed."""
+1a  Blocks are written one at a time and immediately read in the same order.  If all reads take
+    the same time, the blocks lie at constant distances.  The fraction of a rotation that a read
+    takes gives the distance, up to whole tracks.  If blocks lie close together, pairs of blocks
+    are written, too: if these are twice as far apart, a block takes the room of a block, however
+    many blocks the tracks of the cache have.
+1b  The same, written with 31 requests in flight: does the drive pack blocks together?
+1c  Writes of growing size with 31 in flight: where their time rises in a step, the drive needed
+    one more unit."""
 
 import numpy as np
 
@@ -23,11 +23,11 @@ ID, TITLE, AFTER = "1abc", "units in which the cache writes", ("1",)
 
 BLOCKS, DEPTH = 128, 31
 SIZES_KIB = (4, *range(8, 136, 8))
-BURSTS = 3              # of DEPTH writes for each size
-STEP = 0.25             # of a rotation: a rise by so much is a step
-NEAR_BLOCKS = 8         # so near, outer tracks taken as a measure, is the next one
+BURSTS = 3              # of DEPTH writes, for each size
+STEP = 0.25             # of a rotation; a larger rise is a step
+NEAR_BLOCKS = 8         # a block this close, measured by outer tracks, is the next one
 AT = 0.0
-FRESH, ANCHOR = 0.12, 0.5   # nothing is written here: how many blocks has a track?
+FRESH, ANCHOR = 0.12, 0.5   # places where the test writes nothing, to measure a track
 
 
 def estimate(s):
@@ -36,7 +36,7 @@ def estimate(s):
 
 
 def region(s):
-    """Blocks within which Test 1 has found that writes take a constant time."""
+    """Blocks of the region in which, by Test 1, writes take a constant time."""
     one = s.results.get("1")
     flat = one.numbers.get("flat", {}) if one else {}
     good = [int(name.split()[0]) for name, f in flat.items() if f["verdict"]]
@@ -44,7 +44,7 @@ def region(s):
 
 
 def run(s):
-    """The test."""
+    """Runs the test."""
     if s.value("drive_type") == "conventional":
         return Result(SKIPPED, "the drive is conventional: it has no cache to write to")
     rng, turn = s.rng(ID), s.value("rotation_ms")
@@ -82,7 +82,7 @@ def _flat(lat):
 
 
 def _track(s):
-    """Bytes of a track, or None."""
+    """Bytes on a track, or None."""
     places = Places(s, int(s.dev.bytes * ANCHOR))
     at = int(s.dev.bytes * FRESH) // BLOCK
     if not tells(places, ((at + 7 * np.arange(32)) * BLOCK).astype(np.uint64)) or \
@@ -92,7 +92,7 @@ def _track(s):
 
 
 def _sizes(s, rng, first, room):
-    """Latencies of bursts of each size, in KiB."""
+    """Latencies of bursts of each size in KiB."""
     out = {}
     for size in SIZES_KIB:
         if size * 1024 % s.dev.block:
@@ -111,7 +111,7 @@ def steps(sizes, turn_ms):
         return []
     names = list(sizes)
     middle = np.array([guard.median(sizes[k], f"writes of {k} KiB") for k in names]) / 1000
-    # What grows all the time has no steps, and the last size nothing to be held against.
+    # Subtract the usual rise.  The last size is left out, as no size follows it.
     slope = guard.median(np.diff(middle), "steps of size")
     out = []
     for i in range(1, len(names) - 1):
@@ -156,7 +156,7 @@ def decide(numbers):
 
 
 def draw(figure, result, arrays):
-    """As Figures 2.6 of the thesis: reading back, and the sweep of sizes."""
+    """As Figure 2.6 of the thesis: reading back, and the sweep of sizes."""
     from . import plots                 # pylint: disable=C0415
     left, right = plots.panels(figure, 2)
     plots.dots(left, arrays["read_us"] / 1000, color=plots.BLUE, label="written one at a time")

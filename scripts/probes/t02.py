@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Test 2: where is the cache?
+"""Test 2: where the cache is.
 
-The thesis writes every other block of a range and reads the range in order: where
-written blocks are elsewhere, the head goes there and back for each.  The further
-the cache, the slower.
+The thesis (Aghayev 2020) writes every other block of a range and reads the range in order.
+Where written blocks are elsewhere, the head moves there and back for each; the further the
+cache, the slower.
 
-How far is far is measured here first: each of three groups of blocks, at the outer
-diameter, in the middle and at the inner one, is read behind anchors at all three.
-Then the blocks are written and read behind the same anchors.  Nine mean latencies
-before, nine after: if those after, whatever group was written, are like those
-before of one group, the cache is where that group is; if those of each group are as
-before, but its blocks have moved, each place has a cache of its own."""
+Here the test first measures distances: it reads three groups of blocks, at the outer
+diameter, in the middle and at the inner diameter, each behind anchors at all three.  Then it
+writes the blocks and reads them behind the same anchors.  This gives nine mean latencies
+before and nine after.  If those after the writes are, for all groups, like those of one group
+before, the cache is where that group is.  If those of each group are as before although its
+blocks have moved, each place has a cache of its own."""
 
 import numpy as np
 
@@ -25,8 +25,8 @@ ID, TITLE, AFTER = "2", "location and layout of the cache", ("1",)
 BLOCKS = 64
 GROUPS = {"low": 0.005, "mid": 0.495, "high": 0.975}
 ANCHORS = {"low": 0.03, "mid": 0.53, "high": 0.94}
-RANGES = 4              # that are fragmented at each place, for the picture
-ROUGH = 0.10            # of the whole stroke's seek: a cache has a width, too
+RANGES = 4              # fragmented at each place, for the picture
+ROUGH = 0.10            # share of the seek over the whole stroke; the cache has a width, too
 LAYOUTS = {"low": "single-od", "mid": "single-middle", "high": "single-id"}
 NAMES = {"single-od": "one cache at the outer diameter (low LBAs)",
          "single-middle": "one cache in the middle",
@@ -35,7 +35,7 @@ NAMES = {"single-od": "one cache at the outer diameter (low LBAs)",
 
 
 def holes(s):
-    """Blocks written in one range with holes: the thesis's 512, over all ranges."""
+    """Blocks written in one range with holes: 512, as in the thesis, over all ranges."""
     return max(8, min(512, s.scale.many // 8) // RANGES)
 
 
@@ -45,7 +45,7 @@ def estimate(s):
 
 
 def run(s):
-    """The test."""
+    """Runs the test."""
     with s.settings() as missing:
         places = {a: Places(s, int(s.dev.bytes * at)) for a, at in ANCHORS.items()}
         groups = {g: window(s, at, s.rng(f"{ID}-{g}"), BLOCKS) for g, at in GROUPS.items()}
@@ -88,11 +88,11 @@ def _means(latencies):
 
 
 def _fragmented(s, group, share):
-    """The thesis's steps: write, skip, write, ...; read it all.  In several ranges:
-    within one, the angle between two places hardly changes."""
+    """The steps of the thesis: write every other block, read all.  It uses several ranges, as
+    within one the angle between two places hardly changes."""
     n, rng = holes(s), s.rng(f"{ID}-{group}-ranges")
     room = min(s.scale.region_bytes, s.dev.bytes // 64)
-    base = int(s.dev.bytes * share) + room      # behind the group's blocks
+    base = int(s.dev.bytes * share) + room      # behind the blocks of the group
     step = max(2 * n * BLOCK, room // RANGES)
     fresh, read = [], []
     for i in range(RANGES):
@@ -115,7 +115,7 @@ def _fragmented(s, group, share):
 
 
 def costs(before, after):
-    """{layout: -log likelihood} of the means after, and the smallest chi-square."""
+    """{layout: -log likelihood} of the means after, and the chi-square of each."""
     n = len(next(iter(before["low"].values())))
     mean_before, mean_after = _means(before), _means(after)
     stroke = max(v for row in mean_before.values() for v in row.values()) - \
@@ -146,7 +146,7 @@ def decide(numbers, before, after):
     quick, quick_sure = stats.most(fast, blocks)
     off = [too_many(numbers["fast"][g], n) for g, n in numbers["blocks"].items()]
     if moves is False and any(off) and not all(off):
-        # A buffer would have been as good to the others.
+        # A buffer would hold the other groups as well.
         why = ("it is not the same everywhere: read without a rotation, once written, were " +
                ", ".join(f"{numbers['fast'][g]} of {n} {g}" for g, n in
                          numbers["blocks"].items()) + " LBAs")
@@ -163,7 +163,7 @@ def decide(numbers, before, after):
                 "wherever they belong")
         out["cache_layout"] = Finding.unknown(
             f"{says}: what holds them has no place on the platters", none=True)
-        # That it is no volatile buffer, Test 1 finds out.
+        # Test 1 decides whether it is a volatile buffer.
         return out
     if moves is None:
         why = f"of {blocks} blocks {moved} were elsewhere after writing"
