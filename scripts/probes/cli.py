@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Finds out what a drive is made of: whether it is shingled, what its cache is and
-where, how it cleans, how large its bands are.  It is told by the time that requests
-take; only quick also says what the drive says of itself.
+"""Finds out from outside how a drive works: whether it is shingled, where its cache is and how
+large, how it cleans, how large its bands are.  The time that requests take shows this; only
+quick also reads what the drive reports about itself.
 
 RUN OVERWRITES EVERYTHING ON THE DEVICE.  Quick destroys nothing."""
 
@@ -26,10 +26,10 @@ from output import store
 from .device import Device, Refused, Seen
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
-# What of the arguments of a run --resume takes from it.
+# Arguments that --resume takes from the earlier run.
 BEGUN_WITH = ("tests", "scale", "seed", "reset", "max_hours", "budget")
 SCALES = ("auto", "paper")
-# Has the version of all there is; where the probes are installed, it is beside them.
+# Has the version of the suite; an installation keeps it beside the probes.
 OWN = Path(__file__).resolve().parents[1] / "dkms.conf"
 OWN = OWN if OWN.exists() else OWN.parents[1] / "dkms.conf"
 EXAMPLES = """examples:
@@ -45,14 +45,14 @@ EXAMPLES = """examples:
 
 
 def seed(text):
-    """A number that random ones can be drawn with."""
+    """A seed for random numbers, from the command line."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text} is no number from 0 on")
     return int(text)
 
 
 def budget(text):
-    """Seconds that a test may take."""
+    """A time budget in seconds, from the command line."""
     try:
         seconds = float(text)
     except ValueError:
@@ -68,7 +68,7 @@ BUDGET = (f"seconds that each test may take ({session.Session.BUDGET_TIMES} time
 
 
 def parser():
-    """Arguments of scripts/skylight."""
+    """The parser of scripts/skylight."""
     top = argparse.ArgumentParser(
         prog="skylight", description=__doc__, epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -142,7 +142,7 @@ def parser():
 
 
 class Screen:
-    """Progress and time left on a terminal; on a pipe only what is said."""
+    """Shows progress and the time left on a terminal; on a pipe only lines."""
 
     def __init__(self, stream=sys.stderr):
         self.stream = stream
@@ -151,12 +151,12 @@ class Screen:
         self.part, self.shown = None, 0.0
 
     def test(self, head, expected, later):
-        """A test begins that will take @expected seconds, and all others @later."""
+        """Call when a test begins that will take @expected seconds, and the later ones @later."""
         self.head, self.expected, self.later = head, expected, later
         self.begin, self.part = time.monotonic(), None
 
     def show(self, done, total):
-        """So much of the test is done; None, None: still alive."""
+        """Shows that @done of @total of the test are done; None, None: it is still running."""
         if total:
             self.part = done / total
         now = time.monotonic()
@@ -173,20 +173,20 @@ class Screen:
         self.stream.flush()
 
     def clear(self):
-        """Nothing is under way any more."""
+        """Removes the line of progress."""
         if self.live:
             self.stream.write("\r\033[K")
             self.stream.flush()
 
     def say(self, text):
-        """A line that stays."""
+        """Prints a line that stays."""
         self.clear()
         self.stream.write(text + "\n")
         self.stream.flush()
 
 
 def length(seconds):
-    """A duration for people."""
+    """A duration in words."""
     if seconds < 99.5:
         return f"{seconds:.0f} s"
     if seconds < 5400:
@@ -195,12 +195,12 @@ def length(seconds):
 
 
 def default_out(device):
-    """Where results go if nobody says."""
+    """The folder for results if --out is not given."""
     return Path(f"skylight-{Path(device).name}")
 
 
 def release():
-    """The version of skylight, None if it cannot be told."""
+    """The version of skylight, or None if it is unknown."""
     try:
         return re.search(r'^PACKAGE_VERSION="(.*)"', OWN.read_text(encoding="utf-8"), re.M)[1]
     except (OSError, TypeError):
@@ -208,7 +208,7 @@ def release():
 
 
 def versions():
-    """Of all that a result depends on beside the drive; None for what cannot be told."""
+    """Versions of everything that results depend on beside the drive; None for an unknown one."""
     try:
         fio = subprocess.run(["fio", "--version"], capture_output=True, text=True,
                              check=True).stdout.strip()
@@ -218,13 +218,13 @@ def versions():
 
 
 def same_drive(had, identity):
-    """Whether run.json, @had, is of that drive."""
+    """Whether @had, a run.json, is of that drive."""
     of = had.get("device") or {}
     return all(of.get(k) == identity[k] for k in ("bytes", "label", "serial"))
 
 
 def begun(out):
-    """What @out has of a run, {} if nothing; Refused if that cannot be read."""
+    """The run.json in @out, {} if there is none; Refused if it cannot be read."""
     path = out / "run.json"
     try:
         had = json.loads(path.read_text(encoding="utf-8"))
@@ -241,11 +241,11 @@ def begun(out):
 
 
 def whole_number(value):
-    """To Python the truth is a number, too."""
+    """Whether it is a number from 0 on; Python counts True and False as integers."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-# What of run.json is gone on with.
+# Checks of what a later run takes from run.json.
 SOUND = {
     "tests": lambda v: v is None or isinstance(v, str),
     "scale": lambda v: v in SCALES,
@@ -260,7 +260,7 @@ SOUND = {
 
 
 def recall(args):
-    """For --resume: what the run was begun with, where nothing else is given."""
+    """For --resume: sets the arguments of the earlier run where none are given."""
     out = args.out or default_out(args.device)
     had = begun(out)
     if not had or had.get("quick"):
@@ -288,7 +288,7 @@ def remember(out, dev, args, scale, **more):
             raise Refused(f"{out} holds results with another scale, seed or limit; take "
                           "the same (see run.json), or another --out")
         info["begun"] = had.get("begun", info["begun"])
-        # Tests of one folder may have been made with several: all of them, the last one last.
+        # Several versions may have made the tests of one folder: keep all, the latest last.
         info["versions"] = [v for v in had.get("versions", ()) if v not in info["versions"]] + \
             info["versions"]
     try:
@@ -349,7 +349,7 @@ def run_on(dev, args, tests, known):
 
 
 def told(result):
-    """Lines on what a test found, in the words and units of the report."""
+    """Lines about the findings of a test, in the words and units of the report."""
     from . import report                # pylint: disable=C0415
     if result.status != session.DONE:
         yield f"{result.status}: {result.why}"
@@ -365,7 +365,7 @@ def told(result):
 
 
 def conclude(s, args, screen):
-    """The report of all results; returns the exit status."""
+    """Writes the report of all results; returns the exit status."""
     from . import report                # pylint: disable=C0415
     if args.truth:
         from . import truth             # pylint: disable=C0415
@@ -381,7 +381,7 @@ def conclude(s, args, screen):
 
 
 def command_quick(args):
-    """What kind of drive it is, in minutes; returns the exit status."""
+    """Decides what kind of drive it is, in minutes; returns the exit status."""
     from . import quick, scratch        # pylint: disable=C0415
     from .clock import Clock            # pylint: disable=C0415
     if not 0 < args.seconds <= quick.SECONDS:
@@ -395,7 +395,7 @@ def command_quick(args):
 
 
 def quick_part(args, scratch):
-    """What may be read or written, see scratch.py."""
+    """The part that may be read or written, see scratch.py."""
     where = Path(args.where)
     if where.is_block_device():
         if args.area or args.write:
@@ -409,7 +409,7 @@ def quick_part(args, scratch):
 
 
 def quick_on(part, args, quick, clock):
-    """The same, of what was opened."""
+    """The same for an opened part."""
     from .clock import OutOfTime        # pylint: disable=C0415
     screen, file = Screen(), hasattr(part, "make")
     said = says.of(part.sys, part.dev.path)
@@ -428,7 +428,7 @@ def quick_on(part, args, quick, clock):
                       budget=args.budget)
     s.tell_unrestored()
     if file:
-        # Test 1 says that there was not.
+        # Test 1 reports that there was no time.
         with contextlib.suppress(OutOfTime):
             part.make(s)
     if file or args.area or args.write:
@@ -447,8 +447,8 @@ def quick_on(part, args, quick, clock):
 
 
 def forget_quick(out, part, tests):
-    """Quick begins anew each time; what `skylight run` has measured stays, and so do settings of
-    a drive that had this name before."""
+    """Removes results of an earlier quick.  Results of `skylight run` stay, and so do settings
+    of another drive that had this name."""
     note, had = out / "restore.json", begun(out) or {"quick": True}
     if not had.get("quick"):
         raise Refused(f"{out} holds results of skylight run; choose another --out")
@@ -456,7 +456,7 @@ def forget_quick(out, part, tests):
         raise Refused(f"{note} has settings of another drive, which a run that was killed could "
                       "not set back; choose another --out")
     part.restore_from(note)
-    # A person may have files of his own there.
+    # The folder may hold files of the user.
     for path in (out / "run.json", *(out / f"{session.stem(test.ID)}.{end}" for test in tests
                                      for end in ("json", "npz"))):
         path.unlink(missing_ok=True)
@@ -498,8 +498,8 @@ def command_compare(args):
 
 
 def end_in_order():
-    """Who is ended by a signal does what ^C would have him do: settings are restored, nothing
-    is left half written."""
+    """Lets signals end the program as ^C does: settings are restored, and no file is left half
+    written."""
     def terminated(*_):
         raise KeyboardInterrupt
     signal.signal(signal.SIGTERM, terminated)
@@ -511,7 +511,7 @@ def main(argv=None):
     args = parser().parse_args(argv)
     end_in_order()
     with contextlib.suppress(AttributeError):
-        # Names of files may be no UTF-8.
+        # File names need not be UTF-8.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return {"run": command_run, "report": command_report, "compare": command_compare,

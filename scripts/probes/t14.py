@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
 """Test 14: zones of recording density, from the outer diameter to the inner.
 
-With read-ahead and look-ahead on, stretches all over the drive are read in order, in
-requests of 1 MiB; a small drive as a whole.  Throughput is cut into plateaus by
-optimal partitioning: of all ways to cut the series that with the least sum of
-squares, where each cut costs 2 s^2 ln(n / ALPHA); s is the scatter from one stretch to
-the next (median, so that steps don't count).  A cut that is none comes with a probability
-below ALPHA or so, if the scatter is normal; a cut must also be of LEAST.
+With read-ahead and look-ahead on, the test reads stretches all over the drive in order, in
+requests of 1 MiB; a small drive as a whole.  Optimal partitioning cuts the throughput into
+plateaus: of all ways to cut the series it takes the one with the least sum of squares, where
+each cut costs 2 s^2 ln(n / ALPHA).  s is the scatter from one stretch to the next (a median,
+so that steps do not count).  If the scatter is normal, a false cut has a probability of about
+ALPHA; a cut must also be at least LEAST high.
 
-That says nothing of plateaus which are too short to be met often enough.  So every other
-stretch and the others are looked at by themselves: where half as many show the same
-plateaus, twice as many would hardly show more of them.  Where they don't, or some steps are
-hardly of LEAST, more is read, between what was read, up to MOST; and if that is not enough
-either, how many there are is not told, but only how many both halves have seen.
+Plateaus may be too short to be met often enough.  So the even and the odd stretches are
+evaluated separately: if both halves show the same plateaus, twice as many stretches would
+hardly show more.  If they do not, or if some steps are hardly higher than LEAST, the test
+reads more places, between the others, up to MOST.  If that does not suffice, the number of
+plateaus is not told, but only how many both halves have shown.
 
-How much is on a track: the same block is read behind the same anchor alone and with
-those that follow it; the difference is the time in which these pass the head."""
+For the size of a track, the same block is read behind the same anchor alone, and together
+with the blocks that follow it.  The difference is the time in which these pass under the
+head."""
 
 import math
 
@@ -30,10 +31,11 @@ STRETCH = 24 * MIB
 STRETCHES, MOST = 640, 2560
 ALPHA = 1e-3
 LEAST = 0.01                # of the throughput, from one plateau to the next
-NOISY = 0.1                 # scatter as a share, in which nothing is seen
-NOISE = 0.003               # whatever the scatter, as track switches come in turn
-SHORTEST, MANY = 3, 100     # stretches in a plateau, of fewer than MANY; else two more
-TRACK_BLOCKS = 32           # read at once to time them
+NOISY = 0.1                 # scatter, as a share, in which no plateau can be seen
+NOISE = 0.003               # least scatter, as track switches come in turn
+# stretches in a plateau, at least, if there are fewer than MANY; else two more
+SHORTEST, MANY = 3, 100
+TRACK_BLOCKS = 32           # blocks read at once to time them
 TRACK_PLACES = 48
 
 
@@ -43,23 +45,23 @@ def estimate(s):
 
 
 def stretches(size):
-    """(offsets, bytes of each): all of a small drive, evenly spread ones of a large."""
+    """(offsets, bytes of each): all of a small drive, evenly spread stretches of a large one."""
     if size <= STRETCHES * STRETCH:
-        # Tracks and heads come in turn, and a stretch should have some of each.
+        # A stretch should contain some tracks of each head.
         each = max(8 * MIB if size >= 64 * MIB else 2 * MIB, size // STRETCHES // MIB * MIB)
         return np.arange(0, size - each + 1, each), each
     return np.linspace(0, size - STRETCH, STRETCHES).astype(np.int64) // MIB * MIB, STRETCH
 
 
 def partition(y, alpha=ALPHA, raw=None):
-    """Indices at which plateaus of @y begin, by optimal partitioning; the scatter is that
-    of @raw, if @y was smoothed."""
+    """Indices at which plateaus of @y begin, by optimal partitioning; the scatter is taken from
+    @raw if @y was smoothed."""
     n = len(y)
     shortest = SHORTEST if n < MANY else SHORTEST + 2
     if n < 2 * shortest:
         return [0]
     step = np.abs(np.diff(y if raw is None else raw))
-    # The median of |difference| of two normals is 0.954 s.
+    # The median of |difference| of two normal variables is 0.954 s.
     sigma = max(guard.median(step, "steps of throughput") / 0.954,
                 guard.mean(y, "throughput") * NOISE)
     cost_of_cut = 2 * sigma ** 2 * np.log(guard.ratio(n, alpha, "stretches"))
@@ -82,9 +84,8 @@ def partition(y, alpha=ALPHA, raw=None):
 
 
 def smooth(y):
-    """Running median of five, of three if there are few: one stretch or two in which
-    the head had to go elsewhere, to the next zone of a layer or around a defect, are no
-    zone of the medium."""
+    """Running median of five, or of three if there are few: one or two stretches in which the
+    head had to go elsewhere (the next zone of a layer, a defect) are no zone of the medium."""
     half = 2 if len(y) >= 40 else 1
     if len(y) < 5:
         return y
@@ -94,7 +95,7 @@ def smooth(y):
 
 
 def plateaus(offset, rate, alpha=ALPHA):
-    """[first offset, bytes/s] for each, neighbours of the same speed put together."""
+    """[first offset, bytes/s] of each plateau; neighbours of the same speed are merged."""
     raw, rate = rate, smooth(rate)
     cuts = partition(rate, alpha, raw)
     out = []
@@ -109,19 +110,19 @@ def plateaus(offset, rate, alpha=ALPHA):
 
 
 def halves(offset, rate):
-    """Plateaus of every other stretch, and of the others."""
+    """Plateaus of the even stretches, and of the odd ones."""
     return [plateaus(offset[i::2], rate[i::2]) for i in (0, 1)]
 
 
 def borders(seen):
-    """(offset, step as a share) of each."""
+    """(offset, height as a share) of each step."""
     return [(b[0], guard.ratio(b[1], a[1], "step of throughput") - 1)
             for a, b in zip(seen, seen[1:])]
 
 
 def borne_out(offset, rate, seen):
-    """(how many plateaus both halves of the stretches show where @seen has them, whether
-    they show these and no others)."""
+    """(how many plateaus of @seen both halves of the stretches show; whether they show these and
+    no others)."""
     if len(offset) < 4:
         return 1, False
     near = (SHORTEST + 2) * 2 * guard.mean(np.diff(offset), "distances of stretches")
@@ -130,13 +131,13 @@ def borne_out(offset, rate, seen):
         return any(abs(b - at) <= near and (d > 0) == (step > 0) for b, d in half)
     parts = [borders(p) for p in halves(offset, rate)]
     both = sum(all(has(half, *b) for half in parts) for b in borders(seen))
-    # Where some are hardly of LEAST, others are not.
+    # If some steps are hardly higher than LEAST, others may be lower.
     clear = all(abs(step) > 2 * LEAST for _, step in borders(seen))
     return 1 + both, clear and both == len(seen) - 1 and all(len(p) == both for p in parts)
 
 
 def between(offset, each):
-    """Places between those that were read; None if there is no room, or no patience."""
+    """Places between those that were read; None if there is no room, or if MOST is reached."""
     room = int(np.min(np.diff(offset))) if len(offset) > 1 else 0
     if room < 2 * each or 2 * len(offset) > MOST:
         return None
@@ -144,7 +145,7 @@ def between(offset, each):
 
 
 def track_bytes(s, places, at):
-    """Bytes on the track around offset @at and their error, or None."""
+    """Bytes on the track around offset @at, or None."""
     where = (at // BLOCK + np.arange(TRACK_PLACES) * 7) * BLOCK
     ops = places.ops(where)
     alone = places.times(s.trace("track", ops))
@@ -152,7 +153,7 @@ def track_bytes(s, places, at):
     sizes[1::2] = TRACK_BLOCKS * BLOCK
     longer = places.times(s.trace("track", (ops[0], ops[1], sizes)))
     took = longer - alone
-    # Those that crossed into the next track took its skew more: the lowest half.
+    # Reads that crossed into the next track took its skew in addition: use the lower half.
     low = np.sort(took[(took > 0) & (took < places.rotation_us)])[:TRACK_PLACES // 2]
     if len(low) < TRACK_PLACES // 3 or low[-1] - low[0] > 0.2 * low[0] + 50:
         return None
@@ -161,8 +162,8 @@ def track_bytes(s, places, at):
 
 
 def read(s, offsets, each):
-    """Throughput of each stretch, and the times of the first."""
-    # All in one go: in a break the drive would read ahead of what is asked.
+    """Throughput of each stretch, and the times of the first one."""
+    # In one load: during a break the drive would read ahead of the next request.
     at = (offsets[:, None] + np.arange(0, each, MIB)[None, :]).ravel().astype(np.uint64)
     lat = s.trace("read", (False, at, MIB)).lat_us.reshape(len(offsets), -1)
     # The first request of a stretch seeks.
@@ -170,7 +171,7 @@ def read(s, offsets, each):
 
 
 def run(s):
-    """Throughput by place, and tracks."""
+    """Measures throughput by place, and tracks."""
     out = Result(DONE)
     offsets, each = stretches(s.dev.bytes // MIB * MIB)
     with s.settings(read_ahead=True, look_ahead=True) as missing:
@@ -203,14 +204,14 @@ def run(s):
 
 
 def scatter_of(rates):
-    """From one stretch to the next, as a share."""
+    """Scatter from one stretch to the next, as a share."""
     return guard.ratio(guard.median(np.abs(np.diff(rates)), "steps of throughput"),
                        guard.mean(rates, "throughput"), "scatter of throughput") \
         if len(rates) > 1 else 1.0
 
 
 def findings(s, out, offsets, rates):
-    """Plateaus, and whether they only fall."""
+    """Plateaus, and whether throughput only falls."""
     seen = plateaus(offsets, rates)
     scatter = scatter_of(rates)
     out.numbers["scatter"] = scatter
@@ -251,19 +252,19 @@ def profile(offsets, listed, least, all_of_them):
 
 
 def serpentine(numbers, offsets, rates, seen):
-    """Does throughput only fall on the way in?"""
+    """Whether throughput only falls on the way in."""
     steps = [d for _, d in borders(seen)]
     rises = sum(d > LEAST for d in steps)
     numbers["rises"] = rises
     sure = stats.measured("serpentine")
     if len(seen) >= 4 and rises >= len(seen) // 4:
-        # Were surfaces to take turns, each of the rises would be chance, the clearest too.
+        # If surfaces took turns, each rise would be due to chance, also the clearest.
         risk = min(1.0, len(rates) * clearest(offsets, rates, seen))
         return Finding("wide", confidence=min(sure, 1 - risk), says=f"throughput rises {rises} "
                        "times on the way in: a surface is filled for a long way before the "
                        "next has its turn")
     if len(seen) >= 4 and not rises:
-        # Of a drive that goes in and out by turns, half of all steps are rises.
+        # On a drive that goes in and out in turns, half of all steps are rises.
         return Finding("narrow", confidence=min(sure, 1 - 0.5 ** len(steps)),
                        says="throughput only falls: surfaces take turns within less than a "
                        "stretch of it")
@@ -271,7 +272,7 @@ def serpentine(numbers, offsets, rates, seen):
 
 
 def clearest(offsets, rates, seen):
-    """Probability that scatter makes a rise as clear as the clearest of all."""
+    """Probability that scatter makes a rise as clear as the clearest one."""
     at = [int(np.searchsorted(offsets, o)) for o, _ in seen] + [len(rates)]
     parts, best = [rates[a:b] for a, b in zip(at, at[1:])], 0.0
     for one, two in zip(parts, parts[1:]):
@@ -285,7 +286,7 @@ def clearest(offsets, rates, seen):
 
 
 def tracks(s, out):
-    """Bytes on a track at the beginning."""
+    """Bytes on a track at the beginning of the drive."""
     blocks = s.dev.bytes // BLOCK
     places = Places(s, int(blocks * 0.93) * BLOCK)
     spread = (s.rng(ID).choice(blocks // 2, 32, replace=False) * BLOCK).astype(np.uint64)
@@ -297,8 +298,8 @@ def tracks(s, out):
 
 
 def track(s, places, out):
-    """Bytes on a track at the beginning, by calibrated places; Test 11 asks as well, as
-    there look-ahead is off for certain."""
+    """Bytes on a track at the beginning of the drive, by calibrated places.  Test 11 measures
+    this, too, as look-ahead is certainly off there."""
     if not places.rotation_us:
         return
     size = track_bytes(s, places, 0)

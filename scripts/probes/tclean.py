@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How long cleaning one band takes.
+"""How long the drive takes to clean one band.
 
-A drive that is forced to clean (see Test 11) makes a write wait meanwhile: its
-latency is the time, when the only dirty band is the one that is written, with five
-blocks by which it is seen that it was cleaned.  The same with every other block of
-2 MiB of the band dirty is the thesis's second case.
+A drive that is forced to clean (see Test 11) delays a write meanwhile.  If the only dirty
+band is the one that is written, with five blocks that show when it was cleaned, the latency
+of that write is the time of cleaning.  The second case of the thesis (Aghayev 2020) has every
+other block of 2 MiB of the band dirty.
 
-A drive that cleans when left alone has many bands with one dirty block each, and is
-left alone for two pauses of different length: the longer one cleans more bands, and
-idle time before it begins is the same in both."""
+A drive that cleans when left alone gets many bands with one dirty block each, and is left
+alone for pauses of different length: a longer pause cleans more bands, and the idle time
+before cleaning begins is the same in all."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def estimate(s):
 
 
 def run(s):
-    """By force where that works, else by pauses."""
+    """Measures by force where that works, else by pauses."""
     band = s.value("band_bytes")
     if not band:
         return skipped("it takes the band size (Test 11) to make one band dirty")
@@ -53,7 +53,7 @@ def run(s):
 
 def forced(s, prober, band, out):
     """Latency of the write that meets cleaning."""
-    # First block of a band as Test 11 saw it, so that all that is dirtied is in it.
+    # The first block of a band by Test 11, so that all dirty blocks are in that band.
     low = next((v[0] for k, v in sorted(s.results["11"].numbers.items())
                 if k.startswith("band")), 0) if "11" in s.results else 0
     at = low + band // 2
@@ -61,7 +61,7 @@ def forced(s, prober, band, out):
     many = min(2 * MIB // BLOCK, band) // 2
     for _ in range(TRIES):
         stalls.append(_longest(prober, at, []))
-    # A set has as many places as a band has blocks, or so: leave it room.
+    # A set has about as many places as a band has blocks: leave room in it.
     if 4 <= many <= band // 4:
         near = [b for b in low + 2 * np.arange(many) if abs(b - at) > 1]
         half = [_longest(prober, at, near) for _ in range(TRIES)]
