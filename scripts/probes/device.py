@@ -158,7 +158,7 @@ class Device:
             or os.path.basename(os.path.realpath(self.path))
 
     def identity(self):
-        """What a resumed run must find again."""
+        """The properties that a resumed run must find again."""
         return {"bytes": self.bytes, "label": self.label,
                 "serial": read(self.sys / "device/serial") or read(self.sys / "wwid")
                 or read(self.sys / "device/wwid") or read(self.sys / "dm/uuid")}
@@ -345,7 +345,7 @@ def _named(identity):
 
 
 def signatures(path):
-    """What libblkid and dm-shingle's own tools know of its contents, or an empty text."""
+    """The contents, as far as libblkid and dm-shingle's tools know them, or an empty text."""
     with open(path, "rb", buffering=0) as handle:
         if handle.read(BLOCK)[:4] == SHINGLE_MAGIC:
             return "a shingled layer (shingle check tells more)"
@@ -361,7 +361,7 @@ def signatures(path):
 
 
 def _who(path):
-    """What uses it, or one of its partitions: a mount, swap, a device above it."""
+    """The user of the device, or of a partition: a mount, swap, a device above it."""
     number = os.stat(path).st_rdev
     top = os.path.realpath(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     parts = [top, *(os.path.dirname(p) for p in glob.glob(f"{top}/*/partition"))]

@@ -474,7 +474,7 @@ def by(info):
 
 
 def facts(run):
-    """What was measured, and with what."""
+    """The device that was measured, and the versions of the programs."""
     info = run.info
     device = info.get("device") if isinstance(info.get("device"), dict) else {}
     path = device.get("path") or (info.get("device") if isinstance(info.get("device"), str)

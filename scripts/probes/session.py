@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a test gets, and what it returns.
+"""The input of a test, and its result.
 
 Results are stored beside the load that led to them, as a JSON file and an npz file for each
 test.  An interrupted run continues behind the last stored result.
@@ -61,13 +61,13 @@ class Finding:
 
     @classmethod
     def unknown(cls, why, unit="", against=None, none=False):
-        """An answer that cannot be told, for the reason @why."""
+        """The answer "cannot tell", for the reason @why."""
         return cls(None, unit, says=why, against=against, none=none)
 
 
 @dataclass
 class Result:
-    """What a test found.  The session sets test, title, jobs, operations, seconds, budget_s (the
+    """The result of a test.  The session sets test, title, jobs, operations, seconds, budget_s (the
     time budget) and out_of_time (whether the budget was used up)."""
     status: str = DONE
     why: str = ""

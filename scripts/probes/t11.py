@@ -360,7 +360,7 @@ def answer(found, coincidence):
 
 
 def draw(figure, result, arrays):
-    """Which blocks moved with L, by distance; a panel for each place (cf.  Figure 2.17)."""
+    """The blocks that moved with L, by distance; a panel for each place (cf. Figure 2.17)."""
     from . import plots                 # pylint: disable=C0415
     which = [i for i in range(PLACES) if f"band{i}" in result.numbers][:2] or \
         [i for i in range(PLACES) if f"asked{i}" in arrays][:2]

@@ -173,7 +173,7 @@ def setting(arguments, key, otherwise=None):
 
 
 def geometry(path):
-    """What a platter reports about its tracks, or {}."""
+    """The tracks as the platter reports them, or {}."""
     text = _tool("dmsetup", "message", _name(path), 0, "geometry")
     return {**shape_of(text), "media": re.search(r"^media (\w+)", text, re.M)[1]} if text else {}
 
@@ -241,7 +241,7 @@ def plain(shape):
 
 
 def mechanics(shape, end=None):
-    """What a platter below reports; @end: bytes of it that are visible from above."""
+    """The mechanics of a platter below; @end: bytes of it that are visible from above."""
     if not shape:
         return {}
     first = shape["zones"][0]
@@ -273,7 +273,7 @@ def profile(shape, end=None):
 
 @dataclass
 class Plateaus:
-    """What Test 14 should show: [(first byte, MB/s)].  Some steps are too small to be required;
+    """The plateaus that Test 14 should show: [(first byte, MB/s)].  Some steps are too small to be required;
     there are @least plateaus without them."""
     stretches: list
     least: int
@@ -320,7 +320,7 @@ def medium_of(word):
 
 
 def layout_of(arguments):
-    """What shingle dump prints of an open device's superblock."""
+    """The output of shingle dump for an open device's superblock."""
     data, cache, meta = arguments[:3]
     more = ["--cache", _path(cache)] if cache != "-" else []
     more += ["--meta", _path(meta)] if meta != "-" else []
@@ -336,7 +336,7 @@ def reach(layout):
 
 
 def place_of_cache(layout):
-    """Which end of the data device the cache bands are at."""
+    """The end of the data device the cache bands are at."""
     groups = layout["groups"]
     data = min(g["start"] for g in groups if g["role"] == "data")
     cache = min(g["start"] for g in groups if g["role"] == "cache")
