@@ -273,8 +273,8 @@ def profile(shape, end=None):
 
 @dataclass
 class Plateaus:
-    """The plateaus that Test 14 should show: [(first byte, MB/s)].  Some steps are too small to be required;
-    there are @least plateaus without them."""
+    """The plateaus that Test 14 should show: [(first byte, MB/s)].  Some steps are too small to
+    be required; there are @least plateaus without them."""
     stretches: list
     least: int
 
