@@ -191,8 +191,8 @@ def emptied(s, places, spread):
     if not why and s.dev.holds_zeros(spread) and \
             guard.quantile(places.read("discarded", spread), 0.9, "reads") < FLASH_US:
         why = "discarded blocks are read as zeros, without a seek"
-    return why and (f"Test 11 was not run: --reset discards, and {why}; what is read from nowhere "
-                    "shows no bands.  Without --reset, once all of it is written, it may")
+    return why and (f"Test 11 was not run: --reset discards, and {why}; reads from nowhere show no "
+                    "bands.  Write the whole device and run Test 11 without --reset")
 
 
 def run(s):
