@@ -73,42 +73,41 @@ def parser():
         prog="skylight", description=__doc__, epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("-V", "--version", action="version", version=f"skylight {release()}",
-                     help="of which version this is")
+                     help="print the version")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="test a drive; overwrites it")
     run.add_argument("device", metavar="DEV", help="a block device")
     run.add_argument("--tests", metavar="LIST", default=None,
-                     help="for example 1,2,6-8,clean (all)")
+                     help="the tests to run, for example 1,2,6-8,clean (all)")
     run.add_argument("--scale", default="auto", choices=SCALES,
                      help="sizes and pauses by the size of the drive (auto), or those of "
                           "the thesis")
     run.add_argument("--out", metavar="DIR", type=Path,
-                     help="results (skylight-DEV here); if it has some of this drive, "
-                          "goes on with the others")
+                     help="directory for results (skylight-DEV here); if it has some of "
+                          "this drive, the run continues with the other tests")
     run.add_argument("--destroy-data", action="store_true",
-                     help="also if the device holds a file system, partitions or the like; "
-                          "never if it is in use")
+                     help="accept a device that holds a file system, partitions or the like; "
+                          "never one that is in use")
     run.add_argument("--reset", action="store_true",
-                     help="tests that want it may bring the drive to its first state, by "
-                          "secure erase (message reset) or discard.  A discard unmaps thin "
+                     help="tests may bring the drive to its first state, by secure erase "
+                          "(message reset) or discard.  A discard unmaps thin "
                           "volumes and punches holes into the files of loop devices: Test 11 is "
                           "not run there, and the report says so")
     more = run.add_mutually_exclusive_group()
-    more.add_argument("--again", action="store_true", help="also tests that have results")
+    more.add_argument("--again", action="store_true", help="repeat tests that have results")
     more.add_argument("--resume", action="store_true",
-                      help="go on with the run that --out has: its tests, scale, seed, "
-                           "limits and --reset, where nothing else is given; an error if there "
-                           "is none")
-    run.add_argument("--seed", type=seed, default=1, help="of what is drawn at random (1)")
+                      help="continue the run in --out: with its tests, scale, seed, limits "
+                           "and --reset, unless others are given; an error if there is none")
+    run.add_argument("--seed", type=seed, default=1, help="seed of all random numbers (1)")
     run.add_argument("--max-hours", type=float, metavar="H",
-                     help="Tests 6 to 8 give up after so long")
+                     help="Tests 6 to 8 give up after this time")
     run.add_argument("--budget", type=budget, metavar="N", help=BUDGET)
     run.add_argument("--powercut", metavar="COMMAND", default="",
                      help="for Test 13: a command that cuts the drive's power and returns "
                           "when the drive is back")
     run.add_argument("--truth", action="store_true",
-                     help="developers: afterwards, mark the answers by what the target says")
-    run.add_argument("--json", action="store_true", help="answers as JSON on stdout")
+                     help="for developers: afterwards, compare the answers with the target")
+    run.add_argument("--json", action="store_true", help="print the answers as JSON")
     report = commands.add_parser("report", help="write DIR/report.html and DIR/report.json")
     report.add_argument("folder", metavar="DIR", type=Path)
     compare = commands.add_parser("compare", help="several results side by side")
@@ -118,26 +117,28 @@ def parser():
                                 "nothing")
     quick.add_argument("where", metavar="DEV|DIR|FILE",
                        help="a block device, which is only read; or a directory of a mounted file "
-                            "system, or a file that is not there yet: a scratch file is written "
-                            "and removed")
+                            "system, or a file that does not exist yet: a scratch file is "
+                            "written and removed")
     quick.add_argument("--area", metavar="START+LENGTH",
-                       help="of DEV, which may be overwritten, as 10G+1G; never if DEV is in use")
+                       help="the part of DEV that may be overwritten, as 10G+1G; refused if DEV is "
+                       "in use")
     quick.add_argument("--write", action="store_true",
-                       help="all of DEV may be overwritten, if it holds nothing")
+                       help="the whole of DEV may be overwritten, if it holds nothing")
     quick.add_argument("--seconds", type=float, metavar="N", default=300,
-                       help="it ends after so long (300, which is the most)")
+                       help="time budget of all tests together (300, which is the most)")
     quick.add_argument("--budget", type=budget, metavar="N", help=BUDGET + "; --seconds limits all "
                        "tests together")
     quick.add_argument("--out", metavar="DIR", type=Path,
-                       help="what was measured (skylight-quick-NAME here), for skylight report")
-    quick.add_argument("--seed", type=seed, default=1, help="of what is drawn at random (1)")
-    quick.add_argument("--json", action="store_true", help="the answer as JSON on stdout")
+                       help="directory for what was measured (skylight-quick-NAME here), for "
+                       "skylight report")
+    quick.add_argument("--seed", type=seed, default=1, help="seed of all random numbers (1)")
+    quick.add_argument("--json", action="store_true", help="print the answer as JSON")
     explain = commands.add_parser("explain", help="watch a drive at work: which stalls were "
                                   "cleaning?")
     explain.add_argument("device", metavar="DEV", help="a block device; nothing is sent to it")
     explain.add_argument("--seconds", "--budget", type=float, metavar="N", default=0,
                          help="time budget, after which it ends and says so (until ^C)")
-    explain.add_argument("--json", action="store_true", help="the summary as JSON on stdout")
+    explain.add_argument("--json", action="store_true", help="print the summary as JSON")
     return top
 
 
