@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Skylight's tests, one module each, in the order in which they are run.
+"""Skylight's tests, one module each, in the order in which they run.
 
-A module has ID, TITLE, AFTER (tests whose findings it would like to have),
-estimate(session) in seconds, run(session) and draw(figure, result, arrays)."""
+A module has ID, TITLE, AFTER (tests whose findings it can use), estimate(session) in seconds,
+run(session) and draw(figure, result, arrays)."""
 
 import importlib
 import importlib.util
@@ -19,7 +19,7 @@ def tests():
 
 
 def choose(text, known):
-    """IDs that a list like ``1,2,6-8,clean`` names, in the order of @known.
+    """The IDs in a list like ``1,2,6-8,clean``, in the order of @known.
 
     1a, 1b and 1c are one test, 1abc.  Raises ValueError with a sentence."""
     known, chosen = list(known), set()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Finds out what a drive is made of: whether it is shingled, what its cache is and
-where, how it cleans, how large its bands are.  It is told by the time that requests
-take; only quick also says what the drive says of itself.
+"""Finds out from outside how a drive works: whether it is shingled, where its cache is and how
+large, how it cleans, how large its bands are.  The time that requests take shows this; only
+quick also reads what the drive reports about itself.
 
 RUN OVERWRITES EVERYTHING ON THE DEVICE.  Quick destroys nothing."""
 
@@ -26,10 +26,10 @@ from output import store
 from .device import Device, Refused, Seen
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
-# What of the arguments of a run --resume takes from it.
-BEGUN_WITH = ("tests", "scale", "seed", "reset", "max_hours")
+# Arguments that --resume takes from the earlier run.
+BEGUN_WITH = ("tests", "scale", "seed", "reset", "max_hours", "budget")
 SCALES = ("auto", "paper")
-# Has the version of all there is; where the probes are installed, it is beside them.
+# Has the version of the suite; an installation keeps it beside the probes.
 OWN = Path(__file__).resolve().parents[1] / "dkms.conf"
 OWN = OWN if OWN.exists() else OWN.parents[1] / "dkms.conf"
 EXAMPLES = """examples:
@@ -45,51 +45,69 @@ EXAMPLES = """examples:
 
 
 def seed(text):
-    """A number that random ones can be drawn with."""
+    """A seed for random numbers, from the command line."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text} is no number from 0 on")
     return int(text)
 
 
+def budget(text):
+    """A time budget in seconds, from the command line."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"a budget of {text} s is no time")
+    return seconds
+
+
+BUDGET = (f"seconds that each test may take ({session.Session.BUDGET_TIMES} times what it is "
+          f"expected to, {session.Session.LEAST_BUDGET_S} s at least); a test that takes longer "
+          "ends with 'cannot tell', and the next one begins")
+
+
 def parser():
-    """Arguments of scripts/skylight."""
+    """The parser of scripts/skylight."""
     top = argparse.ArgumentParser(
         prog="skylight", description=__doc__, epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("-V", "--version", action="version", version=f"skylight {release()}",
-                     help="of which version this is")
+                     help="print the version")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="test a drive; overwrites it")
     run.add_argument("device", metavar="DEV", help="a block device")
     run.add_argument("--tests", metavar="LIST", default=None,
-                     help="for example 1,2,6-8,clean (all)")
+                     help="the tests to run, for example 1,2,6-8,clean (all)")
     run.add_argument("--scale", default="auto", choices=SCALES,
                      help="sizes and pauses by the size of the drive (auto), or those of "
                           "the thesis")
     run.add_argument("--out", metavar="DIR", type=Path,
-                     help="results (skylight-DEV here); if it has some of this drive, "
-                          "goes on with the others")
+                     help="directory for results (skylight-DEV here); if it has some of "
+                          "this drive, the run continues with the other tests")
     run.add_argument("--destroy-data", action="store_true",
-                     help="also if the device holds a file system, partitions or the like; "
-                          "never if it is in use")
+                     help="accept a device that holds a file system, partitions or the like; "
+                          "never one that is in use")
     run.add_argument("--reset", action="store_true",
-                     help="tests that want it may bring the drive to its first state, by "
-                          "secure erase (message reset) or discard")
+                     help="tests may bring the drive to its first state, by secure erase "
+                          "(message reset) or discard.  A discard unmaps thin "
+                          "volumes and punches holes into the files of loop devices: Test 11 is "
+                          "not run there, and the report says so")
     more = run.add_mutually_exclusive_group()
-    more.add_argument("--again", action="store_true", help="also tests that have results")
+    more.add_argument("--again", action="store_true", help="repeat tests that have results")
     more.add_argument("--resume", action="store_true",
-                      help="go on with the run that --out has: its tests, scale, seed, "
-                           "limits and --reset, where nothing else is given; an error if there "
-                           "is none")
-    run.add_argument("--seed", type=seed, default=1, help="of what is drawn at random (1)")
+                      help="continue the run in --out: with its tests, scale, seed, limits "
+                           "and --reset, unless others are given; an error if there is none")
+    run.add_argument("--seed", type=seed, default=1, help="seed of all random numbers (1)")
     run.add_argument("--max-hours", type=float, metavar="H",
-                     help="Tests 6 to 8 give up after so long")
+                     help="Tests 6 to 8 give up after this time")
+    run.add_argument("--budget", type=budget, metavar="N", help=BUDGET)
     run.add_argument("--powercut", metavar="COMMAND", default="",
                      help="for Test 13: a command that cuts the drive's power and returns "
                           "when the drive is back")
     run.add_argument("--truth", action="store_true",
-                     help="developers: afterwards, mark the answers by what the target says")
-    run.add_argument("--json", action="store_true", help="answers as JSON on stdout")
+                     help="for developers: afterwards, compare the answers with the target")
+    run.add_argument("--json", action="store_true", help="print the answers as JSON")
     report = commands.add_parser("report", help="write DIR/report.html and DIR/report.json")
     report.add_argument("folder", metavar="DIR", type=Path)
     compare = commands.add_parser("compare", help="several results side by side")
@@ -99,29 +117,33 @@ def parser():
                                 "nothing")
     quick.add_argument("where", metavar="DEV|DIR|FILE",
                        help="a block device, which is only read; or a directory of a mounted file "
-                            "system, or a file that is not there yet: a scratch file is written "
-                            "and removed")
+                            "system, or a file that does not exist yet: a scratch file is "
+                            "written and removed")
     quick.add_argument("--area", metavar="START+LENGTH",
-                       help="of DEV, which may be overwritten, as 10G+1G; never if DEV is in use")
+                       help="the part of DEV that may be overwritten, as 10G+1G; refused if DEV is "
+                       "in use")
     quick.add_argument("--write", action="store_true",
-                       help="all of DEV may be overwritten, if it holds nothing")
+                       help="the whole of DEV may be overwritten, if it holds nothing")
     quick.add_argument("--seconds", type=float, metavar="N", default=300,
-                       help="it ends after so long (300, which is the most)")
+                       help="time budget of all tests together (300, which is the most)")
+    quick.add_argument("--budget", type=budget, metavar="N", help=BUDGET + "; --seconds limits all "
+                       "tests together")
     quick.add_argument("--out", metavar="DIR", type=Path,
-                       help="what was measured (skylight-quick-NAME here), for skylight report")
-    quick.add_argument("--seed", type=seed, default=1, help="of what is drawn at random (1)")
-    quick.add_argument("--json", action="store_true", help="the answer as JSON on stdout")
+                       help="directory for what was measured (skylight-quick-NAME here), for "
+                       "skylight report")
+    quick.add_argument("--seed", type=seed, default=1, help="seed of all random numbers (1)")
+    quick.add_argument("--json", action="store_true", help="print the answer as JSON")
     explain = commands.add_parser("explain", help="watch a drive at work: which stalls were "
                                   "cleaning?")
     explain.add_argument("device", metavar="DEV", help="a block device; nothing is sent to it")
-    explain.add_argument("--seconds", type=float, metavar="N", default=0,
-                         help="end after so long (^C)")
-    explain.add_argument("--json", action="store_true", help="the summary as JSON on stdout")
+    explain.add_argument("--seconds", "--budget", type=float, metavar="N", default=0,
+                         help="time budget, after which it ends and says so (until ^C)")
+    explain.add_argument("--json", action="store_true", help="print the summary as JSON")
     return top
 
 
 class Screen:
-    """Progress and time left on a terminal; on a pipe only what is said."""
+    """Shows progress and the time left on a terminal; on a pipe only lines."""
 
     def __init__(self, stream=sys.stderr):
         self.stream = stream
@@ -130,12 +152,12 @@ class Screen:
         self.part, self.shown = None, 0.0
 
     def test(self, head, expected, later):
-        """A test begins that will take @expected seconds, and all others @later."""
+        """Call when a test begins that will take @expected seconds, and the later ones @later."""
         self.head, self.expected, self.later = head, expected, later
         self.begin, self.part = time.monotonic(), None
 
     def show(self, done, total):
-        """So much of the test is done; None, None: still alive."""
+        """Shows that @done of @total of the test are done; None, None: it is still running."""
         if total:
             self.part = done / total
         now = time.monotonic()
@@ -152,20 +174,20 @@ class Screen:
         self.stream.flush()
 
     def clear(self):
-        """Nothing is under way any more."""
+        """Removes the line of progress."""
         if self.live:
             self.stream.write("\r\033[K")
             self.stream.flush()
 
     def say(self, text):
-        """A line that stays."""
+        """Prints a line that stays."""
         self.clear()
         self.stream.write(text + "\n")
         self.stream.flush()
 
 
 def length(seconds):
-    """A duration for people."""
+    """A duration in words."""
     if seconds < 99.5:
         return f"{seconds:.0f} s"
     if seconds < 5400:
@@ -174,12 +196,12 @@ def length(seconds):
 
 
 def default_out(device):
-    """Where results go if nobody says."""
+    """The folder for results if --out is not given."""
     return Path(f"skylight-{Path(device).name}")
 
 
 def release():
-    """The version of skylight, None if it cannot be told."""
+    """The version of skylight, or None if it is unknown."""
     try:
         return re.search(r'^PACKAGE_VERSION="(.*)"', OWN.read_text(encoding="utf-8"), re.M)[1]
     except (OSError, TypeError):
@@ -187,7 +209,7 @@ def release():
 
 
 def versions():
-    """Of all that a result depends on beside the drive; None for what cannot be told."""
+    """Versions of everything that results depend on beside the drive; None for an unknown one."""
     try:
         fio = subprocess.run(["fio", "--version"], capture_output=True, text=True,
                              check=True).stdout.strip()
@@ -197,13 +219,13 @@ def versions():
 
 
 def same_drive(had, identity):
-    """Whether run.json, @had, is of that drive."""
+    """Whether @had, a run.json, is of that drive."""
     of = had.get("device") or {}
     return all(of.get(k) == identity[k] for k in ("bytes", "label", "serial"))
 
 
 def begun(out):
-    """What @out has of a run, {} if nothing; Refused if that cannot be read."""
+    """The run.json in @out, {} if there is none; Refused if it cannot be read."""
     path = out / "run.json"
     try:
         had = json.loads(path.read_text(encoding="utf-8"))
@@ -220,11 +242,11 @@ def begun(out):
 
 
 def whole_number(value):
-    """To Python the truth is a number, too."""
+    """Whether it is a number from 0 on; Python counts True and False as integers."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-# What of run.json is gone on with.
+# Checks of what a later run takes from run.json.
 SOUND = {
     "tests": lambda v: v is None or isinstance(v, str),
     "scale": lambda v: v in SCALES,
@@ -232,12 +254,14 @@ SOUND = {
     "reset": lambda v: isinstance(v, bool),
     "max_hours": lambda v: v is None or whole_number(v) or
     isinstance(v, float) and 0 < v < float("inf"),
+    "budget": lambda v: v is None or isinstance(v, (int, float)) and not isinstance(v, bool) and
+    0 < v < float("inf"),
     "versions": lambda v: isinstance(v, list) and all(isinstance(one, dict) for one in v),
 }
 
 
 def recall(args):
-    """For --resume: what the run was begun with, where nothing else is given."""
+    """For --resume: sets the arguments of the earlier run where none are given."""
     out = args.out or default_out(args.device)
     had = begun(out)
     if not had or had.get("quick"):
@@ -265,7 +289,7 @@ def remember(out, dev, args, scale, **more):
             raise Refused(f"{out} holds results with another scale, seed or limit; take "
                           "the same (see run.json), or another --out")
         info["begun"] = had.get("begun", info["begun"])
-        # Tests of one folder may have been made with several: all of them, the last one last.
+        # Several versions may have made the tests of one folder: keep all, the latest last.
         info["versions"] = [v for v in had.get("versions", ()) if v not in info["versions"]] + \
             info["versions"]
     try:
@@ -306,12 +330,12 @@ def run_on(dev, args, tests, known):
     if restored:
         screen.say(f"settings of the run that was killed are restored: {', '.join(restored)}")
     s = session.Session(dev, out, scale=scale, seed=args.seed, allow_reset=args.reset,
-                        powercut=args.powercut, say=screen.say, show=screen.show)
+                        powercut=args.powercut, say=screen.say, show=screen.show,
+                        budget=args.budget)
     s.tell_unrestored()
     for test in known:
         s.stored(test)
-    todo = [t for t in tests if args.again or t.ID not in s.results or
-            s.results[t.ID].status == session.FAILED]
+    todo = [t for t in tests if args.again or s.unfinished(t)]
     screen.say(f"{dev.path}: {dev.label}, {dev.bytes / 1e9:.3f} GB; results go to {out}")
     if len(todo) < len(tests):
         screen.say(f"{len(tests) - len(todo)} tests have results already")
@@ -326,7 +350,7 @@ def run_on(dev, args, tests, known):
 
 
 def told(result):
-    """Lines on what a test found, in the words and units of the report."""
+    """Lines about the findings of a test, in the words and units of the report."""
     from . import report                # pylint: disable=C0415
     if result.status != session.DONE:
         yield f"{result.status}: {result.why}"
@@ -342,7 +366,7 @@ def told(result):
 
 
 def conclude(s, args, screen):
-    """The report of all results; returns the exit status."""
+    """Writes the report of all results; returns the exit status."""
     from . import report                # pylint: disable=C0415
     if args.truth:
         from . import truth             # pylint: disable=C0415
@@ -358,20 +382,21 @@ def conclude(s, args, screen):
 
 
 def command_quick(args):
-    """What kind of drive it is, in minutes; returns the exit status."""
+    """Decides what kind of drive it is, in minutes; returns the exit status."""
     from . import quick, scratch        # pylint: disable=C0415
+    from .clock import Clock            # pylint: disable=C0415
     if not 0 < args.seconds <= quick.SECONDS:
         raise Refused(f"--seconds {args.seconds:g}: more than 0, and {quick.SECONDS} at most")
     part = quick_part(args, scratch)
     try:
         load.Fio(part.path, Path(), named=part.named).require()
-        return quick_on(part, args, quick, scratch.Clock(args.seconds))
+        return quick_on(part, args, quick, Clock(args.seconds))
     finally:
         part.close()
 
 
 def quick_part(args, scratch):
-    """What may be read or written, see scratch.py."""
+    """The part that may be read or written, see scratch.py."""
     where = Path(args.where)
     if where.is_block_device():
         if args.area or args.write:
@@ -385,8 +410,8 @@ def quick_part(args, scratch):
 
 
 def quick_on(part, args, quick, clock):
-    """The same, of what was opened."""
-    from .scratch import OutOfTime      # pylint: disable=C0415
+    """The same for an opened part."""
+    from .clock import OutOfTime        # pylint: disable=C0415
     screen, file = Screen(), hasattr(part, "make")
     said = says.of(part.sys, part.dev.path)
     out = args.out or Path(f"skylight-quick-{Path(part.dev.path).name}")
@@ -400,10 +425,11 @@ def quick_on(part, args, quick, clock):
     screen.say(f"{part.what}: what it does (at most {length(clock.seconds)})")
     screen.test("quick", clock.left(), 0)
     fio = load.Fio(part.path, out / "jobs", getattr(part, "held", None), part.named)
-    s = quick.session(part, out, fio, clock, seed=args.seed, say=screen.say, show=screen.show)
+    s = quick.session(part, out, fio, clock, seed=args.seed, say=screen.say, show=screen.show,
+                      budget=args.budget)
     s.tell_unrestored()
     if file:
-        # Test 1 says that there was not.
+        # Test 1 reports that there was no time.
         with contextlib.suppress(OutOfTime):
             part.make(s)
     if file or args.area or args.write:
@@ -422,8 +448,8 @@ def quick_on(part, args, quick, clock):
 
 
 def forget_quick(out, part, tests):
-    """Quick begins anew each time; what `skylight run` has measured stays, and so do settings of
-    a drive that had this name before."""
+    """Removes results of an earlier quick.  Results of `skylight run` stay, and so do settings
+    of another drive that had this name."""
     note, had = out / "restore.json", begun(out) or {"quick": True}
     if not had.get("quick"):
         raise Refused(f"{out} holds results of skylight run; choose another --out")
@@ -431,7 +457,7 @@ def forget_quick(out, part, tests):
         raise Refused(f"{note} has settings of another drive, which a run that was killed could "
                       "not set back; choose another --out")
     part.restore_from(note)
-    # A person may have files of his own there.
+    # The folder may hold files of the user.
     for path in (out / "run.json", *(out / f"{session.stem(test.ID)}.{end}" for test in tests
                                      for end in ("json", "npz"))):
         path.unlink(missing_ok=True)
@@ -473,8 +499,8 @@ def command_compare(args):
 
 
 def end_in_order():
-    """Who is ended by a signal does what ^C would have him do: settings are restored, nothing
-    is left half written."""
+    """Lets signals end the program as ^C does: settings are restored, and no file is left half
+    written."""
     def terminated(*_):
         raise KeyboardInterrupt
     signal.signal(signal.SIGTERM, terminated)
@@ -486,7 +512,7 @@ def main(argv=None):
     args = parser().parse_args(argv)
     end_in_order()
     with contextlib.suppress(AttributeError):
-        # Names of files may be no UTF-8.
+        # File names need not be UTF-8.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return {"run": command_run, "report": command_report, "compare": command_compare,

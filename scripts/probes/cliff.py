@@ -1,30 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The cliff of Tests 6 to 10: writes go on until the drive must clean.
+"""Finds the cliff of Tests 6 to 10: the write from which on the drive must clean.
 
-What is followed is the time from one completion to the next, which with one
-request at a time is its latency.  A drive has its slow writes anyway: commits,
-map merges (Skylight's drive: one in 240), seeks.  So a *stall*, longer than any
-seek and several times the usual, is not enough.  The cliff is where stalls become
-more frequent: of all places to cut the series in two that with the largest ratio of
-likelihoods of two rates of stalls against one.  That ratio exceeds e^x by chance with
-a probability of about e^-x at each place; with the places, the heights of stall that
-are tried and the looks that are taken that is the risk, and it must be below RISK.  And
-behind the cliff writes must be slower on the whole.
+The series is the time from one completion to the next; with one request at a time that is the
+latency.  A drive also has slow writes that are no cleaning: commits, map merges (one write in 240
+on the drive of Aghayev et al.) and seeks.  A *stall* is a time longer than any seek and several
+times the usual; one stall proves nothing.  The cliff is where stalls become more frequent.
 
-Each chunk is a look as soon as there are stalls enough to call anything a cliff, and a
-run may take hundreds.  The k-th may spend 1 / k (k + 1) of the risk: these make one in
-all, however many there will be, and what comes late is not believed more easily.
+The series is cut in two where two rates of stalls explain it best against one rate (likelihood
+ratio).  By chance that ratio exceeds e^x with a probability of about e^-x at each place.  This,
+times the places, the heights of stall that are tried and the looks that are taken, is the risk; it
+must be below RISK.  Behind the cliff, writes must also be slower on average, and the stalls must
+continue: a burst that ends is no cliff.
 
-It must also go on: a burst that is over is none.
+Each chunk of writes is a look, once there are enough stalls, and a run may take hundreds of looks.
+The k-th look may use 1 / k (k + 1) of the risk; these shares add up to one, however many looks
+there are.
 
-With few sets a cache cleans as regularly as it begins, and stalls are not more frequent
-than once at the first.  Then two things count: that there was none for so long, which
-random stalls of that rate would do with a probability of e^-(expected), and that in
-stretches as long there are as many each time, more evenly than random ones would
-(chi-squared, lower tail).  Their product k makes k (1 - ln k), which must be below
-RISK_REGULAR, over the looks as above, which are fewer here, as each waits for half as
-many writes again; and they must take most of the time.  What a drive does so regularly for
-most of its time, and not before so much was written, is cleaning."""
+A cache of few sets cleans at the same rate from the first stall on, so stalls do not become more
+frequent after it.  Two things count then.  There was no stall for a long time; random stalls of
+that rate do that with a probability of e^-(expected).  And stretches of that length have the same
+number of stalls, more evenly than random ones (chi-squared, lower tail).  With k the product of
+both, k (1 - ln k) must be below RISK_REGULAR, over the looks as above; there are fewer of these
+looks, as each waits for half as many writes again.  Writes with stalls must also take most of the
+time."""
 
 import math
 from dataclasses import dataclass, field
@@ -32,30 +30,33 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.stats import chi2
 
+from . import guard
 from .session import BLOCK
 
-RISK = 1e-3                 # of calling a cliff what is none
-HEIGHTS = (3.0, 6.0, 12.0, 25.0, 50.0, 100.0, 400.0)   # stalls, in usual gaps
-SHORTEST_US = 45_000        # a seek over all, a rotation, and as much again
-STALLS = 4                  # behind the cliff, at least
-DENSER = 4.0                # stalls behind the cliff, as a rate
-SLOWER = 2.0                # behind the cliff on the whole than before, at least
+RISK = 1e-3                 # of a false cliff
+HEIGHTS = (3.0, 6.0, 12.0, 25.0, 50.0, 100.0, 400.0)   # of a stall, in usual times
+SHORTEST_US = 45_000        # twice a seek over the whole drive and a rotation
+STALLS = 4                  # at least, behind the cliff
+DENSER = 4.0                # times the rate of stalls before the cliff, at least
+SLOWER = 2.0                # times the average time before the cliff, at least
 MOSTLY, STRETCHES, RISK_REGULAR = 2.0, 5, 5e-3
-AGAIN = 1.5                 # so many times the writes until it is looked at again
-PROVEN = 1e-3               # a witness's, over all of its looks
+AGAIN = 1.5                 # times the writes at the last look, until the next one
+PROVEN = 1e-3               # risk of a witness, over all of its looks
 KNOWN = 4                   # stalls from which on their rate is known
-ALIKE = 0.1                 # stalls of one kind differ by less, as a share
-NEAR = 0.9                  # of the writes before the crowd, where one of them may be
+ALIKE = 0.1                 # share by which stalls of one kind differ, at most
+NEAR = 0.9  # share of the writes before the crowd, behind which a single stall may belong to it
 CHUNK, LARGEST = 256, 1 << 15    # a chunk that meets the cliff may last hours
 
 
 @dataclass
 class Cliff:
-    """at: writes before the first stall, or None; usual_us, stall_us: the time
-    between completions before, and of the stalls; tall_us: what counts as one;
-    before, behind: how many there were; looks: that were taken; rate: of those behind, per
-    write; risk: of a false alarm;
-    writes, bytes, seconds: all that was done (seconds of the drive's clock)."""
+    """A cliff, and what was done to find it.
+
+    at: writes before the first stall, or None; usual_us: median time between completions before it;
+    stall_us: median of the stalls; tall_us: height from which a time counts as a stall; before,
+    behind: stalls before and behind the cliff; looks: looks that were taken; rate: stalls per write
+    behind the cliff; slower: average time behind the cliff in times of that before it; risk: of a
+    false alarm; writes, bytes, seconds: all that was written (seconds of the drive's clock)."""
     at: int | None = None
     usual_us: float = 0.0
     stall_us: float = 0.0
@@ -76,18 +77,20 @@ class Cliff:
 def gaps(trace):
     """Time from each completion to the next, in order of completion.
 
-    With many under way the first to end has waited for all that began with it, at the
-    beginning of each chunk: that is no stall."""
+    With several requests in flight, the first completion of a chunk includes the wait of all that
+    were sent with it; this is no stall."""
+    if not len(trace):
+        raise guard.NoNumber("time from write to write: fio has logged no write")
     end = np.sort(trace.at_us + trace.lat_us)
     gap = np.diff(end, prepend=min(trace.at_us[0], end[0]))
-    if np.mean(trace.at_us[1:] < end[:-1] - 1) > 0.5:
-        gap[0] = min(gap[0], np.median(gap))
+    if len(trace) > 1 and guard.mean(trace.at_us[1:] < end[:-1] - 1, "writes under way") > 0.5:
+        gap[0] = min(gap[0], guard.median(gap, "time from write to write"))
     return gap
 
 
 def likelihood(stalls, n):
-    """For each stall, of n writes, by how much two rates of stalls, one before it and
-    one from it on, explain them better than one; natural logarithm."""
+    """For each stall among @n writes: by how much two rates of stalls, one before it and one from
+    it on, explain the series better than one rate (natural logarithm)."""
     m = len(stalls)
     before, behind = np.arange(m, dtype=float), m - np.arange(m, dtype=float)
     left, right = stalls.astype(float), n - stalls.astype(float)
@@ -100,38 +103,35 @@ def likelihood(stalls, n):
 
 
 def regular(stalls, n):
-    """Probability that random stalls leave out as much in front, and are as even
-    behind.
+    """Probability that random stalls leave out as many writes in front and are as even behind.
 
-    What cleans together does so around the first stall, twice as late, and so on: stretches
-    that began there would cut it in two, and so they begin half of one before.  Of random
-    stalls the first stretch has fewer then, which makes them less even."""
+    Sets that are cleaned together stall around the first stall, around twice its place, and so on.
+    Stretches begin half a length before these places, so as not to cut a group in two."""
     p, whole = int(stalls[0]), stretches(stalls, n)
     if whole < STRETCHES:
         return 1.0
     count = np.bincount((stalls - p // 2) // p, minlength=whole)[:whole]
-    mean = count.mean()
+    mean = guard.mean(count, "stalls in a stretch")
     if mean == 0:
         return 1.0
-    k = math.exp(-p * len(stalls) / (n - p)) * float(
-        chi2.cdf(((count - mean) ** 2).sum() / mean, whole - 1))
+    k = math.exp(-guard.ratio(p * len(stalls), n - p, "stalls expected")) * float(
+        chi2.cdf(guard.ratio(((count - mean) ** 2).sum(), mean, "scatter of stalls"), whole - 1))
     return k * (1 - math.log(max(k, 1e-300)))
 
 
 def spent(look):
-    """By how much the risk of that look, counted from 1, weighs, so that all together
-    have that of one."""
+    """Divisor of the risk of a look, counted from 1: the quotients of all looks add up to one."""
     return look * (look + 1)
 
 
 def enough(gap):
-    """Stalls, and writes, to call anything a cliff: else it is no look."""
+    """Whether there are enough stalls and writes for a look."""
     return len(gap) >= STALLS + 8 and int((gap > SHORTEST_US).sum()) > STALLS
 
 
 def find(gap, looks=1):
     """(index of the cliff, risk, height in us) in a series of times, or None; @looks is what
-    spent() says."""
+    spent() returns."""
     if not enough(gap):
         return None
     best = None
@@ -140,12 +140,11 @@ def find(gap, looks=1):
         gain[len(stalls) - STALLS:] = -np.inf
         cut = int(np.argmax(gain))
         p, d = int(stalls[cut]), len(gap) - int(stalls[cut])
-        # Without any before, there is but one place to cut.
+        # Without a stall before the cut there is only one place to cut.
         risk = np.exp(-gain[cut]) * (len(stalls) if cut else 1) * len(HEIGHTS) * looks
-        denser = (len(stalls) - cut) / d > DENSER * cut / max(p, 1)
+        denser = guard.ratio(len(stalls) - cut, d, "rate of stalls") > DENSER * cut / max(p, 1)
         lasts = d > 32 + p / 50 and stalls[-1] > p + 2 * d / 3
-        if risk < RISK and denser and lasts and p >= 8 and \
-                gap[p:].mean() > SLOWER * gap[:p].mean():
+        if risk < RISK and denser and lasts and p >= 8 and slower(gap, p) > SLOWER:
             if best is None or risk < best[1]:
                 best = (p, float(risk), float(tall))
     if best is None:
@@ -154,11 +153,18 @@ def find(gap, looks=1):
     return first_of(gap, p, tall, looks), risk, tall
 
 
+def slower(gap, p):
+    """Average time of writes from @p on, in times of that before @p."""
+    behind, before = (guard.mean(part, "time from write to write") for part in (gap[p:], gap[:p]))
+    # The floor is for writes that take no time at all.
+    return behind / max(before, 1e-3)
+
+
 def heights(gap):
-    """(height, which are as high) for each kind of stall of which there are enough; what
-    is the same stalls again is not another kind."""
+    """(height, stalls of that height) for each kind of stall that is frequent enough.  A height
+    that gives the same stalls as the one before is no other kind."""
     slow, last = np.flatnonzero(gap > SHORTEST_US), None
-    usual = float(np.median(gap[:max(8, len(gap) // 2)]))
+    usual = guard.median(gap[:max(8, len(gap) // 2)], "time from write to write")
     for height in HEIGHTS:
         tall = max(height * usual, SHORTEST_US)
         stalls = slow[gap[slow] > tall]
@@ -170,20 +176,20 @@ def heights(gap):
 
 
 def stretches(stalls, n):
-    """As long as the first without a stall, how many there are from its half on."""
+    """How many stretches as long as the first one without a stall there are, from its middle on."""
     p = int(stalls[0])
     return (n - p // 2) // p if p >= 8 else 0
 
 
 def find_regular(gap, looks=1):
-    """As find(), of a cache that cleans as regularly as it begins; and whether there
-    was anything to look at."""
+    """(what find() returns, for a cache that cleans at an even rate; whether there was enough to
+    look at)."""
     kinds = [(tall, stalls) for tall, stalls in heights(gap)
              if stretches(stalls, len(gap)) >= STRETCHES] if enough(gap) else []
     for tall, stalls in kinds:
         p = int(stalls[0])
         risk = regular(stalls, len(gap)) * looks * len(kinds)
-        if risk < RISK_REGULAR and gap[p:].mean() > MOSTLY * gap[:p].mean():
+        if risk < RISK_REGULAR and slower(gap, p) > MOSTLY:
             return (first_of(gap, p, tall, looks), risk, float(tall)), True
     return None, bool(kinds)
 
@@ -191,11 +197,10 @@ def find_regular(gap, looks=1):
 def first_of(gap, p, tall, looks):
     """Where the change that is known at @p began.
 
-    Of many parts of a cache some are full before the others, and stalls become more
-    frequent more than once: as long as those in front are crowded towards the end, by
-    chance with less than RISK, it is the first of the crowd.  And one by itself shortly
-    before belongs to them if it took as long as they do, where they are all alike and
-    nothing else ever took that long."""
+    Some parts of a cache are full before the others, so stalls become more frequent more than
+    once.  The cliff is the first stall of a crowd at the end of those before @p, as long as chance
+    explains the crowd with less than RISK.  A single stall shortly before the crowd belongs to it
+    if all of them take about the same time, and no other write took that long."""
     while True:
         stalls = np.flatnonzero(gap[:p] > tall)
         if not len(stalls):
@@ -209,29 +214,34 @@ def first_of(gap, p, tall, looks):
             break
         p = int(stalls[cut])
     behind = gap[p:][gap[p:] > tall]
-    usual = np.median(behind)
-    if np.mean(np.abs(behind / usual - 1) < ALIKE) > 0.5:
-        same = stalls[np.abs(gap[stalls] / usual - 1) < ALIKE]
+    usual = guard.median(behind, "stalls")
+    if guard.mean(alike(behind, usual), "stalls that are alike") > 0.5:
+        same = stalls[alike(gap[stalls], usual)]
         p = int(same[0]) if len(same) and same[0] > NEAR * p else p
     return p
 
 
-class Follower:
-    """Takes chunks as they come; keeps a picture of all and the tail in full."""
+def alike(stalls, usual):
+    """For each stall, whether it took about as long as @usual."""
+    return np.abs(guard.ratio(stalls, usual, "stalls against their median") - 1) < ALIKE
 
-    KEEP = 1 << 21          # gaps in memory: the beginning is thinned out, not lost
+
+class Follower:
+    """Takes chunks as they come; keeps the recent times in full and the older ones thinned out."""
+
+    KEEP = 1 << 21          # times in memory; the beginning is thinned out, not lost
 
     def __init__(self):
         self.gap = np.zeros(0, np.float32)
-        self.folded = 0         # writes in front of self.gap whose largest are kept
+        self.folded = 0         # writes before self.gap; only their largest times are kept
         self.high = np.zeros(0, np.float32)
         self.mean, self.count = 0.0, 0
         self.cliff = None
         self.looks = self.regular_looks = 0
-        self.again = 0          # writes at the next look whether stalls are regular
+        self.again = 0          # number of writes at the next look for an even rate
 
     def add(self, gap):
-        """True as soon as the cliff is certain."""
+        """Adds the times of a chunk; True as soon as the cliff is certain."""
         self.gap = np.concatenate([self.gap, gap.astype(np.float32)])
         if enough(self.gap):
             self.looks += 1
@@ -244,13 +254,13 @@ class Follower:
         return self.cliff is not None
 
     def proven(self, since):
-        """The drive is known to have cleaned since write @since, for the first time: the
-        cliff is the first of the stalls that are as high as the highest, give or take.
+        """Sets the cliff where the drive is known to have cleaned for the first time since write
+        @since: at the first stall that is about as high as the highest.
 
-        It is not the first write of all, for which nothing could be cleaned: a drive may
-        wake up then.  And if none stands out, as all of them are slow, it is the highest."""
+        The very first write is no cliff, since the cache is empty then; a drive may be waking up.
+        If all writes are slow and none stands out, the cliff is the highest."""
         gap = self.gap[since:]
-        usual = float(np.median(self.gap[:since] if since else gap))
+        usual = guard.median(self.gap[:since] if since else gap, "time from write to write")
         tall = _tall(gap, usual)
         if not since and len(gap) > 1 and (gap[0] > tall or not (gap > tall).any()):
             since, gap = 1, gap[1:]
@@ -260,19 +270,20 @@ class Follower:
         self.cliff = since + int(np.argmax(gap > tall)), PROVEN, tall
 
     def known(self, done):
-        """Whether the rate of stalls can be stated, or so much was written that it is
-        low."""
+        """Whether the rate of stalls is known, or so low that 1.5 times the writes have not shown
+        it."""
         at, _, tall = self.cliff
         return int((self.gap[at:] > tall).sum()) >= KNOWN or done > 1.5 * at + CHUNK
 
     def thin(self, most=2000):
-        """x (writes), mean and largest gap of bins, for a picture."""
+        """First write, mean and largest time of bins, for a picture."""
         n = len(self.gap)
         if n <= most:
             return {"x": np.arange(n), "mean_us": self.gap, "high_us": self.gap}
         edges = np.linspace(0, n, most + 1).astype(int)
         return {"x": edges[:-1],
-                "mean_us": np.add.reduceat(self.gap, edges[:-1]) / np.diff(edges),
+                "mean_us": guard.ratio(np.add.reduceat(self.gap, edges[:-1]), np.diff(edges),
+                                       "mean of a bin"),
                 "high_us": np.maximum.reduceat(self.gap, edges[:-1])}
 
 
@@ -281,8 +292,8 @@ def _tall(gap, usual):
 
 
 def ahead_of(gap, at, tall):
-    """Times before the cliff @at; where there is none but stalls, those that are none
-    wherever they are, and of stalls only, all."""
+    """Times before the cliff @at.  If all of these are stalls: the times anywhere that are none; if
+    there are none, all times."""
     before = gap[:at]
     if (before <= tall).any():
         return before
@@ -291,20 +302,21 @@ def ahead_of(gap, at, tall):
 
 
 def _stalled(gap):
-    return gap.max() > max(SHORTEST_US, HEIGHTS[0] * np.median(gap))
+    usual = guard.median(gap, "time from write to write")
+    return gap.max() > max(SHORTEST_US, HEIGHTS[0] * usual)
 
 
 def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None, witness=None):
     """Writes in chunks until the cliff is certain.
 
-    write(chunk number, first, count) sends count writes and returns their Trace.
-    stop(gaps of a chunk), if given, may end it for another reason; @witness has
-    written its blocks and says whether they were cleaned.  Chunks grow with
-    what was written, and less so among stalls, where one write may take minutes."""
+    write(chunk number, first, count) sends @count writes and returns their Trace.  stop(times of a
+    chunk), if given, may end the run for another reason.  @witness, if given, has written its
+    blocks and knows whether they were cleaned.  Chunks grow with what was written, but stay small
+    among stalls, where one write may take minutes."""
     follow, took, done, number = Follower(), 0.0, 0, 0
     chunk, calm = CHUNK, 0
     if witness:
-        # Its writes are small: so many of this size.
+        # The witness writes single blocks: convert to writes of this size.
         count = len(witness.gaps_us) * BLOCK // size
         follow.gap = witness.gaps_us[:count].astype(np.float32)
         done, took = count, float(witness.gaps_us.sum())
@@ -331,27 +343,29 @@ def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None, witness=None
         if stop and stop(gap):
             break
         chunk = min(LARGEST, max(CHUNK, done // 8))
-        # What comes next tells whether stalls are more frequent now: in small steps,
-        # as each may take minutes.
-        late = np.flatnonzero(follow.gap > max(SHORTEST_US, 25 * np.median(gap)))
+        # The next writes show whether stalls are more frequent now: small steps, as each may take
+        # minutes.
+        usual = guard.median(gap, "time from write to write")
+        late = np.flatnonzero(follow.gap > max(SHORTEST_US, 25 * usual))
         if len(late):
             chunk = min(chunk, max(CHUNK, (done - int(late[0])) // 4))
     out = Cliff(writes=done, bytes=done * size, seconds=took / 1e6, looks=follow.looks,
                 picture=follow.thin())
     if follow.cliff is None:
-        out.usual_us = float(np.median(follow.gap)) if done else 0.0
+        out.usual_us = guard.median(follow.gap, "time from write to write") if done else 0.0
         out.why = f"no cleaning within {done:,} writes" + (
             "" if done >= most_ops else f" and {took / 1e6:.0f} s")
         return out
     out.at, out.risk, out.tall_us = follow.cliff
     at = out.at
     before = ahead_of(follow.gap, at, out.tall_us)
-    out.usual_us = float(np.median(before))
+    out.usual_us = guard.median(before, "time from write to write")
     tall = follow.gap > out.tall_us
     out.before, out.behind = int(tall[:at].sum()), int(tall[at:].sum())
-    out.stall_us = float(np.median(follow.gap[at:][tall[at:]]))
-    out.slower = float(follow.gap[at:].mean() / max(before.mean(), 1e-3))
-    # Few sets are full at about the same time, and then none is for long.
+    out.stall_us = guard.median(follow.gap[at:][tall[at:]], "stalls")
+    out.slower = guard.mean(follow.gap[at:], "time from write to write") / \
+        max(guard.mean(before, "time from write to write"), 1e-3)
+    # Sets that fill at the same time leave long stretches without a stall.
     out.rate = out.behind / max(1, done if out.risk == PROVEN else done - at)
     zoom = slice(max(0, at - 200), at + 200)
     out.picture |= {"zoom_x": np.arange(zoom.start, min(zoom.stop, len(follow.gap))),
@@ -362,9 +376,8 @@ def run(s, name, write, *, most_ops, most_s, size=BLOCK, stop=None, witness=None
 def random_writes(s, name, *, size=BLOCK, iodepth=1, span=None, seed=1):
     """A writer for run(): fio's own random writes over the whole drive.
 
-    Without fio's map of what it has written: a block drawn again is one that an earlier
-    chunk might have drawn as well, and a map of a large drive takes longer to make
-    than a chunk to write."""
+    fio keeps no map of what it has written: chunks repeat blocks of earlier chunks anyway, and for
+    a large drive making the map takes longer than writing a chunk."""
     span = (span or s.dev.bytes) // size * size
 
     def write(number, _, count):
@@ -378,7 +391,7 @@ def random_writes(s, name, *, size=BLOCK, iodepth=1, span=None, seed=1):
 
 
 def draw(figure, result, arrays, what="writes"):
-    """Time from completion to completion, all of it and around the cliff."""
+    """Time from completion to completion: the whole series, and around the cliff."""
     from . import plots                 # pylint: disable=C0415
     zoomed = "zoom_x" in arrays
     axes = plots.panels(figure, 2 if zoomed else 1)
@@ -391,7 +404,7 @@ def draw(figure, result, arrays, what="writes"):
     if not zoomed or cliff is None:
         return
     axes[0].axvline(cliff, color=plots.MARK, linewidth=0.8)
-    # From the stall on, so that those of several drives lie on top of each other.
+    # Counted from the first stall, so that pictures of several drives can be laid on each other.
     plots.dots(axes[1], arrays["zoom_us"] / 1000, "write", arrays["zoom_x"] - cliff)
     plots.logarithmic(axes[1])
     axes[1].axvline(0, color=plots.MARK, linewidth=0.8)

@@ -9,7 +9,7 @@ SAME = 0.02             # numbers that differ by less are the same
 
 
 def names(runs):
-    """What each run is called: its folder, with as many parents as tell them apart."""
+    """A name for each run: its folder, with as many parents as distinguish them."""
     parts = [run.folder.resolve().parts for run in runs]
     own = [run.info.get("name") for run in runs]
     if all(own) and len(set(own)) == len(own):
@@ -21,7 +21,7 @@ def names(runs):
 
 
 def differ(findings):
-    """Whether the known values are not all the same."""
+    """Whether the known values differ."""
     values = [f["value"] for f in findings if report.known(f)]
     if len(values) < 2:
         return False
@@ -31,7 +31,7 @@ def differ(findings):
 
 
 def table(runs, labels):
-    """Answers, a column for each run; what differs is marked."""
+    """Answers, with a column for each run; rows that differ are marked."""
     rows = []
     for name in report.order({n for run in runs for n in report.asked(run)}):
         group, question, _ = report.asks(name)

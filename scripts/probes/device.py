@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The drive under test: whether it may be written to, and the settings that a
-person has: read-ahead of the kernel, look-ahead and write cache of the drive."""
+"""The drive under test: whether it may be written to, and the settings that can be changed: the
+kernel's read-ahead, look-ahead and write cache of the drive."""
 
 import contextlib
 import errno
@@ -20,16 +20,16 @@ from output import store
 BLKROGET, BLKRAGET, BLKRASET, BLKSSZGET, BLKPBSZGET, BLKGETSIZE64 = (
     0x125e, 0x1263, 0x1262, 0x1268, 0x127b, 0x80081272)
 BLOCK = 4096
-SMALLEST = 4 << 20      # bytes: below, there is no room for the tests
-SHINGLE_MAGIC = b"SHSB"     # of our own layers, which libblkid doesn't know
+SMALLEST = 4 << 20      # bytes; a smaller device has no room for the tests
+SHINGLE_MAGIC = b"SHSB"     # superblock of dm-shingle's layers, which libblkid does not know
 
 
 class Refused(Exception):
-    """This device will not be tested, in a sentence."""
+    """The device is not tested; the text says why."""
 
 
 def tool(*command):
-    """(status, output) of a program, or (None, "") if it isn't here."""
+    """(status, output) of a program, or (None, "") if it is not installed."""
     path = shutil.which(command[0], path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if not path:
         return None, ""
@@ -40,7 +40,7 @@ def tool(*command):
 
 
 def read(path):
-    """What a file of sysfs or procfs says, or an empty text."""
+    """The contents of a file of sysfs or procfs, or an empty text."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -48,43 +48,43 @@ def read(path):
 
 
 def message(name, text):
-    """Sends a message to a mapped device; its answer, or None if refused."""
+    """Sends a message to a mapped device; returns its answer, or None if it was refused."""
     status, said = tool("dmsetup", "message", name, "0", text)
     return said if status == 0 else None
 
 
 class Device:
-    """A block device, held so that nobody mounts it meanwhile.
+    """A block device, held open exclusively so that it is not mounted meanwhile.
 
-    path, bytes, block (bytes: the unit that tests use), label (for people)."""
+    path, bytes, block (bytes; the unit of the tests), label (for the report)."""
 
     # pylint: disable=too-many-instance-attributes
 
-    _lost = False       # another drive has its name
-    discarded = False   # reset() has left nothing that is read from the medium
+    _lost = False       # another drive has its name now
+    discarded = False   # reset() discarded everything, so that nothing is read from the medium
 
     def __init__(self, path, destroy_data=False, option="--destroy-data"):
-        """@option is what a person says for @destroy_data."""
+        """@option is the command line's name for @destroy_data."""
         self.path, self._option = str(path), option
         self._fd = self._open(destroy_data)
         self._look()
         self.block = max(BLOCK, self._int(BLKPBSZGET))
         self._switches = {"read_ahead": ReadAhead(self)}
         self._switches.update(_drive_switches(self))
-        self.unrestored = {}        # what could not be set back, by name of the switch
+        self.unrestored = {}        # by name of the switch: the value that could not be restored
 
     def _look(self):
-        """What makes it known."""
+        """Reads size, place in sysfs and label."""
         self.bytes = self._size()
         number = os.fstat(self._fd).st_rdev
-        # That number may be another one, when it comes back.
+        # The number may change when the drive disappears and returns.
         self.sys = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
         self.label = self._label()
 
     # --- may it be written to? -----------------------------------------------
 
     def _reach(self, flags):
-        """Opens it to read; Refused if that can't be, or it is no block device."""
+        """Opens it for reading; Refused if that fails, or if it is no block device."""
         path = self.path
         try:
             mode = os.stat(path).st_mode
@@ -116,7 +116,7 @@ class Device:
             found = signatures(path)
             if found and not destroy_data:
                 raise Refused(f"{path} holds {found}; {self._option} overwrites it")
-            # That it can be opened for writing is known before anything begins.
+            # Find out now, before any test, whether it can be opened for writing.
             os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
         except OSError as error:
             os.close(fd)
@@ -127,14 +127,15 @@ class Device:
         return fd
 
     def _leads_to_it(self):
-        """Whether the path still leads to what is held; a link may have been laid anew."""
+        """Whether the path still leads to the device that is held; a link may have been
+        replaced."""
         try:
             return os.stat(self.path).st_rdev == os.fstat(self._fd).st_rdev
         except OSError:
             return False
 
     def held(self):
-        """OSError with a sentence if the device has gone, or another has its name."""
+        """The descriptor; OSError if the device has gone, or another one has its name."""
         if self._fd < 0 or not self._leads_to_it():
             raise OSError(errno.ENODEV, f"{self.path} is not there any more, or is another "
                           "drive: it is left alone")
@@ -151,13 +152,13 @@ class Device:
         return struct.unpack("Q", self._ioctl(BLKGETSIZE64, bytearray(8)))[0]
 
     def _label(self):
-        """Model as the drive gives it, or the kernel's name of the device."""
+        """The model as the drive reports it, or the kernel's name of the device."""
         words = [read(self.sys / "device" / n) for n in ("vendor", "model")]
         return " ".join(w for w in words if w) or read(self.sys / "dm/name") \
             or os.path.basename(os.path.realpath(self.path))
 
     def identity(self):
-        """What a resumed run must find again."""
+        """The properties that a resumed run must find again."""
         return {"bytes": self.bytes, "label": self.label,
                 "serial": read(self.sys / "device/serial") or read(self.sys / "wwid")
                 or read(self.sys / "device/wwid") or read(self.sys / "dm/uuid")}
@@ -170,11 +171,11 @@ class Device:
 
     @contextlib.contextmanager
     def settings(self, note, **wanted):
-        """Sets what is offered for the time of the block; restored whatever happens.
+        """Changes the settings that the device offers, and restores them after the block.
 
-        @note is a file with what to restore, for a run that was killed, and what an
-        earlier block could not set back: that is tried again first, and at the end.
-        Yields the names of what could not be set; see unrestored."""
+        The file @note has the values to restore, for the case that the run is killed, and
+        values that an earlier block could not restore; these are tried again first, and at
+        the end.  Yields the names of settings that could not be changed; see unrestored."""
         self.restore_from(note)
         before, missing = dict(self.unrestored), []
         try:
@@ -196,7 +197,7 @@ class Device:
             self._restore(before, note)
 
     def _turn(self, name, value):
-        """Sets a switch; whether it stands so then."""
+        """Sets a switch; returns whether it has that value afterwards."""
         switch = self._switches.get(name)
         if switch is None or self._lost or (self._fd >= 0 and not self._leads_to_it()):
             return False
@@ -207,18 +208,18 @@ class Device:
             return False
 
     def _restore(self, before, note):
-        """Sets back what can be; the note keeps the rest, for the next block or run."""
+        """Restores what it can; @note keeps the rest for the next block or run."""
         left = [name for name in reversed(list(before)) if not self._turn(name, before[name])]
         self.unrestored = {name: value for name, value in before.items() if name in left}
         if not left:
             note.unlink(missing_ok=True)
         elif len(left) < len(before):
-            # If there is no room for it, the longer one stays, which does no harm.
+            # Without room for the shorter note the longer one stays, which does no harm.
             with contextlib.suppress(OSError):
                 store(note, json.dumps(self.unrestored))
 
     def restore_from(self, note):
-        """After a run that was killed; returns what was restored, and see unrestored."""
+        """Restores settings after a run that was killed; returns their names, see unrestored."""
         try:
             before = dict(json.loads(note.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
@@ -228,7 +229,7 @@ class Device:
         return [name for name in before if name not in self.unrestored]
 
     def by_hand(self):
-        """Commands that set back what could not be."""
+        """Commands that restore by hand what could not be restored."""
         return "; ".join(self._switches[name].by_hand(value) if name in self._switches
                          else f"{name} back to {value}"
                          for name, value in self.unrestored.items())
@@ -236,7 +237,7 @@ class Device:
     # --- default state ---------------------------------------------------------
 
     def reset(self):
-        """Secure erase or discard of everything; False if neither is offered."""
+        """Secure erase, or discard of everything; False if the device offers neither."""
         self.held()
         if (self.sys / "dm").exists() and self.message("reset") is not None:
             self.discarded = False
@@ -247,13 +248,32 @@ class Device:
             return True
         return False
 
+    def unmapped(self):
+        """A sentence if a discard takes the room of blocks away from this device, or from one
+        below it, so that they are read from nowhere afterwards; else an empty text."""
+        todo = [self.sys]
+        while todo:
+            at = todo.pop(0)
+            if (at / "loop").exists():
+                return "it is a loop device, or on one, and a discard punches holes into its file"
+            name = read(at / "dm/name")
+            _, table = tool("dmsetup", "table", name) if name else (0, "")
+            if any(line.split()[2:3] == ["thin"] for line in table.splitlines()):
+                return "it is a thin volume, or on one, and a discard unmaps its chunks"
+            todo += sorted(Path(p) for p in glob.glob(f"{at}/slaves/*"))
+        return ""
+
+    def holds_zeros(self, offsets):
+        """Whether the blocks at all these offsets hold nothing but zeros."""
+        return not any(any(os.pread(self.held(), BLOCK, int(o))) for o in offsets)
+
     def message(self, text):
-        """Sends a message to a mapped device; its answer, or None if refused."""
+        """Sends a message to a mapped device; returns its answer, or None if it was refused."""
         return message(read(self.sys / "dm/name"), text)
 
     def mapped(self):
-        """Names of the mapped devices that it is made of, itself first; of each, those below
-        it follow."""
+        """Names of the mapped devices in this stack: the device itself first, then those below
+        it."""
         names, todo = [], [self.sys]
         while todo:
             at = todo.pop(0)
@@ -264,21 +284,21 @@ class Device:
         return names
 
     def served(self):
-        """Requests that it has completed since it is there."""
+        """Requests that the device has completed since it was created."""
         words = read(self.sys / "stat").split()
         return int(words[0]) + int(words[4]) if len(words) > 4 else 0
 
     def close(self):
-        """Lets go of the device."""
+        """Closes the device."""
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
 
     @contextlib.contextmanager
     def released(self):
-        """Held by nobody for the time of the block, in which it may be gone and come
-        back (Test 13).  Another drive of that name is let go again: OSError, as with all
-        that is asked of a device that is not held."""
+        """Closes the device for the time of the block, in which it may disappear and return
+        (Test 13).  If another drive has its name then, that drive is closed, too, and OSError
+        is raised."""
         was = self.identity()
         self.close()
         try:
@@ -313,7 +333,7 @@ class Device:
 
 
 class Seen(Device):
-    """A device that is only read from here, and that others may use meanwhile."""
+    """A device that is only read, and that may be in use."""
 
     def _open(self, destroy_data):
         return self._reach(0)
@@ -325,7 +345,7 @@ def _named(identity):
 
 
 def signatures(path):
-    """What libblkid and our own tools know of what is on it, or an empty text."""
+    """The contents, as far as libblkid and dm-shingle's tools know them, or an empty text."""
     with open(path, "rb", buffering=0) as handle:
         if handle.read(BLOCK)[:4] == SHINGLE_MAGIC:
             return "a shingled layer (shingle check tells more)"
@@ -341,7 +361,7 @@ def signatures(path):
 
 
 def _who(path):
-    """Who uses it: mounts, swap, devices on top; of partitions too."""
+    """The user of the device, or of a partition: a mount, swap, a device above it."""
     number = os.stat(path).st_rdev
     top = os.path.realpath(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     parts = [top, *(os.path.dirname(p) for p in glob.glob(f"{top}/*/partition"))]
@@ -362,7 +382,8 @@ def _who(path):
 # --- switches -------------------------------------------------------------------
 
 class ReadAhead:
-    """Of the kernel; direct I/O doesn't use it, but it is as the thesis had it."""
+    """The kernel's read-ahead.  Direct I/O does not use it; the thesis (Aghayev 2020) switched
+    it."""
 
     def __init__(self, dev):
         self.dev = dev
@@ -372,46 +393,46 @@ class ReadAhead:
         return self.dev.read_ahead_sectors()
 
     def value(self, wanted):
-        """The setting that stands for on or off."""
+        """The setting for on or off."""
         return max(self.get(), 256) if wanted else 0
 
     def set(self, value):
-        """Sectors: whole pages, as get() and value() give them."""
+        """Sets sectors: whole pages, as get() and value() return them."""
         self.dev.read_ahead_sectors(value)
 
     def by_hand(self, value):
-        """A command that does it."""
+        """A command that restores it."""
         return f"blockdev --setra {value} {self.dev.path}"
 
 
 class Hdparm:
-    """A letter of hdparm that is 0 or 1."""
+    """An option letter of hdparm with the values 0 and 1."""
 
     def __init__(self, dev, letter):
         self.dev, self.letter = dev, letter
 
     def get(self):
-        """True or False, or None if the drive doesn't tell."""
+        """True or False, or None if the drive does not report it."""
         status, said = tool("hdparm", f"-{self.letter}", self.dev.path)
         found = re.search(r"=\s+(\d) ", said)
         return bool(int(found[1])) if status == 0 and found else None
 
     @staticmethod
     def value(wanted):
-        """As it is."""
+        """The same value."""
         return bool(wanted)
 
     def set(self, value):
-        """On or off."""
+        """Sets it on or off."""
         tool("hdparm", f"-{self.letter}{int(value)}", self.dev.path)
 
     def by_hand(self, value):
-        """A command that does it."""
+        """A command that restores it."""
         return f"hdparm -{self.letter}{int(value)} {self.dev.path}"
 
 
 class CacheType:
-    """Write cache of a SCSI or SATA disk by its mode page."""
+    """The write cache of a SCSI or SATA disk, by its mode page."""
 
     def __init__(self, path):
         self.path = path
@@ -422,16 +443,16 @@ class CacheType:
 
     @staticmethod
     def value(wanted):
-        """As it is."""
+        """The same value."""
         return bool(wanted)
 
     def set(self, value):
-        """On or off."""
+        """Sets it on or off."""
         with contextlib.suppress(OSError):
             Path(self.path).write_text(self._word(value), encoding="ascii")
 
     def by_hand(self, value):
-        """A command that does it."""
+        """A command that restores it."""
         return f"echo {self._word(value)} > {self.path}"
 
     @staticmethod
@@ -440,33 +461,33 @@ class CacheType:
 
 
 class Message:
-    """A message of a mapped device, which stands for -W or -A of that drive."""
+    """A message of a mapped device; stands for -W or -A of a drive."""
 
     def __init__(self, dev, word, now):
         self.dev, self.word, self.now = dev, word, now
 
     def get(self):
-        """As last set."""
+        """The value that was set last."""
         return self.now
 
     @staticmethod
     def value(wanted):
-        """As it is."""
+        """The same value."""
         return bool(wanted)
 
     def set(self, value):
-        """On or off."""
+        """Sets it on or off."""
         if self.dev.message(f"{self.word} {'on' if value else 'off'}") is not None:
             self.now = value
 
     def by_hand(self, value):
-        """A command that does it."""
+        """A command that restores it."""
         return (f"dmsetup message {read(self.dev.sys / 'dm/name')} 0 {self.word} "
                 f"{'on' if value else 'off'}")
 
 
 def _drive_switches(dev):
-    """Of the drive itself, as far as it has them."""
+    """The switches that the drive itself has."""
     if (dev.sys / "dm").exists():
         return _mapped(dev)
     found = {}
@@ -481,17 +502,18 @@ def _drive_switches(dev):
 
 
 def _mapped(dev):
-    """How the switches stand is read off the table, as -W reads it off the drive;
-    nothing else is looked at there.  A layer that gathers has a write cache of which the
-    table says nothing; it is on then, and only then is switching it on understood.  A
-    platter understands it always, and says when it is on."""
+    """The switches of a mapped device, with the state that its table shows.
+
+    Nothing else is read from the table.  A layer that gathers writes has a write cache that
+    its table does not show: it is on, and only then does the layer accept the message that
+    switches it on.  A platter always accepts the message, and its table shows the state."""
     _, table = tool("dmsetup", "table", read(dev.sys / "dm/name"))
     found = {}
     for name, word in (("write_cache", "wcache"), ("look_ahead", "lookahead")):
         state = re.search(rf"\b{word} (on|off)\b", table)
         tacit = not state and word == "wcache" and table.split()[2:3] != ["platter"]
         now = state[1] == "on" if state else tacit and dev.message("wcache on") is not None
-        # To set what is set changes nothing, and tells whether it is understood.
+        # Setting the present value changes nothing, and shows whether the message is accepted.
         if dev.message(f"{word} {'on' if now else 'off'}") is not None:
             found[name] = Message(dev, word, now)
     return found

@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Why does a drive stall?  Watches one at work, and sends nothing to it.
+"""Watches a drive at work and explains its stalls; sends nothing to it.
 
-A drive with requests waiting completes one as often as a head gets anywhere.  If for LEAST_S
-none is completed, that is a *stall*, and no seek.  Counters say so whenever they are looked at:
-were requests under way at one look, and has none been completed at a later one, then nothing
-went on between, however late the second look was.
+A drive with requests in flight completes one each time that the head arrives somewhere.  A *stall*
+is a time of LEAST_S or more without a completion, which no seek takes.  Two looks at the counters
+prove it: if requests were in flight at the first and none has completed by the second, nothing
+completed between them, however late the second look was.
 
-Of a stall it is asked what waited.  Writes, or others right behind one: the drive may make
-room.  Whoever comes first after a pause in which nobody asked for anything: it may have been
-at it by itself.  A flush: a write cache is emptied, as that of a conventional drive is, and
-nothing else is learnt.  Reads alone: something else.
+The kind of a stall is what waited.  Writes, or requests right behind a write: the drive may be
+making room.  The first request after a pause: the drive may be cleaning by itself.  A flush: the
+write cache is emptied, as on a conventional drive; nothing follows from it.  Reads alone: another
+cause.
 
-One stall says nothing, and neither does one spell of trouble, however many stalls it makes.  It
-is cleaning if significantly more stalls than SLACK are of the first two kinds, as in all of
-Skylight, and if of the stretches in which it was written to significantly more had any than of
-those in which it was only read, or if where both came together significantly more met writes.
-A drive at fault stalls whatever it is asked for: where that can't be told from cleaning nothing
-is called cleaning."""
+One stall proves nothing, and neither does one period of trouble with many stalls.  The stalls are
+cleaning if significantly more than a share of SLACK of them are of the first two kinds, and if
+significantly more stretches with writes had a stall than stretches with reads alone; or, where
+reads and writes came together, if significantly more stalls met writes.  A defective drive stalls
+whatever is sent to it: where that cannot be excluded, nothing is called cleaning."""
 
 import contextlib
 import os
@@ -26,25 +25,25 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from . import report, says, stats
+from . import guard, report, says, stats
 from .device import Refused, read
 
-STEP_S = 0.05           # from one look to the next
-LEAST_S = 0.2           # no head takes so long
-IDLE_S = 0.3            # nobody has asked for anything
-RECENT_S = 1.0          # after a write it is still being written to
+STEP_S = 0.05           # between two looks
+LEAST_S = 0.2           # longer than any seek
+IDLE_S = 0.3            # without a request
+RECENT_S = 1.0          # after a write, the drive still counts as being written to
 SECTOR = 512
 FULL, IDLE, FLUSH, OTHER = "full", "idle", "flush", "other"
 KINDS = {FULL: "it was being written to", IDLE: "the first request after a pause waited",
          FLUSH: "a flush waited", OTHER: "only reads waited"}
 TRACING = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
-# As the kernel prints it: device, what is done, first sector, count.
+# The line that the kernel prints: device, operation, first sector, count.
 QUEUED = re.compile(rb"block_bio_queue: \d+,\d+ (\w+) (\d+) \+ (\d+)")
 
 
 @dataclass
 class Sample:
-    """Counters of a drive at one look; reading, writing: requests under way."""
+    """Counters of a drive at one look; reading, writing: requests in flight."""
     at_s: float
     reads: int
     read_sectors: int
@@ -57,18 +56,18 @@ class Sample:
 
     @property
     def done(self):
-        """Requests that were completed."""
+        """Requests that have completed."""
         return self.reads + self.writes + self.flushes + self.discards
 
     @property
     def waiting(self):
-        """Requests that were not."""
+        """Requests that are in flight."""
         return self.reading + self.writing
 
 
 @dataclass
 class Load:
-    """What was asked for in so many seconds."""
+    """The load between two looks."""
     seconds: float = 0.0
     reads: int = 0
     read_bytes: int = 0
@@ -78,13 +77,13 @@ class Load:
 
     @classmethod
     def between(cls, one, other, in_order=None):
-        """Of two looks."""
+        """The load between two samples."""
         return cls(other.at_s - one.at_s, other.reads - one.reads,
                    SECTOR * (other.read_sectors - one.read_sectors), other.writes - one.writes,
                    SECTOR * (other.write_sectors - one.write_sectors), in_order)
 
     def told(self):
-        """For people."""
+        """The load in words."""
         if not self.writes:
             return f"nothing written in {self.seconds:.1f} s"
         text = f"{report.size(self.write_bytes)} in {self.writes:,} writes within " \
@@ -96,44 +95,45 @@ class Load:
 
 @dataclass
 class Stall:
-    """Nothing was completed from @at_s on for @seconds, give or take STEP_S."""
+    """Nothing completed for @seconds from @at_s on, to STEP_S."""
     at_s: float
     seconds: float
     kind: str
     reading: int
     writing: int
     before: Load = field(default_factory=Load)
-    writes_share: float = 1.0       # of what it might have met, since the last one
+    writes_share: float = 1.0       # share of writes among the requests that it could have met
 
 
 @dataclass
 class Stretch:
-    """Of writing, with what was read meanwhile, or of reading alone; pauses do not end it."""
+    """A time with writes and perhaps reads, or with reads alone; a pause does not end it."""
     writing: bool
     seconds: float = 0.0
     stalled: bool = False
 
 
 class Watch:
-    """Takes looks at a drive one after another, and says what they mean together."""
+    """Takes one look after another, and decides what they mean together."""
 
     # pylint: disable=too-many-instance-attributes
 
     def __init__(self):
         self.first = self.last = None
-        self.stuck = None           # the look since which nothing was completed
-        self.quiet_s = None         # since when nobody has asked for anything
+        self.stuck = None           # the look since which nothing has completed
+        self.quiet_s = None         # when the last request completed, if none has come since
         self.after_quiet = False
-        self.wrote_s = None         # when it was written to the last time
+        self.wrote_s = None         # when it was last written to
         self.mark = None            # where the load before a stall begins
         self.stalls, self.flush = [], False
         self.stretches = []
-        # Looks at reads, and at writes, with none of the other under way, since @mark.
+        # Looks since @mark at which only reads, and only writes, were in flight.
         self.alone = [0, 0]
         self.order = Order()
+        self.budget_s, self.over = None, False  # the time budget in seconds; whether it is used up
 
     def take(self, now, traced=()):
-        """One more look, and what was queued since; returns a Stall that has ended, or
+        """Takes one more look, and what was queued since; returns a Stall that has ended, or
         None."""
         flush = any(what.startswith(b"F") for what, *_ in traced)
         self.flush |= flush
@@ -157,7 +157,7 @@ class Watch:
         return ended
 
     def _end(self, last, now):
-        """Something was completed between the two."""
+        """A request has completed between the two looks; a Stall if that ended one."""
         stuck = self.stuck or last
         writing = bool(stuck.writing or last.writing or (
             self.wrote_s is not None and stuck.at_s - self.wrote_s <= RECENT_S))
@@ -165,20 +165,22 @@ class Watch:
             self._stretch(writing or now.writes != last.writes).seconds += now.at_s - stuck.at_s
             return None
         before = Load.between(self.mark, stuck, self.order.share())
-        # Any request may meet with trouble, or any moment.
-        share = max((a / (a + b) for a, b in ((before.writes, before.reads), self.alone[::-1])
-                     if a + b), default=1.0)
+        # A stall may be due to the request or to the moment: take the larger share.
+        counts = (before.writes, before.reads), self.alone[::-1]
+        share = max((guard.ratio(a, a + b, "share of writes") for a, b in counts if a + b),
+                    default=1.0)
         stall = Stall(stuck.at_s, (last.at_s + now.at_s) / 2 - stuck.at_s,
                       self._kind(stuck, now, writing), stuck.reading, stuck.writing, before, share)
         self.stalls.append(stall)
-        # What a pause is for was written before it.
+        # What the drive cleans in a pause was written before the pause.
         if stall.kind != FLUSH:
             self._stretch(stall.kind != OTHER, stall.kind == IDLE).stalled = True
         self.mark, self.order, self.alone = now, Order(), [0, 0]
         return stall
 
     def _stretch(self, writing, old=False):
-        """The last one, if it is of that, or with @old of whatever else; or a new one."""
+        """The last stretch if it is of that kind, or with @old the latest of that kind; else a new
+        one."""
         same = [s for s in self.stretches[None if old else -1:] if s.writing == writing]
         if not same:
             same = [Stretch(writing)]
@@ -186,7 +188,8 @@ class Watch:
         return same[-1]
 
     def _kind(self, stuck, now, writing):
-        """@stuck: nothing was completed since; @now something has been."""
+        """The kind of a stall: nothing has completed since @stuck, a request has completed by
+        @now."""
         only_flushes = now.writes > stuck.writes and now.write_sectors == stuck.write_sectors
         if self.flush or now.flushes > stuck.flushes or only_flushes:
             return FLUSH
@@ -203,7 +206,7 @@ class Watch:
     def answer(self, looks=1):
         """(cleaning: True or None, confidence or None, sentence).
 
-        @looks: how often it is asked, of which one may be wrong by chance."""
+        @looks: how often this is asked; the chance of an error is for all of them together."""
         mine, others = self.of(FULL, IDLE), self.of(OTHER)
         if not self.stalls:
             return None, 0.0, "no stall that a head does not explain"
@@ -231,48 +234,56 @@ class Watch:
                            "few to tell cleaning from a drive at fault")
 
     def _met_writes(self):
-        """Of stalls with only reads or only writes under way, (those with writes, all, chance of
-        so many writes were it all the same to stalls what is asked for)."""
+        """(stalls with writes, all, chance of that many by accident) of the stalls with only reads
+        or only writes in flight."""
         one = [s for s in self.of(FULL) if bool(s.reading) != bool(s.writing)]
         k = sum(bool(s.writing) for s in one)
-        # Of chances that differ their mean has the larger tail (Hoeffding 1956).
+        # For unequal chances, their mean has the larger tail (Hoeffding 1956).
         share = sum(s.writes_share for s in one) / max(len(one), 1)
         return k, len(one), stats.upper_tail(k, len(one), share)
 
 
 class Order:
-    """Which share of writes follows the one before."""
+    """The share of writes that follow the one before."""
 
     def __init__(self):
         self.writes = self.following = 0
         self.end = None
 
     def take(self, queued):
-        """[(what, sector, sectors)]"""
+        """Takes [(operation, sector, sectors)]."""
         for what, sector, sectors in queued:
             if b"W" in what and sectors:
                 self.following += sector == self.end
                 self.writes, self.end = self.writes + 1, sector + sectors
 
     def share(self):
-        """None if nothing was traced."""
-        return self.following / self.writes if self.writes else None
+        """The share, or None if nothing was traced."""
+        return guard.ratio(self.following, self.writes, "writes in order") \
+            if self.writes else None
 
 
 def told(stall):
-    """A line on one that was cleaning."""
+    """A line about a stall that was cleaning."""
     return f"cleaning, {stall.seconds:.1f} s: {KINDS[stall.kind]}; before: {stall.before.told()}"
 
 
-def summary(watch):
-    """Lines on all that was seen; as_json() has the same."""
+def answer(watch):
+    """watch.answer(), with the time budget in the sentence if that has ended the watch."""
     is_it, sure, why = watch.answer()
+    return is_it, sure, why + (f"; time budget of {watch.budget_s:g} s is used up" if watch.over
+                               else "")
+
+
+def summary(watch):
+    """Lines about all that was seen; as_json() has the same."""
+    is_it, sure, why = answer(watch)
     if is_it is None:
         yield f"No stall is known to be cleaning: {why}."
         return
     mine = watch.of(FULL, IDLE)
     total, span = sum(s.seconds for s in mine), watch.last.at_s - watch.first.at_s
-    bytes_ = sum(s.before.write_bytes for s in mine) / len(mine)
+    bytes_ = guard.mean([s.before.write_bytes for s in mine], "bytes before a stall")
     yield (f"It was cleaning {len(mine)} times, {total:.1f} s of {span:.1f} s, "
            f"{max(s.seconds for s in mine):.1f} s at most" + (
                f" ({report.sure(sure)[0]})" if sure else "") + f": {why}.")
@@ -280,9 +291,10 @@ def summary(watch):
 
 
 def as_json(watch, disk, versions):
-    """For machines."""
-    is_it, sure, why = watch.answer()
+    """The same for machines."""
+    is_it, sure, why = answer(watch)
     return {"device": disk, "cleaning": is_it, "confidence": sure, "says": why,
+            "budget_s": watch.budget_s, "out_of_time": watch.over,
             "seconds": round(watch.last.at_s - watch.first.at_s, 3) if watch.last else 0,
             "stalls": [asdict(s) for s in watch.stalls], "versions": versions,
             "load": asdict(Load.between(watch.first, watch.last)) if watch.last else None}
@@ -292,7 +304,7 @@ def as_json(watch, disk, versions):
 
 
 class Counters:
-    """Those of a disk in sysfs; of a partition, those of its disk."""
+    """Counters of a disk in sysfs; for a partition, those of its disk."""
 
     def __init__(self, path, now=time.monotonic):
         try:
@@ -302,7 +314,7 @@ class Counters:
         if not stat.S_ISBLK(of.st_mode):
             raise Refused(f"{path} is not a block device")
         number = f"{os.major(of.st_rdev)}:{os.minor(of.st_rdev)}"
-        self.sys = says.disk_of(Path("/sys/dev/block") / number)
+        self.sys = says.disk_of(Path("/sys/dev/block", number))
         known = re.fullmatch(r"(\d+):(\d+)", read(self.sys / "dev"))
         if not known:
             raise Refused(f"{path}: there is no drive of the number {number} any more")
@@ -310,7 +322,7 @@ class Counters:
             raise Refused(f"{self.sys.name} counts nothing: echo 1 > "
                           f"/sys/block/{self.sys.name}/queue/iostats")
         self.now = now
-        self.number = int(known[1]) << 20 | int(known[2])       # as tracepoints have it
+        self.number = int(known[1]) << 20 | int(known[2])       # as tracepoints print it
 
     def look(self):
         """A Sample; Refused if the disk has gone."""
@@ -324,7 +336,7 @@ class Counters:
 
 
 class Tracer:
-    """What is asked of a disk, by its tracepoint, for who may; else nothing."""
+    """Reads the tracepoint of a disk, if permitted; else it reports nothing."""
 
     def __init__(self, number):
         self.folder, self.pipe, self.rest = None, -1, b""
@@ -340,7 +352,7 @@ class Tracer:
                 return
 
     def queued(self):
-        """[(what, sector, sectors)] since the last call."""
+        """[(operation, sector, sectors)] since the last call."""
         text = self.rest
         with contextlib.suppress(BlockingIOError):
             while self.pipe >= 0:
@@ -352,7 +364,7 @@ class Tracer:
         return [(m[1], int(m[2]), int(m[3])) for m in QUEUED.finditer(whole)]
 
     def close(self):
-        """The kernel forgets it."""
+        """Removes the trace instance."""
         if self.pipe >= 0:
             os.close(self.pipe)
         if self.folder:
@@ -362,9 +374,10 @@ class Tracer:
 
 # pylint: disable-next=too-many-arguments,too-many-positional-arguments
 def watch_it(counters, tracer, seconds, say, sleep=None):
-    """Looks until the time is up, or for ever; KeyboardInterrupt and a drive that goes end it,
-    too.  Says each stall that was cleaning, when it is known that they are.  Returns the Watch."""
+    """Looks until the time budget is used up; KeyboardInterrupt and a drive that disappears end the
+    watch, too.  Prints each stall that was cleaning once that is known.  Returns the Watch."""
     watch, said, begin = Watch(), 0, None
+    watch.budget_s = seconds or None
 
     def tell(looks):
         mine = watch.of(FULL, IDLE) if watch.answer(looks)[0] else []
@@ -380,15 +393,16 @@ def watch_it(counters, tracer, seconds, say, sleep=None):
             except Refused as gone:
                 if begin is None:
                     raise
-                # Drives that stall are thrown out: what was seen of it counts.
+                # The kernel removes drives that stall: keep what was seen.
                 say(str(gone))
                 break
             begin = now.at_s if begin is None else begin
             if watch.take(now, tracer.queued()):
                 said = tell(len(watch.stalls))
             if seconds and now.at_s - begin >= seconds:
+                watch.over = True
                 break
             (sleep or time.sleep)(STEP_S)
-    # Reading alone, which tells, may have come last.
+    # Reads alone decide, too, and may have come last.
     tell(1)
     return watch

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The load is fio's: a job file (and an iolog) is written beside the results,
-run, and its log of single requests read back."""
+"""Sends the load with fio: writes a job file (and an iolog) beside the results, runs fio, and
+reads its log of single requests."""
 
 import contextlib
 import ctypes
@@ -16,34 +16,34 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# clock_gettime: in a guest with a virtual clock the TSC is the host's.
+# clock_gettime: under a virtual clock, a guest's TSC still counts the time of the host.
 GLOBAL = {"direct": 1, "thread": 1, "clocksource": "clock_gettime", "disable_lat": 1,
           "disable_slat": 1, "log_offset": 1, "group_reporting": 0}
 PR_SET_PDEATHSIG = 1
 BLOCK = 4096
-START_S = 2              # fio's, at most
+START_S = 2              # seconds; fio takes at most this long to start
 WATCH_S = 1.0
-# Of a name fio takes all behind ; or # for a comment, and $ for a variable; an iolog ends it at
-# a blank, or after 256 bytes.  What is left may be the name of something else.
+# In a name, fio takes the rest behind ; or # as a comment, and $ as the begin of a variable; in an
+# iolog a name ends at a blank, or after 256 bytes.  The shortened name may be another device's.
 NO_NAME = re.compile(r"[;#$\\\"'\s\0-\x1f]")
 LONGEST_NAME = 255
 
 
 class LoadError(Exception):
-    """fio could not do it, in a sentence."""
+    """fio has failed; the text says how."""
 
 
 def can_be_told(path):
-    """Whether fio opens what has this path if it is told that."""
+    """Whether fio opens the device at this path if it is given the path."""
     return not NO_NAME.search(path) and len(os.fsencode(path)) <= LONGEST_NAME
 
 
 @dataclass
 class Trace:
-    """What requests took, one entry each, in the order in which they were issued.
+    """The times of requests, one entry each, in the order in which they were issued.
 
-    at_us: when it was issued, since the load began; to a millisecond, with one
-    request at a time mostly better.  lat_us: from issue to completion."""
+    at_us: time of issue since the load began, to a millisecond; mostly better with one
+    request at a time.  lat_us: from issue to completion."""
     at_us: np.ndarray
     lat_us: np.ndarray
     offset: np.ndarray
@@ -54,25 +54,25 @@ class Trace:
         return len(self.lat_us)
 
     def __getitem__(self, key):
-        """A part of it: a slice, a mask or indices."""
+        """Part of the trace: a slice, a mask or indices."""
         return Trace(self.at_us[key], self.lat_us[key], self.offset[key],
                      self.bytes[key], self.write[key])
 
     def arrays(self, prefix=""):
-        """For Result.arrays: floats as 32 bits, which is 1 us in 16 s."""
+        """For Result.arrays: 32-bit floats, which are exact to 1 us up to 16 s."""
         return {f"{prefix}lat_us": self.lat_us.astype(np.float32),
                 f"{prefix}offset": self.offset, f"{prefix}write": self.write,
                 f"{prefix}at_us": self.at_us, f"{prefix}bytes": self.bytes}
 
 
 def join(traces):
-    """One trace of several that followed each other; at_us begins anew in each."""
+    """One trace of several consecutive ones; at_us starts from 0 in each."""
     return Trace(*(np.concatenate([getattr(t, name) for t in traces])
                    for name in ("at_us", "lat_us", "offset", "bytes", "write")))
 
 
 def as_ops(ops):
-    """(write, offset, bytes) with scalars made as long as the longest."""
+    """(write, offset, bytes), with scalars extended to the longest."""
     write, offset, size = ops
     write, offset, size = np.broadcast_arrays(
         np.atleast_1d(np.asarray(write, bool)),
@@ -82,13 +82,13 @@ def as_ops(ops):
 
 
 def chain(*parts):
-    """Ops that follow each other."""
+    """One list of several lists of requests."""
     parts = [as_ops(p) for p in parts]
     return tuple(np.concatenate([p[i] for p in parts]) for i in range(3))
 
 
 def read_log(path):
-    """(completion in ms, latency in us, write, bytes, offset) of fio's log."""
+    """(completion in ms, latency in us, write, bytes, offset) from fio's log."""
     text = path.read_bytes()
     if not text.strip():
         return (np.zeros(0),) * 5
@@ -102,10 +102,10 @@ def read_log(path):
 
 
 def issued(end_ms, lat_us, one_at_a_time):
-    """Time of issue in us of requests in the order of their log lines.
+    """Times of issue in us, for requests in the order of their log lines.
 
-    The log has completions in whole milliseconds, rounded down.  One request at
-    a time, a completion is at least the one before it and its latency."""
+    The log has completions in whole milliseconds, rounded down.  With one request at a time,
+    a completion follows the previous one by the latency at least."""
     end = end_ms * 1000.0
     if one_at_a_time and len(end):
         spent = np.cumsum(lat_us)
@@ -114,11 +114,11 @@ def issued(end_ms, lat_us, one_at_a_time):
 
 
 def in_order(ops, lines, runtime_ms):
-    """A Trace in the order of @ops from log lines (completion in ms, latency, write,
-    offset), which are in the order of completion.
+    """A Trace in the order of @ops, from log lines (completion in ms, latency, write, offset),
+    which are in the order of completion.
 
-    A place asked for twice has its first line first.  Requests without a line were
-    overtaken by everything behind them and ended when fio did."""
+    If a place was requested twice, its first line is of the first request.  A request without
+    a line was overtaken by all requests behind it and ended when fio did."""
     end_ms, lat_us, log_write, log_offset = lines
     write, offset, size = ops
     want, want_nr = _numbered(write, offset)
@@ -133,7 +133,7 @@ def in_order(ops, lines, runtime_ms):
     if lost.any():
         if lost.all():
             raise LoadError("fio has logged nothing of what its iolog says")
-        # Issued not before what was issued before them.
+        # A lost request was issued no earlier than those in front of it.
         known = np.maximum.accumulate(np.where(lost, 0.0, at))
         at[lost] = known[lost]
         lat[lost] = np.maximum(1000.0 * runtime_ms - at[lost], 0)
@@ -141,7 +141,7 @@ def in_order(ops, lines, runtime_ms):
 
 
 def _numbered(write, offset):
-    """(indices sorted by place and time, how often each place was there before)"""
+    """(indices sorted by place and time, how many requests to the same place came before each)"""
     order = np.lexsort((np.arange(len(offset)), write, offset))
     place, kind = offset[order], write[order]
     first = np.ones(len(order), bool)
@@ -151,14 +151,14 @@ def _numbered(write, offset):
 
 
 def added_reads(iodepth):
-    """So many reads of the first block Fio.replay() has behind those it is asked for."""
+    """How many reads of the first block Fio.replay() appends to the requests of its caller."""
     return 2 * iodepth if iodepth > 1 else 0
 
 
 class Fio:
-    """Runs jobs on one device; files go to @folder.  @held, if given, raises an error before
-    a job would go to another device, to which @path has come to lead.  @named, if given, is
-    what fio is told, for it cannot be told all names."""
+    """Runs jobs on one device; files go to @folder.  @held, if given, raises an error before a
+    job if @path now leads to another device.  @named, if given, is the name that fio gets
+    instead of @path."""
 
     def __init__(self, path, folder, held=None, named=None):
         # pylint: disable=too-many-arguments,too-many-positional-arguments
@@ -166,7 +166,7 @@ class Fio:
         self.program = shutil.which("fio")
 
     def require(self):
-        """Raises LoadError if fio is not here, or would open something else."""
+        """Raises LoadError if fio is not installed, or would open another device."""
         if not self.program:
             raise LoadError("fio is not installed: apt install fio")
         path = self._path()
@@ -216,10 +216,10 @@ class Fio:
         return runtime_ms
 
     def job(self, name, options, watch=None):
-        """A job with these options of fio; returns its Trace.
+        """Runs a job with these options of fio; returns its Trace.
 
-        Names with "_" as fio has them; None is an option without a value.
-        @watch, if given, is called now and then with the seconds since the start."""
+        Names have "_" as in job files; None stands for an option without a value.  @watch, if
+        given, is called about once a second with the seconds since the start."""
         options = dict(options)
         depth = int(options.get("iodepth", 1))
         options.setdefault("ioengine", "psync" if depth == 1 else "libaio")
@@ -234,10 +234,10 @@ class Fio:
         return Trace(issued(end, lat, depth == 1), lat, offset, size, write)
 
     def replay(self, name, ops, iodepth=1, watch=None, at_us=None):
-        """Requests one by one as in @ops = (write, offset, bytes).
+        """Sends the requests of @ops = (write, offset, bytes) one by one.
 
-        @at_us, if given, has when each is due, ascending, since the first; what comes late
-        makes all behind it late, as fio waits from one request to the next."""
+        @at_us, if given, has the time at which each is due since the first, ascending.  A
+        late request delays all behind it, as fio waits between two requests."""
         # pylint: disable=too-many-arguments
         ops = as_ops(ops)
         if not len(ops[0]):
@@ -245,10 +245,10 @@ class Fio:
         actions = [f"{'write' if w else 'read'} {o} {n}"
                    for w, o, n in zip(*(a.tolist() for a in ops))]
         if iodepth > 1:
-            # fio does not log what is under way when an iolog ends: let it be these.
+            # fio does not log the requests in flight at the end of an iolog: add requests for that.
             actions += [f"read 0 {BLOCK}"] * added_reads(iodepth)
         if at_us is not None:
-            # fio takes 0 for no time.
+            # fio takes 0 as "no time".
             due = (np.asarray(at_us, np.int64) + 1).tolist()
             due += due[-1:] * (len(actions) - len(due))
         log = self._write_iolog(name, actions, None if at_us is None else due)
@@ -264,13 +264,12 @@ class Fio:
         return Trace(issued(end, lat, True), lat, offset, size, write)
 
     def spaced(self, name, offset, gap_s, count, ops, watch=None):
-        """Reads the block at @offset again and again with pauses of @gap_s seconds,
-        @count of them or more, and then at once does @ops, one at a time.
+        """Reads the block at @offset @count times or more, with pauses of @gap_s seconds, and
+        then immediately sends @ops, one at a time.
 
-        Returns the pauses as they were, in seconds, to a millisecond, and the
-        Trace of @ops."""
+        Returns the actual pauses in seconds, to a millisecond, and the Trace of @ops."""
         ops = as_ops(ops)
-        # fio counts from its own start; reads before that are not spaced.
+        # fio counts from its own start; reads before that have no pauses.
         turns = math.ceil(START_S / gap_s) + count
         actions = []
         for i in range(turns):
@@ -289,8 +288,8 @@ class Fio:
                 Trace(at[rest], lat[rest], offsets[rest], size[rest], write[rest]))
 
     def _write_iolog(self, name, actions, due=None):
-        """fio's second format: file, action, offset, bytes; its third one with times in us
-        before each."""
+        """Writes fio's second format (file, action, offset, bytes), or with @due its third one,
+        which has a time in us in front of each."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self._path()
         log = self.folder / f"{name}.iolog"
@@ -306,7 +305,7 @@ class Fio:
         return log
 
     def _take_log(self, name):
-        """Reads the log and removes it: the results have it."""
+        """Reads the log and removes it, as the results have its contents."""
         path = self.folder / f"{name}_clat.1.log"
         if not path.exists():
             raise LoadError(f"fio {name}.fio wrote no log")
@@ -320,8 +319,7 @@ def _die_with_parent():
 
 
 class _Child(subprocess.Popen):
-    """A fio that does not go on without anybody who knows of it, if its beginning is
-    interrupted."""
+    """A fio process that ends if the caller is interrupted while it starts."""
 
     def __init__(self, *words, **more):
         try:
@@ -332,22 +330,22 @@ class _Child(subprocess.Popen):
             raise
 
     def end(self):
-        """It ends after the request under way, and so does the load."""
+        """Ends the process, after the request in flight."""
         self.send_signal(signal.SIGINT)
         try:
             self.wait(30)
         except subprocess.TimeoutExpired:
             self.kill()
-        # Of one that has not come as far as to catch it its jobs go on.
+        # If it was interrupted before its handler was ready, its jobs continue: kill the group.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
 
 
 def _watched(child, watch):
-    """Calls @watch now and then until @child has ended.
+    """Calls @watch about once a second until @child has ended.
 
-    Not Popen.wait(): with a timeout that looks twenty times a second, and under a
-    virtual clock each look costs as much as one of the requests."""
+    Popen.wait() with a timeout polls twenty times a second; under a virtual clock each poll
+    costs as much time as a request."""
     passed, child_fd = 0.0, os.pidfd_open(child.pid)
     try:
         poll = select.poll()
@@ -360,7 +358,7 @@ def _watched(child, watch):
 
 
 def _told(report):
-    """(error that fio counted as a sentence or None, milliseconds that it ran)."""
+    """(the error that fio counted, as a sentence, or None; milliseconds that fio ran)."""
     try:
         text = report.read_text(encoding="utf-8", errors="replace")
         jobs = json.loads(text[text.index("{"):])["jobs"]
@@ -372,7 +370,7 @@ def _told(report):
 
 
 def _sentence(said):
-    """The line of fio's output that says what is wrong."""
+    """The line of fio's output that describes the error."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     return next((line for line in lines if "err" in line.lower() or "fail" in line.lower()),
                 lines[-1] if lines else "")

@@ -1,48 +1,48 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which blocks does the drive clean together?
+"""Finds out which blocks the drive cleans together.
 
-A block L is written, and others around it; the drive is made to clean L's band,
-and those that moved with L are of its band.  Three ways to make it:
+A block L is written, and other blocks around it; then the drive is made to clean L's band.  The
+blocks that moved with L belong to its band.  There are three ways to make the drive clean:
 
-force   L is written again and again.  Where each write takes a new place in the
-        log (Test 9) its set, or the log, is full some time, and is cleaned.
-age     As force, but others are written late, when the log that has L is the oldest.
-        A drive with several logs that cleans all of its oldest one takes everything
-        along that was written with L; of what was written after that log it takes
-        only what belongs to the bands it cleans.  So L stays where it is, and a block
-        beside it, the *filler*, is written again and again.  How many writes there are
-        from the beginning of a log until it is cleaned must be known for that, and
-        when one begins: right after a cleaning.
-pause   Nothing is sent, for a little longer each time, until L has moved.  L is
-        written first and *decoys* next, some way off, so that a drive that goes on
-        after L's band goes on with theirs.  Between two rounds all is cleaned.
+force   L is written again and again.  If each write takes a new place in the log (Test 9),
+        L's set, or the log, is full at some point, and the drive cleans it.
+age     As force, but the other blocks are written late, when the log that holds L is the oldest.
+        A drive with several logs that cleans all of its oldest log moves everything that was
+        written together with L.  Of what was written after that log, it moves only what belongs
+        to the bands that it cleans.  L must stay where it is, so a block beside it, the
+        *filler*, is written again and again.  This way needs to know when a log begins (right
+        after a cleaning) and how many writes follow until the drive cleans that log.
+pause   Nothing is sent until L has moved; each pause is a little longer than the one before.
+        L is written first, and *decoys* far from it next: a drive that continues after L's band
+        continues with theirs.  Between two rounds the drive cleans everything.
 
-Where a block is, is told by places.py."""
+places.py determines where a block is."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from . import guard
 from .load import chain
 from .session import BLOCK
 
 DECOYS = 24
-LATE, ROOM = 0.87, 0.1      # of the writes from a log's begin to its cleaning
-MANY = 0.2                  # of them have moved: the pause was too long
+LATE, ROOM = 0.87, 0.1      # as shares of the writes from the begin of a log to its cleaning
+MANY = 0.2                  # shares of the writes from the begin of a log to its cleaning
 FIRST_CHUNK, GROWTH, SMALL_GROWTH = 24, 1.5, 0.125
 LONGEST_PAUSE_S = 90
-BUDGET = 500_000            # writes in all, which take an hour and a half on a drive
+BUDGET = 500_000            # writes in all; they take an hour and a half on a drive
 SURE = 3
-MISFIT = 0.1                # of all answers, at most
-SIDE, MOST_SIDE = 31, 255   # blocks on each side in a round
+MISFIT = 0.1                # of all answers may contradict the ends of the band
+SIDE, MOST_SIDE = 31, 255   # blocks on each side in one round
 
 
 @dataclass
 class Moved:
-    """What one cleaning did.
+    """The result of one cleaning.
 
-    moved: per block True, False, or None where its reads did not agree;
-    writes: to L until it happened (force); pause_s: that sufficed (pause)."""
+    moved: for each block True, False, or None if its reads did not agree; writes: writes to L
+    until the drive cleaned (force); pause_s: the pause that sufficed (pause)."""
     moved: list
     writes: int = 0
     pause_s: float = 0.0
@@ -53,15 +53,15 @@ class Moved:
 
 
 class NotMoved(Exception):
-    """The drive could not be made to clean, in a sentence."""
+    """The drive could not be made to clean; the text says why."""
 
 
 class Crowded(NotMoved):
-    """So many blocks at once make the drive clean by themselves."""
+    """The blocks of one round fill the cache, so that the drive cleans by itself."""
 
 
 class Mates:
-    """Asks one drive; @rng is for the order of writes."""
+    """Asks one drive.  @rng draws the order of writes."""
 
     def __init__(self, s, places, rng, *, most_writes):
         self.s, self.places, self.rng = s, places, rng
@@ -75,7 +75,8 @@ class Mates:
         self.turn, self.phase = {}, {}
 
     def _settled(self, name, offsets):
-        """Read until two passes agree; times, and where they do not."""
+        """Reads until two passes agree; returns the times, and for each block whether they
+        agree."""
         before = self.places.read(name, offsets)
         for _ in range(4):
             after = self.places.read(name, offsets)
@@ -86,17 +87,17 @@ class Mates:
         return after, agree
 
     def _written(self, asked, before, cached):
-        """Where it shows that a write went to the cache.
+        """For each block, whether the cache holds what was written.
 
-        Not by comparing with its last place, which may have been the slot beside, but
-        with where it was before any write to it.  A drive that moves bands has no such
-        place; there it is as likely as any other."""
+        Each block is compared with its place before the first write, not with its last place: that
+        may be the slot beside the new one.  A drive that moves bands has no first place; there the
+        comparison is no worse than any other."""
         home = [self.home.setdefault(int(b), float(t)) for b, t in zip(asked, before)]
         return ~self.places.same(np.asarray(home), cached) | self.places.in_flash(cached)
 
     def _verdict(self, asked, before, cached, after, agree):
-        """A block that its write has left where it was has come home at once: of
-        those nothing is known."""
+        """True, False or None for each block: whether it moved.  None also where the write left the
+        block in its place: it may have gone home at once."""
         moved = ~self.places.same(cached, after)
         known = agree & self._written(asked, before, cached)
         return [bool(m) if k else None for m, k in zip(moved, known)]
@@ -109,28 +110,29 @@ class Mates:
 
     # pylint: disable-next=too-many-arguments,too-many-positional-arguments
     def _until_known(self, once, at, others, name, why):
-        """What once(@at, @others, @name) says, as soon as it says it of most of many;
-        Crowded for the reason @why if it never does."""
+        """Calls once(@at, @others, @name) until it knows whether most of the blocks moved, and
+        returns that; raises Crowded with the reason @why if it never does."""
         others = np.asarray(others, np.uint64)
         for _ in range(8):
             if self.writes > BUDGET:
                 raise NotMoved(f"{BUDGET:,} writes were not enough to find out")
             done = once(at, others, name)
             if done and (len(others) < 3 or
-                         np.mean([m is None for m in done.moved]) < 0.3):
+                         guard.mean([m is None for m in done.moved], "blocks unknown") < 0.3):
                 return done
         raise Crowded(why)
 
     def _force(self, at, others, name):
-        """As force(); None if nothing can be seen to move."""
+        """One round of force(); None if no block can be seen to move."""
         near = self._neighbours(at)
         asked = np.concatenate([near, others])
         self.touched.update([int(at)], asked.tolist())
         before = self.places.read(name, asked)
-        # How full the set is already is anybody's guess: another one each time.
+        # How full the set already is, is unknown: each round begins with another number of writes.
         first, n = np.full(self.rng.integers(16), at), len(near)
         first = np.concatenate([first, self.rng.permutation(others)])
-        # Apart in the log, so that they are not at their old angles all at once.
+        # The blocks are not written next to each other in the log, so that not all of them can come
+        # to lie at their old angles.
         for i, block in enumerate(near):
             first = np.concatenate([first, [block], np.full(i % 2, at)])
         first = first.astype(np.uint64)
@@ -146,7 +148,7 @@ class Mates:
         seen.append(taken)
         writes += len(taken)
         self.writes += writes
-        # How many writes fill the set, and how many it has had since.
+        # Remember how many writes fill the set, and how many it has had since.
         stall = int(np.argmax(np.concatenate(seen)))
         if at in self.since:
             self.full[at] = self.since[at] + stall
@@ -159,8 +161,8 @@ class Mates:
     # pylint: disable=too-many-arguments,too-many-positional-arguments
     def _until_moved(self, name, at, near, cached, watched, chunk, done, full,
                      growth=GROWTH - 1, limit=None):
-        """Writes @at, @chunk times and on in small steps, until one of @near that is
-        @watched is not where it was @cached; what these writes took."""
+        """Writes @at, @chunk times first and in small steps then, until one of @near that is
+        @watched is no longer where it was @cached.  Returns the latencies of these writes."""
         seen, writes = [], 0
         while True:
             trace = self.s.trace(name, chain((True, np.full(int(chunk), at), BLOCK),
@@ -180,15 +182,15 @@ class Mates:
             self.s.progress(None, None)
 
     def age(self, at, others, width=0, name="age"):         # pylint: disable=W0613
-        """Writes @others when the log with @at is about to be cleaned."""
+        """Writes @others when the drive is about to clean the log that holds @at."""
         return self._until_known(self._age, at, others, name,
                                  "when the drive will clean can't be foreseen")
 
     def _age(self, at, others, name):
-        """As age(); None if it was used up to find out when logs begin.
+        """One round of age(); None if the round served to find out when logs begin.
 
-        phase: writes since a log began; turn: from there to its cleaning."""
-        # Those that are asked for are written later.
+        phase: writes since a log began; turn: writes from there to its cleaning."""
+        # Blocks in @others are written later.
         near = np.setdiff1d(self._neighbours(at), others)
         if len(near) < 2:
             near = np.setdiff1d(self._neighbours(at, (-6, -5, -4, -3, 3, 4, 5, 6)), others)
@@ -199,10 +201,10 @@ class Mates:
         self.touched.update([int(at), filler], asked.tolist())
         before = self.places.read(name, asked)
         if turn and self.phase[at] > turn // 8:
-            # On to where a log begins.
+            # Continue to where a log begins.
             self._fill(name, filler, turn - self.phase[at])
             self.phase[at] = 0
-        # Apart in the log, so that they are not at their old angles all at once.
+        # See _force(): not next to each other in the log.
         first = np.concatenate([[at], *([block, filler] for block in near)]).astype(np.uint64)
         now = np.array(before)
         trace = self.s.trace(name, chain((True, first, BLOCK), self.places.ops(near)))
@@ -221,16 +223,16 @@ class Mates:
             seen = self.places.times(trace[len(order):])
             done += late + len(order)
             if (watched & ~self.places.same(now[:n], seen[:n])).any():
-                # Cleaned already: what was taken for the beginning of a log was none.
+                # The drive has cleaned already: no log began where phase has it.
                 del self.turn[at], self.phase[at]
                 return None
             now = seen
         took = self._until_moved(name, filler, near, now[:n], watched,
                                  max(FIRST_CHUNK, turn - done) if turn else FIRST_CHUNK,
-                                 # What else takes logs may have made Test 6 end sooner.
+                                 # Other writes to the logs may have made Test 6 end sooner.
                                  done, turn, SMALL_GROWTH, 2 * self.most_writes)
         self.writes += len(took)
-        # The cleaning is where the next log begins.
+        # The next log begins at the cleaning.
         stall = int(np.argmax(took))
         if at in self.phase:
             self.turn[at] = done + stall
@@ -242,42 +244,42 @@ class Mates:
         return Moved(moved[n:], len(took), 0, before[n:], now[n:], after[n:], took)
 
     def _filler(self, at, others, near):
-        """A block beside @at that nobody asks for."""
+        """A block near @at that is in neither @others nor @near."""
         taken = {at, *others.tolist(), *near.tolist()}
         step = BLOCK if at < self.s.dev.bytes // 2 else -BLOCK
         return next(o for o in range(int(at) + 3 * step, int(at) + 10_000 * step, step)
                     if o not in taken)
 
     def _fill(self, name, filler, count):
-        """Writes @filler so many times."""
+        """Writes @filler @count times."""
         while count > 0:
             self.s.trace(name, (True, np.full(min(count, 50_000), filler), BLOCK))
             self.writes += min(count, 50_000)
             count -= 50_000
 
     def _first_chunk(self, at, done):
-        """Nearly as many writes as are missing, if that is known."""
+        """Nearly as many writes as the set still takes, if that is known."""
         if at not in self.full:
             return FIRST_CHUNK
         return max(FIRST_CHUNK, self.full[at] - self.since[at] - done)
 
     def _neighbours(self, at, away=(-2, -1, 1, 2)):
-        """On both sides, as those on one may be in the next band."""
+        """Blocks on both sides of @at: those on one side may be in the next band."""
         last = self.s.dev.bytes // BLOCK * BLOCK - BLOCK
         return np.asarray([o for o in (at + i * BLOCK for i in away)
                            if 0 <= o <= last], np.uint64)
 
     def decoys(self, at, width):
-        """Blocks at twice @width from @at on, on both sides, as far as there is room."""
+        """Blocks at twice @width from @at and further, on both sides, within the drive."""
         last = self.s.dev.bytes * 9 // 10 // BLOCK
         away = np.outer([1, -1], width * (2 + 0.75 * np.arange(self.most_decoys // 2)))
         return (np.mod(at // BLOCK + away.ravel().astype(np.int64), last) *
                 BLOCK).astype(np.uint64)
 
     def pause(self, at, others, width=0, name="pause"):
-        """Leaves the drive alone until @at has moved, and not much longer: if decoys
-        that were written next have, too, once more with less.  @width: blocks around
-        @at that are of interest."""
+        """Leaves the drive alone until @at has moved, and little longer.  If decoys, which are
+        written later, have moved as well, it repeats the round with a shorter pause.  @width:
+        blocks around @at that the caller asks about."""
         others = np.asarray(others, np.uint64)
         for attempt in range(8):
             decoys = np.setdiff1d(self.decoys(at, width or 4096), others)
@@ -288,7 +290,7 @@ class Mates:
                     raise
                 continue
             known = [m for m in also if m is not None]
-            if not known or np.mean(known) <= MANY:
+            if not known or guard.mean(known, "decoys that moved") <= MANY:
                 return done
             self.pause_s, self.growth = max(0.02, 0.85 * self.pause_s), 1.02
         raise NotMoved("the drive cleans so many bands at once when it is left alone that "
@@ -300,7 +302,7 @@ class Mates:
         asked = np.concatenate([watched, decoys, others]).astype(np.uint64)
         self.touched.update(asked.tolist())
         before = self.places.read(name, asked)
-        # Apart in the log, so that they are not at their old angles all at once.
+        # See _force(): not next to each other in the log.
         first = np.concatenate([[at], decoys[:3], watched[1:3], decoys[3:10], watched[3:],
                                 decoys[10:], self.rng.permutation(others)])
         trace = self.s.trace(name, chain((True, first.astype(np.uint64), BLOCK),
@@ -308,7 +310,7 @@ class Mates:
         cached = self.places.times(trace[len(first):])
         self.writes += len(first)
         if self._written(watched, before[:n], cached[:n]).sum() <= n // 2:
-            # The set was full before all was written, and is clean now.
+            # The set was full before all blocks were written; the drive has cleaned it.
             self.most_decoys = max(4, self.most_decoys // 2)
             raise Crowded("what was written was cleaned before it could be read")
         wait = self.pause_s
@@ -320,8 +322,9 @@ class Mates:
                 raise NotMoved(f"a block that was written is where it was after a pause "
                                f"of {wait:.0f} s")
             wait *= self.growth
-        # The next time almost as long will do, and the border is approached slowly.
-        self.pause_s, self.growth = max(0.02, wait / self.growth ** 1.5), 1.04
+        # Begin the next round with a little less, and approach the border slowly.
+        shorter = guard.ratio(wait, self.growth ** 1.5, "pause")
+        self.pause_s, self.growth = max(0.02, shorter), 1.04
         after, agree = self._settled(name, asked)
         moved = self._verdict(asked, before, cached, after, agree)
         self.drain(name, asked, cached)
@@ -332,23 +335,24 @@ class Mates:
         return (~self.places.same(cached, self.places.read(name, watched))).any()
 
     def drain(self, name, asked, cached):
-        """Pauses until nearly all of @asked has moved: a drive that cleans the oldest
-        first must not have anything older than the next round."""
+        """Pauses until nearly all of @asked has moved: on a drive that cleans the oldest blocks
+        first, the next round must find nothing older in the cache."""
         first, left = 2 * self.s.scale.pause_s, 1.0
         pause = first
         while pause < 32 * first:
             self.s.pause(pause, "until the drive has cleaned the rest")
-            now = np.mean(self.places.same(cached, self.places.read(name, asked)))
+            now = guard.mean(self.places.same(cached, self.places.read(name, asked)),
+                             "blocks that stayed")
             if now <= 0.05 + 2 * self.places.coincidence or (now == left and pause > first):
                 return
             left, pause = now, pause * 2
 
 
 def split(moved):
-    """The border in a row of blocks, of which the first have moved: how many have.
+    """How many blocks at the begin of a row have moved.
 
-    It is where two that follow each other have not; what comes later may have moved
-    again, as another band of the same set.  None counts for nothing."""
+    The border is where two consecutive blocks have not moved.  Blocks behind it may have moved as
+    part of another band of the same set.  None is skipped."""
     known = [(i, m) for i, m in enumerate(moved) if m is not None]
     for (i, here), (_, there) in zip(known, [*known[1:], (0, False)]):
         if not here and not there:
@@ -357,23 +361,23 @@ def split(moved):
 
 
 def spread(inside, outside, most):
-    """Up to @most whole numbers strictly between, evenly, from @inside on."""
+    """Up to @most whole numbers strictly between the two, evenly spaced, from @inside on."""
     n = abs(outside - inside) - 1
     if n <= 0:
         return []
     step = 1 if outside > inside else -1
     if n <= most:
         return [inside + step * (i + 1) for i in range(n)]
-    return [inside + step * round((i + 1) * (n + 1) / (most + 1)) for i in range(most)]
+    return [inside + step * round(guard.ratio((i + 1) * (n + 1), most + 1, "step"))
+            for i in range(most)]
 
 
 class Edges:
-    """Searches the two ends of the band that block @at (a number) is in.
+    """Searches both ends of the band that holds block number @at.
 
-    clean(at, others, width) makes the drive clean and answers per block moved or
-    not; width: how far off the ends may be.  Afterwards low and high are the band's
-    first block and the one behind its last, None where there is no end within @reach
-    blocks."""
+    clean(at, others, width) makes the drive clean and answers for each block whether it moved;
+    width: the largest distance of the ends.  After search(), low and high are the first block of
+    the band and the first one behind it, or None if there is no end within @reach blocks."""
 
     def __init__(self, at, reach, blocks, clean, side=SIDE):
         self.at, self.clean, self.side, self.blocks = at, clean, side, blocks
@@ -384,7 +388,7 @@ class Edges:
         self.doubtful = ""
 
     def _ask(self, rows):
-        """Those below and above, each row from @at outwards."""
+        """Asks about the rows below and above @at, each ordered from @at outwards."""
         flat = [n for row in rows for n in row]
         moved = self.clean(self.at, flat, self.width) if flat else []
         self.rounds.append((flat, moved))
@@ -410,7 +414,7 @@ class Edges:
 
     def _brackets(self):
         rows = [self._doubling(-1, self.limits[0]), self._doubling(1, self.limits[1])]
-        # Of the next band there may be one block: what has twice not moved, has not.
+        # One block of the next band may move, too: a block that stayed twice counts as stayed.
         twice = [self._ask(rows) for _ in range(2)]
         brackets = []
         for i in (0, 1):
@@ -421,7 +425,7 @@ class Edges:
         if None in brackets:
             return None
         for _ in range(12):
-            # A decoy must not be in a band beside this one.
+            # A decoy must not be in a neighbouring band.
             self.width = max(2, brackets[1][1] - brackets[0][1])
             if all(abs(b[1] - b[0]) <= self.side + 1 for b in brackets):
                 break
@@ -431,11 +435,11 @@ class Edges:
         return brackets
 
     def _side(self, bracket):
-        """More blocks where there is room for them: a band has as many slots."""
+        """More blocks in a round around a large band, which has as many slots."""
         return int(min(MOST_SIDE, max(self.side, abs(bracket[0] - self.at) // 8)))
 
     def _bracket(self, row, k, limit):
-        """(inside, outside) around an end, k of the row have moved."""
+        """(inside, outside) around an end, if the first @k blocks of the row have moved."""
         if k == len(row):
             end_of_drive = limit in (-1, self.blocks)
             return (row[k - 1] if k else self.at, limit) if end_of_drive else None
@@ -449,9 +453,9 @@ class Edges:
                 row[k + 1] if k + 1 < len(row) else bracket[1])
 
     def _settle(self, brackets):
-        """Every block between, until the two at each end have SURE more answers for
-        their side than for the other."""
-        # The first one outside as well, if there is one.
+        """Asks about every block within the brackets until the two blocks at each end have SURE
+        more answers for their side than for the other."""
+        # The row includes the first block outside, if there is one.
         rows = [spread(*b, self.side) + ([b[1]] if 0 <= b[1] < self.blocks else [])
                 for b in brackets]
         votes = [np.zeros(len(r), int) for r in rows]
@@ -477,7 +481,7 @@ class Edges:
         return row[k - 1] if k else inside
 
     def _fits(self, first, last):
-        """Whether no more of all answers so far contradict these ends than chance makes."""
+        """Whether at most a share of MISFIT of all answers so far contradicts these ends."""
         known = [(first <= b <= last) == m for asked, moved in self.rounds
                  for b, m in zip(asked, moved) if m is not None]
-        return np.mean(known) >= 1 - MISFIT
+        return bool(known) and guard.mean(known, "answers that fit") >= 1 - MISFIT

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where a block is, told from outside.
+"""Determines from outside where a block is.
 
-A read that follows the read of another block takes a time that depends on the
-angle between the two.  So each block asked for is preceded by an *anchor*, a
-block that no test writes: two such times of one block, taken at different
-moments, are equal modulo a rotation if it is where it was, and differ if it was
-moved, except with the probability that a random angle comes within the
-tolerance of the old one (``Places.coincidence``)."""
+A read that follows the read of another block takes a time that depends on the angle between
+the two.  So each block is read behind an *anchor*, a block that no test writes.  Two such
+times of one block, taken at different moments, are equal modulo a rotation if the block is in
+its place.  They differ if it was moved, except with the probability that a random angle is
+within the tolerance of the old one (``Places.coincidence``)."""
 
 import numpy as np
 
+from . import guard
 from .session import BLOCK
 
 ANCHORS = 61                # several, as drives keep what they have read
 ANCHOR_STEP = 37            # blocks
 ROOM = 0.05                 # of the drive, for anchors
 MOST_COINCIDENCE = 0.08
-FLASH_US = 700.0            # no head gets anywhere within
+FLASH_US = 700.0            # no head moves anywhere in less
 LEAST_ROTATION_US = 3000    # 20,000 rpm
 MOST_ROTATION_US = 34000    # 1,800 rpm
 
@@ -24,8 +24,8 @@ MOST_ROTATION_US = 34000    # 1,800 rpm
 class Places:
     """Reads by pairs on one drive.
 
-    rotation_us and tolerance_us are measured by calibrate(); telling says whether
-    latencies tell places apart here at all."""
+    calibrate() measures rotation_us and tolerance_us, and returns whether latencies show
+    places."""
 
     def __init__(self, s, anchor):
         self.s = s
@@ -43,64 +43,66 @@ class Places:
         """Requests that read each of @offsets behind an anchor."""
         offsets = np.asarray(offsets, np.uint64)
         both = np.empty(2 * len(offsets), np.uint64)
-        # Each block has its own, so that its times can be compared whenever.
+        # Each block always has the same anchor, so that its times can be compared.
         which = (offsets // np.uint64(BLOCK) * np.uint64(7919)) % np.uint64(self.anchors)
         both[0::2] = np.uint64(self.anchor) + which * np.uint64(self.step)
         both[1::2] = offsets
         return False, both, BLOCK
 
     def times(self, trace):
-        """Latencies of the blocks asked for, of a trace that ends with ops()."""
+        """Latencies of the blocks themselves, of a trace that ends with ops()."""
         return trace.lat_us[1::2]
 
     def read(self, name, offsets):
-        """Latency of each block behind its anchor, microseconds."""
+        """Latency of each block behind its anchor, in microseconds."""
         return self.times(self.s.trace(name, self.ops(offsets)))
 
     def calibrate(self, offsets):
-        """Rotation and tolerance; True if places can be told apart.
+        """Measures rotation and tolerance; True if places can be told apart.
 
-        @offsets: some 32 blocks, spread, at rest."""
+        @offsets: about 32 blocks all over the drive that are not moving."""
         again = self.s.trace("rotation", (False, np.full(25, offsets[0]), BLOCK)).lat_us[1:]
-        middle = float(np.median(again))
+        middle = guard.median(again, "reads of one block")
         rotating = (LEAST_ROTATION_US < middle < MOST_ROTATION_US and
-                    np.mean(abs(again - middle) < 0.02 * middle) > 0.8)
+                    guard.mean(abs(again - middle) < 0.02 * middle, "reads of one block") > 0.8)
         if rotating:
             self.rotation_us = middle
         first, second = (self.read("repeat", offsets) for _ in range(2))
         if not rotating:
-            # The block came from a buffer, or there is no platter: without the
-            # period only equal times are equal places.
+            # The block came from a buffer, or there is no platter.  Without the period, only equal
+            # times are equal places.
             self.rotation_us = None
         noise = self.apart(first, second)
-        # Of 32 one or two may have met something else.
-        self.tolerance_us = max(25.0, 2.5 * float(np.quantile(noise, 0.9)))
-        width = self.rotation_us or float(np.subtract(*np.quantile(first, [0.95, 0.05])))
+        # One or two of 32 reads may have been disturbed.
+        self.tolerance_us = max(25.0, 2.5 * guard.quantile(noise, 0.9, "reads that are repeated"))
+        width = self.rotation_us or (guard.quantile(first, 0.95, "reads") -
+                                     guard.quantile(first, 0.05, "reads"))
         self.coincidence = min(1.0, 2 * self.tolerance_us / max(width, 1e-9))
         if self.coincidence > MOST_COINCIDENCE:
             self.why = ("reading tells no places apart here: times of different blocks "
                         f"differ by {width:.0f} us, those of the same by "
                         f"{self.tolerance_us:.0f}")
-            if np.quantile(first, 0.9) < FLASH_US:
+            if guard.quantile(first, 0.9, "reads") < FLASH_US:
+                usual = guard.median(first, "reads")
                 self.why = ("blocks all over the drive are read too quickly for a head, in "
-                            f"{np.median(first):.0f} us: they come from memory or flash, and "
-                            "what is below does not show")
+                            f"{usual:.0f} us: they come from memory or flash, and what is below "
+                            "does not show")
         return not self.why
 
     def learn_flash(self, times):
-        """From blocks that were just written: what has no seek in it comes from
-        flash, or memory, and then all of it does."""
-        if np.quantile(times, 0.9) < FLASH_US:
+        """Learns from blocks that were just written: if nearly all were read without a seek,
+        they are in flash or memory."""
+        if guard.quantile(times, 0.9, "reads of what was written") < FLASH_US:
             self.flash_us = FLASH_US
         return self.flash_us is not None
 
     def in_flash(self, times):
-        """Where a block was."""
+        """For each block, whether it was in flash."""
         times = np.asarray(times)
         return times < self.flash_us if self.flash_us else np.zeros(len(times), bool)
 
     def apart(self, one, other):
-        """How far apart, microseconds, modulo a rotation."""
+        """Difference of times, in microseconds, modulo a rotation."""
         gap = np.abs(np.asarray(one, float) - np.asarray(other, float))
         if self.rotation_us:
             gap = np.mod(gap, self.rotation_us)
@@ -108,7 +110,7 @@ class Places:
         return gap
 
     def same(self, one, other):
-        """Where a block was at one time and at another: at the same place?"""
+        """For each block, whether it was at the same place at both times."""
         return np.where(self.in_flash(one) | self.in_flash(other),
                         self.in_flash(one) == self.in_flash(other),
                         self.apart(one, other) <= self.tolerance_us)

@@ -20,7 +20,7 @@ BLUE, ORANGE, GREEN, RED, PURPLE, GREY = (
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, RED, "#b0892f", "#2aa5a0", GREY)
 WRITE, READ, MARK = ORANGE, BLUE, RED
 WIDE, NARROW = (8.6, 3.4), (3.9, 3.0)      # inches
-MANY = 300              # points of one series from which on they are pixels
+MANY = 300              # points of one series from which on they are drawn as pixels
 COLOURS = 64            # of pixels
 DPI = 160
 
@@ -47,7 +47,7 @@ def is_narrow(figure):
 
 
 def panels(figure, count, share_x=False, share_y=False, ratios=None):
-    """So many axes: a row, or in a narrow figure a column, which makes it higher."""
+    """@count axes in a row, or in a narrow figure in a column, which makes it higher."""
     if not is_narrow(figure):
         axes = figure.subplots(1, count, sharex=share_x, sharey=share_y, squeeze=False,
                                gridspec_kw={"width_ratios": ratios})
@@ -67,7 +67,7 @@ def dots(axes, y, kind=None, x=None, **more):
 
 
 def level(axes, value, text, **more):
-    """A dotted horizontal line that says what it is."""
+    """A dotted horizontal line with a label."""
     axes.axhline(value, **{"color": "black", "linewidth": 0.8, "linestyle": ":", **more})
     axes.annotate(text, (1, value), xycoords=("axes fraction", "data"), ha="right",
                   va="bottom", fontsize=8,
@@ -75,7 +75,7 @@ def level(axes, value, text, **more):
 
 
 def logarithmic(axes):
-    """Upwards in powers of ten, in numbers as everywhere else."""
+    """A logarithmic y axis, with numbers as elsewhere."""
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
 
@@ -89,7 +89,7 @@ def span(axes, low, high, text=None, colour=GREEN):
 
 
 def _pixels(figure):
-    """What has very many points would make the page huge as vectors."""
+    """Draws series with very many points as pixels, as vectors would make the page huge."""
     for axes in figure.axes:
         for line in axes.lines:
             if len(line.get_xdata()) > MANY:
@@ -100,7 +100,7 @@ def _pixels(figure):
 
 
 def _sparse(figure):
-    """Few enough ticks that their labels do not meet in a narrow picture."""
+    """Reduces ticks so that their labels do not meet in a narrow picture."""
     from matplotlib.ticker import AutoLocator   # pylint: disable=C0415
     for axes in figure.axes:
         if is_narrow(figure) and isinstance(axes.xaxis.get_major_locator(), AutoLocator):
@@ -108,11 +108,11 @@ def _sparse(figure):
 
 
 def _grouped(figure):
-    """Along linear axes numbers as everywhere else."""
+    """Writes the numbers along linear axes as elsewhere."""
     from matplotlib.ticker import ScalarFormatter   # pylint: disable=C0415
 
     class Grouped(ScalarFormatter):
-        """Its digits by threes."""
+        """Groups digits by threes."""
 
         def __call__(self, x, pos=None):
             return re.sub(r"(?<![.\d])\d{4,}", lambda m: f"{int(m[0]):,}",
@@ -125,7 +125,7 @@ def _grouped(figure):
 
 
 def drawn(draw, size=WIDE):
-    """A Figure by draw(figure), in our style."""
+    """A Figure by draw(figure), in the style of the suite."""
     from matplotlib import rc_context   # pylint: disable=C0415
     from matplotlib.figure import Figure    # pylint: disable=C0415
     with rc_context(style()):
@@ -138,7 +138,7 @@ def drawn(draw, size=WIDE):
 
 
 def svg(draw, name, size=WIDE):
-    """The picture as an <svg> element; name keeps its ids apart from others'."""
+    """The picture as an <svg> element; @name keeps its ids apart from others."""
     from matplotlib import rc_context   # pylint: disable=C0415
     with rc_context(style()):
         figure = drawn(draw, size)
@@ -147,7 +147,7 @@ def svg(draw, name, size=WIDE):
     text = out.getvalue()
     text = text[text.index("<svg"):]
     text = re.sub(r"(data:image/png;base64,)([^\"]+)", lambda m: m[1] + smaller(m[2]), text)
-    # A hundredth of a point is more than anybody sees.
+    # A hundredth of a point cannot be seen.
     text = re.sub(r'(?<= )([xyd])="([^"]*)"', lambda m: f'{m[1]}="' + re.sub(
         r"(\.\d\d)\d+", r"\1", m[2]) + '"', text)
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.S)
@@ -172,7 +172,7 @@ def smaller(pixels):
 
 
 def png(draw, path, size=WIDE):
-    """The same as a file, on white, for those who want the picture alone."""
+    """The same as a file, on white."""
     from matplotlib import rc_context   # pylint: disable=C0415
     with rc_context(style()):
         drawn(draw, size).savefig(path, dpi=DPI, facecolor="white")
@@ -182,8 +182,7 @@ def png(draw, path, size=WIDE):
 
 
 def _points(axes):
-    """[(dots or the style of a line, x, y)] of what an axes shows in data
-    coordinates."""
+    """[(dots or the style of a line, x, y)] of the data in an axes."""
     import numpy                        # pylint: disable=C0415
     out = []
     for line in axes.lines:
@@ -210,8 +209,7 @@ def _points(axes):
 def overlay(figure, draws):
     """The pictures of several runs on top of each other, a colour for each.
 
-    draws: [(label, draw)], each draw(figure) as one run would be drawn alone.
-    """
+    draws: [(label, draw)]; each draw(figure) draws one run alone."""
     from matplotlib.ticker import FixedLocator  # pylint: disable=C0415
     shown = []
     for label, draw in draws:
@@ -242,6 +240,6 @@ def overlay(figure, draws):
         rows = -(-len(labels) // columns)
         figure.legend(handles, labels, loc="upper left", ncol=columns, markerscale=3,
                       borderaxespad=0)
-        # A legend of an axes would take its width from the others.
+        # A legend within an axes would take its width from the others.
         figure.get_layout_engine().set(
             rect=(0, 0, 1, 1 - 0.22 * rows / figure.get_figheight()))

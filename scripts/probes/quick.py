@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What kind of drive is it, in five minutes and without destroying anything?
+"""Decides what kind of drive it is, within five minutes and without destroying data.
 
-First what the drive says of itself (says.py); then, on a scratch file or an area that a
-person has named, what it does: Test 1; if blocks go elsewhere, Test 11 with the time that
-is left, and if they stay, whether writing them takes others along (tfilled.py).  Tests 1 and 11
-decide as in `skylight run`, on the part as if it were the drive.  A device that nobody has named
-an area of is only read, which tells no more than whether there is a head."""
+First it reads what the drive reports about itself (says.py).  Then it tests a scratch file or
+an area that may be overwritten: Test 1; if blocks go elsewhere, Test 11 in the time that is
+left; if they stay, whether a write rewrites its neighbours (tfilled.py).  Tests 1 and 11
+decide as in `skylight run` and take the part for the drive.  A device without such an area is
+only read, which shows no more than whether it has a head."""
 
 import re
 from dataclasses import asdict, dataclass, replace
@@ -15,26 +15,28 @@ import numpy as np
 from . import report, says, stats, t01, t11, tfilled, verdict, words
 from .places import Places
 from .scratch import Within
-from .session import BLOCK, DONE, FAILED, SKIPPED, Finding, Result, Session, scale_for, stem
+from .session import (BLOCK, DONE, FAILED, SKIPPED, UNTOLD, Finding, Result, Session, scale_for,
+                      stem)
 
 SECONDS = 300
-TESTS = (t01, t11, tfilled)     # that leave results
-ASKED = 32                  # blocks that reading alone looks at
+TESTS = (t01, t11, tfilled)     # the tests that leave results
+ASKED = 32                  # blocks that are read where only reading is allowed
 DRIVE, MEASURED, READ = "the drive", "measured", "reading alone"
 
 
 @dataclass
 class Answer:
-    """shingled, translated, conventional or None; @basis: who says so.
+    """shingled, translated, conventional or None; @basis: whether the drive reported it or it
+    was measured.
 
-    A drive's own word has no confidence: nobody has counted how often it is wrong."""
+    The drive's own report has no confidence, since its error rate is unknown."""
     value: str | None
     confidence: float | None
     basis: str
     says: str
 
     def sentence(self):
-        """One, for people."""
+        """The answer as a sentence."""
         if self.value is None:
             return f"Whether this drive is shingled can't be told: {self.says}."
         said = re.sub("</?b>", "", dict(words.SENTENCES)["drive_type"][self.value])
@@ -44,12 +46,12 @@ class Answer:
 
 
 class ReadOnly:
-    """In the place of Test 1: what reading alone shows of a drive."""
+    """Takes the place of Test 1 where only reading is allowed."""
     ID, TITLE = t01.ID, t01.TITLE
 
     @staticmethod
     def run(s):
-        """Whether there is a head, and how fast what is below it turns."""
+        """Whether there is a head, and the rotation time of the medium below it."""
         blocks = s.dev.bytes // BLOCK
         some = (s.rng("quick").choice(blocks, ASKED, replace=False)).astype(np.uint64) * BLOCK
         with s.dev.settings(s.out / "restore.json", read_ahead=False, look_ahead=False):
@@ -65,26 +67,31 @@ class ReadOnly:
 
 
 class Hurried(Session):
-    """Of the many pauses within five minutes nobody wants to hear."""
+    """A Session that does not announce its pauses."""
+
+    def budget_of(self, test):
+        """No test may take more than all of them together."""
+        return min(super().budget_of(test), self.load.clock.seconds)
 
     def pause(self, seconds, why):
+        self._check(seconds)
         self._sleep(seconds)
 
 
 def session(part, out, load, clock, **more):
-    """A Session on what scratch.py gives, that ends with the clock."""
+    """A Session on a part of scratch.py that ends with the clock."""
     return Hurried(part, out, scale=scale(part.bytes),
-                   load=Within(load, part.start, part.bytes, clock), **more)
+                   load=Within(load, part.start, part.bytes, clock), clock=clock.now, **more)
 
 
 def scale(size):
-    """Of a part of so many bytes.  A drive that is ready sooner is not waited for; the others
-    are, as pauses grow."""
+    """The scale for a part of @size bytes.  Pauses begin short: they grow on drives that need
+    more."""
     return replace(scale_for("auto", size), pause_s=1, long_pause_s=5)
 
 
 def write(s, progress=lambda text: None):
-    """What writing shows; all Results are the session's."""
+    """Runs the tests that write; the session keeps the Results."""
     progress("is a block where it was, after writing?")
     one = run(s, t01, "drive_type")
     if one.status != DONE:
@@ -100,18 +107,17 @@ def write(s, progress=lambda text: None):
 
 
 def run(s, test, name, unit="", against=None):
-    """A test; one that the clock has ended has not failed.  Either way its question has no answer,
-    nor is it then @against, whatever another test says."""
+    """Runs a test.  If it fails, or ends without an answer, its question @name has none, and the
+    answer is not @against, whatever another test says."""
     result = s.run(test)
-    if result.status == FAILED:
-        result.status = SKIPPED if s.load.clock.over else FAILED
+    if result.status in (FAILED, UNTOLD):
         result.findings[name] = Finding.unknown(result.why, unit, against)
         result.save(s.out, stem(test.ID))
     return result
 
 
 def answer(said, results, basis=MEASURED):
-    """The Answer of what the drive has said (or None) and what it has done."""
+    """The Answer from the drive's own report (or None) and from what was measured."""
     kind = verdict.answers(results).get("drive_type") or Finding.unknown(
         next((r.why for r in results.values() if r.why), "nothing was measured"))
     seen = Answer(kind.value, kind.confidence if kind.value else 0.0, basis, kind.says)
@@ -128,7 +134,7 @@ def answer(said, results, basis=MEASURED):
 
 
 def as_json(found, said, s, what, clock, versions):
-    """All of it, for machines."""
+    """Everything, for machines."""
     # pylint: disable=too-many-arguments,too-many-positional-arguments
     return {"answer": found.value, "confidence": found.confidence, "basis": found.basis,
             "sentence": found.sentence(), "says_of_itself": said, "where": what,

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The report: one HTML file that needs nothing else, and the same as JSON.
+"""Writes the report: one HTML file that needs nothing else, and the same as JSON.
 
-Made from what a run stored; any subset of tests, failed and skipped ones, and
-answers that are "cannot tell" are part of it.
-"""
+It contains what a run has stored: any subset of tests, also failed and skipped ones, and
+answers that are "cannot tell"."""
 
 import contextlib
 import importlib
@@ -24,8 +23,8 @@ from . import device, plots, words
 
 BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 SHOWN_JOB = 4000            # characters of a job file
-NEAR_MS = 15_000            # of the 30 s that Linux gives a command
-SHOWN_JOBS = 300_000        # of all of them: a page stays below 2 MB
+NEAR_MS = 15_000            # of the 30 s that Linux allows a command
+SHOWN_JOBS = 300_000        # characters of all job files; a page stays below 2 MB
 CLIFFS = ("6", "7", "8")    # tests that write until the drive must clean
 SHOWN_ITEMS = 12            # of a list among the numbers
 MARKS = {"right": ("\u2713 right", "good"), "wrong": ("\u2717 wrong", "bad"),
@@ -65,7 +64,7 @@ def _json(path):
 
 
 def _dictionary(path):
-    """Of a file that need not be there."""
+    """The contents of an optional file."""
     found = _json(path)
     if found is not None and not isinstance(found, dict):
         raise ValueError(f"{path} is not of skylight")
@@ -74,7 +73,7 @@ def _dictionary(path):
 
 @contextlib.contextmanager
 def sound(*folders):
-    """What a person has changed by hand, or another version has written, is a sentence."""
+    """Turns errors in files that were edited, or written by another version, into a sentence."""
     try:
         yield
     except (AttributeError, KeyError, TypeError) as error:
@@ -83,7 +82,7 @@ def sound(*folders):
 
 
 def _ident(result, path):
-    """Of which test a file is."""
+    """The test that a file belongs to."""
     from . import session               # pylint: disable=C0415
     ident = result.get("test")
     if isinstance(ident, str) and session.stem(ident) == path.stem:
@@ -122,7 +121,7 @@ def answers(run):
 
 
 def number(x, digits=4):
-    """As everywhere in the suite: 9,175,056, 10.17, and 1.2 x 10^-5 for what is small."""
+    """A number as in the rest of the suite: 9,175,056, 10.17, and 1.2 x 10^-5 for a small one."""
     if isinstance(x, float) and not math.isfinite(x):
         return str(x)
     if (float(x) == int(x) or abs(x) >= 10 ** (digits - 1)) and abs(x) < 1e15:
@@ -139,7 +138,7 @@ RAISED = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u207
 
 
 def grouped(text):
-    """A sentence of a test with its numbers as all others."""
+    """A sentence of a test with its numbers written as number() does."""
     text = re.sub(r"(?<=\d)%", " %", text)
     text = re.sub(r"(?<![\w.,-])\d{4,15}(?![\w,-]|\.\d)", lambda m: number(int(m[0])), text)
     return re.sub(r"(?<![\w.,-])\d+(?:\.\d+)?e[+-]?\d+\b", lambda m: number(float(m[0])), text)
@@ -153,7 +152,7 @@ def size(x):
 
 
 def value(x, unit="", name=""):
-    """A value of a finding in words."""
+    """The value of a finding in words."""
     if x is None:
         return "cannot tell"
     if isinstance(x, bool):
@@ -191,7 +190,7 @@ def interval(finding, name=""):
     if low == high:
         return "exactly"
     if isinstance(finding["value"], bool) and high is not None:
-        # Of what happens now and then, how often.
+        # The share of cases in which it happens.
         return f"at most {100 * high:.2g} %"
     if low is None:
         return f"at most {value(high, unit, name)}"
@@ -202,7 +201,7 @@ def interval(finding, name=""):
 
 
 def sure(confidence):
-    """(percent, word)"""
+    """(percent, word)."""
     confidence = confidence or 0
     word = next(w for least, w in ((0.99, "sure"), (0.9, "confident"), (0.7, "likely"),
                                    (0, "weak")) if confidence >= least)
@@ -211,13 +210,13 @@ def sure(confidence):
 
 
 def sentence(text):
-    """With a capital, a full stop, and numbers as everywhere."""
+    """The text with a capital, a full stop, and numbers as number() writes them."""
     text = grouped((text or "").strip())
     return text and text[0].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
 
 
 def tied(text):
-    """No line ends between a number and its unit."""
+    """Keeps a number and its unit on one line."""
     return re.sub(r"(?<=\d) (?=\S)", "\u00a0", text)
 
 
@@ -234,7 +233,7 @@ def known(finding):
 
 
 def lead(run):
-    """What was found, in a few words."""
+    """The result in a few words."""
     parts = []
     for name, text in words.SENTENCES:
         finding = run.answers.get(name)
@@ -263,7 +262,7 @@ def portrait(run):
 
 
 def mark_of(entry, name=""):
-    """Right or wrong, and the truth."""
+    """The mark, right or wrong, and the truth."""
     if not entry:
         return None
     text, look = MARKS.get(entry.get("mark"), (entry.get("mark"), "none"))
@@ -280,7 +279,7 @@ def order(names):
 
 
 def asked(run):
-    """Names of answers that this run has, or would have if it could tell."""
+    """Names of answers that this run has, or would have if the tests could tell."""
     names = set(run.answers)
     for result in run.tests.values():
         names |= set(result.get("findings") or {})
@@ -293,7 +292,7 @@ def asks(name):
 
 
 def grouped_rows(rows):
-    """Those of each group, as they come."""
+    """The rows of each group, in their order."""
     return [(group, list(some)) for group, some in
             itertools.groupby(rows, key=lambda row: row["group"])]
 
@@ -317,7 +316,7 @@ def summary(run):
 
 
 def drawn(draw, name):
-    """A drawing, wide and narrow; or why there is none."""
+    """A drawing, wide and narrow; or the reason why there is none."""
     try:
         return {kind: Markup(plots.svg(draw, f"{name}{kind[0]}", size))
                 for kind, size in (("wide", plots.WIDE), ("narrow", plots.NARROW))}
@@ -342,13 +341,13 @@ def picture(run, ident):
 
 
 def cliff_of(run):
-    """The test whose picture is the cliff; None without one."""
+    """The test with the picture of the cliff, or None."""
     return next((t for t in CLIFFS if t in run.tests and run.tests[t]["status"] == "done" and
                  (run.tests[t].get("numbers") or {}).get("writes_until_cleaning")), None)
 
 
 def cliff(run):
-    """What people know shingled disks for: above all else."""
+    """The cliff at the top of the page; it is what users know of shingled disks."""
     ident = cliff_of(run)
     if not ident:
         return None
@@ -390,8 +389,8 @@ def about(ident):
 
 
 def room(run):
-    """{job file: characters of it that are shown}: of each the beginning, and no more of all
-    than SHOWN_JOBS."""
+    """{job file: characters of it that are shown}: the beginning of each, at most SHOWN_JOBS in
+    all."""
     names = list(dict.fromkeys(n for result in run.tests.values()
                                for n in result.get("jobs") or () if n))
     each = min(SHOWN_JOB, SHOWN_JOBS // max(1, len(names)))
@@ -399,14 +398,14 @@ def room(run):
 
 
 def jobs(run, result):
-    """How to do it again by hand, and the job files as they are: folded, for few read them."""
+    """Commands that repeat the test by hand, and the job files."""
     names = [n for n in result.get("jobs") or () if n]
     if not names:
         return None
     files, lines, shown_of = [], [], room(run)
     for name in names:
         lines.append(f"fio {Path(name).name}")
-        # Whoever made the folder is not to choose which files of this machine the page has.
+        # The folder may come from another person, and must not select other files of this machine.
         file = (run.folder / name).resolve()
         if not file.is_relative_to(run.folder.resolve()):
             continue
@@ -444,7 +443,7 @@ def found(result):
 
 
 def duration(seconds):
-    # What takes no time was not done.
+    # A test that took no time was not run.
     if not seconds or seconds < 1e-3:
         return ""
     if seconds < 120:
@@ -467,7 +466,7 @@ def section(run, ident):
 
 
 def by(info):
-    """With what it was measured, by the last that worked on it."""
+    """The versions that measured it, by the latest run."""
     of = (info.get("versions") or [{}])[-1]
     return ", ".join(x for x in (of.get("skylight") and f"Skylight {of['skylight']}",
                                  of.get("fio"), of.get("kernel") and f"Linux {of['kernel']}")
@@ -475,14 +474,14 @@ def by(info):
 
 
 def facts(run):
-    """What was measured, with what."""
+    """The device that was measured, and the versions of the programs."""
     info = run.info
     device = info.get("device") if isinstance(info.get("device"), dict) else {}
     path = device.get("path") or (info.get("device") if isinstance(info.get("device"), str)
                                   else "")
     length = device.get("bytes") or info.get("bytes")
     count = {s: sum(r["status"] == s for r in run.tests.values())
-             for s in ("done", "skipped", "failed")}
+             for s in ("done", "skipped", "cannot tell", "failed")}
     bits = [path, device.get("model") or info.get("model"),
             length and f"{length / 1e12:.3f} TB" if (length or 0) >= 1e12 else
             length and f"{length / 1e9:.1f} GB",
@@ -507,7 +506,7 @@ def html_of(run):
 
 
 def plain(run):
-    """For machines."""
+    """The report for machines."""
     return {"name": run.name, "run": run.info, "answers": run.answers,
             "tests": {i: {k: v for k, v in r.items() if k != "file"}
                       for i, r in run.tests.items()},
@@ -515,7 +514,7 @@ def plain(run):
 
 
 def store(path, text):
-    """Whole or not at all; bytes of a name that are not UTF-8 become question marks."""
+    """Writes a file atomically; bytes of a name that are not UTF-8 become question marks."""
     return output.store(path, text, errors="replace")
 
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Where `skylight quick` may write: a part of a device, or a file of its own.
+"""Decides where `skylight quick` may write: to a part of a device, or to a scratch file.
 
-A part is what tests take for the drive.  All that they send goes through Within, which
-knows where the part begins and ends, and lets nothing out of it, nor anything go on when the
-time is up."""
+The tests take this part for the drive.  Their load goes through Within, which keeps it inside
+the part and refuses it when the time budget is used up."""
 
 import contextlib
 import fcntl
@@ -20,46 +19,16 @@ from .device import Device, Refused, Seen
 from .session import BLOCK, GIB, MIB
 
 LEAST, MOST = 64 * MIB, GIB     # bytes of a part
-SHARE = 10                  # at most a tenth of what is free
+SHARE = 10                  # the scratch file takes at most one part in this many of the free space
 FIEMAP = 0xc020660b
-# Extents that are not, or not only, where they are said to be: unknown, delayed, encoded, not
-# aligned, inline, unwritten, shared.
+# Flags of extents whose place is not, or not only, the one that is reported: unknown, delayed,
+# encoded, not aligned, inline, unwritten, shared.
 ASTRAY = 0x2 | 0x4 | 0x8 | 0x100 | 0x200 | 0x800 | 0x2000
 EXTENTS = 4096
-LAST = .01                  # of the time that was given, for the end of what is under way
-
-
-class OutOfTime(loads.LoadError):
-    """The time that was given is over."""
-
-
-class Clock:
-    """So many seconds, of which some are left.
-
-    What is under way when none are is told so a moment later, and has to come to its own end: the
-    last moments are left to that."""
-
-    def __init__(self, seconds, now=time.monotonic):
-        self.seconds, self.now, self.over = seconds, now, False
-        self.begin = now()
-
-    def left(self):
-        """Seconds."""
-        return (1 - LAST) * self.seconds - self.spent()
-
-    def spent(self):
-        """Seconds."""
-        return self.now() - self.begin
-
-    def check(self, more=0.0):
-        """Raises OutOfTime if not more than @more seconds are left."""
-        if self.left() <= more:
-            self.over = True
-            raise OutOfTime(f"{self.seconds:g} s were not enough")
 
 
 class Within:
-    """A load whose block 0 is the first of a part; as load.Fio."""
+    """A load like load.Fio, with block 0 at the first block of a part."""
 
     def __init__(self, load, start, size, clock):
         self.load, self.start, self.size, self.clock = load, start, size, clock
@@ -96,19 +65,20 @@ class Within:
                              self._watch(watch))
 
     def sleep(self, seconds):
-        """For Session; a pause that is too long is not begun."""
+        """Sleeps for a Session; raises OutOfTime at once if the pause is longer than the time
+        left."""
         self.clock.check(seconds)
         getattr(self.load, "sleep", time.sleep)(seconds)
 
 
 class Part:
-    """What tests take for the drive: @size bytes from @start on of @path.
+    """The part that tests take for the drive: @size bytes from @start on of @path.
 
-    @dev has the settings, and what makes it known."""
+    @dev has the settings and the identity of the drive."""
 
     discarded = False
-    written = False             # all of it, in order, before any test
-    named = None                # what fio is told, if it isn't the path
+    written = False             # whether all of it was written in order before the first test
+    named = None                # the name that fio gets, if it is not the path
 
     # pylint: disable-next=too-many-arguments,too-many-positional-arguments
     def __init__(self, path, start, size, dev, what):
@@ -116,32 +86,32 @@ class Part:
         self.block, self.label = BLOCK, dev.label
 
     def __getattr__(self, name):
-        # settings, offers, restore_from, by_hand, unrestored, identity, sys
+        # For settings, offers, restore_from, by_hand, unrestored, identity and sys.
         return getattr(self.dev, name)
 
     @property
     def whole(self):
-        """Whether there is no more of the drive than this."""
+        """Whether the part is the whole drive."""
         return self.start == 0 and self.bytes + BLOCK > self.dev.bytes and \
             not (self.dev.sys / "partition").exists()
 
     @staticmethod
     def reset():
-        """A drive that holds something else, too, stays as it is."""
+        """Never resets: the drive holds other data, too."""
         return False
 
     def moved(self):
-        """A sentence if the part isn't where it was."""
+        """A sentence if the part has moved on the drive, else an empty text."""
         return ""
 
     def close(self):
-        """Lets go of the device."""
+        """Closes the device."""
         self.dev.close()
 
 
 def area(path, text):
-    """START+LENGTH of a device that nobody uses, or all of one that holds nothing (@text
-    empty); Refused with a sentence."""
+    """The part START+LENGTH of an unused device, or if @text is empty the whole of a device that
+    holds nothing; Refused with a sentence."""
     dev = Device(path, bool(text), option="only --area START+LENGTH")
     try:
         start, size = parse(text) if text else (0, dev.bytes // BLOCK * BLOCK)
@@ -158,7 +128,7 @@ def area(path, text):
 
 
 def parse(text):
-    """(start, length) in bytes, of numbers with K, M, G or T behind them."""
+    """(start, length) in bytes; the numbers may have K, M, G or T behind them."""
     def number(word):
         unit = "KMGT".find(word[-1:].upper()) + 1
         return int(word[:-1] if unit else word) << 10 * unit
@@ -172,8 +142,8 @@ def parse(text):
 
 
 def extents(fd):
-    """[(place in the file, place on the device, bytes)] of a file; Refused where the file system
-    does not say, or they are not simply there."""
+    """[(place in the file, place on the device, bytes)] of a file; Refused if the file system
+    does not report them, or if they are not plain extents."""
     buf = bytearray(struct.pack("QQIIII", 0, (1 << 64) - 1, 1, 0, EXTENTS, 0) + bytes(56 * EXTENTS))
     try:
         fcntl.ioctl(fd, FIEMAP, buf)
@@ -193,9 +163,9 @@ def extents(fd):
 
 
 class File(Part):
-    """A file of its own, in a mounted file system; it is gone at the end.
+    """A scratch file in a mounted file system; close() removes it.
 
-    @path: a directory, or a name that nothing has yet."""
+    @path: a directory, or a name that does not exist yet."""
 
     written, whole = True, False
 
@@ -226,14 +196,15 @@ class File(Part):
 
     @property
     def named(self):
-        """What fio is told: desktops mount a drive where its label is, and that may have blanks."""
+        """The name that fio gets.  Desktops mount a drive at its label, which may contain
+        blanks."""
         if loads.can_be_told(os.path.realpath(self.path)):
             return None
         return f"/proc/{os.getpid()}/fd/{self._folder}/{Path(self.path).name}"
 
     def make(self, s):
-        """Writes it, so that each block has its place; Refused if the file system moves
-        what is written."""
+        """Writes the file, so that each block has its place; Refused if the file system moves
+        blocks that are overwritten."""
         try:
             self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             os.posix_fallocate(self._fd, 0, self.bytes)
@@ -257,7 +228,7 @@ class File(Part):
                                 "another one, or a device and an --area of it")
 
     def close(self):
-        """The file goes, whatever has happened."""
+        """Removes the file, whatever has happened."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -270,7 +241,7 @@ class File(Part):
 
 
 class Below:
-    """The device under a mounted file system.  Its settings are there for who may open it."""
+    """The device below a mounted file system.  Its settings need permission to open it."""
 
     def __init__(self, sys):
         self.sys, self.dev = sys, None
@@ -285,24 +256,24 @@ class Below:
 
     @property
     def unrestored(self):
-        """Of a Device."""
+        """As of a Device."""
         return self.dev.unrestored if self.dev else {}
 
     def identity(self):
-        """As a Device's, as far as it can be had."""
+        """As of a Device, as far as it is known."""
         return self.dev.identity() if self.dev else {"bytes": None, "label": self.label,
                                                      "serial": ""}
 
     def settings(self, note, **wanted):
-        """Of a Device, or none."""
+        """As of a Device; without permission no setting is offered."""
         return self.dev.settings(note, **wanted) if self.dev else \
             contextlib.nullcontext(list(wanted))
 
     def restore_from(self, note):
-        """Of a Device, or nothing."""
+        """As of a Device; nothing without permission."""
         return self.dev.restore_from(note) if self.dev else []
 
     def close(self):
-        """Lets go of the device."""
+        """Closes the device."""
         if self.dev:
             self.dev.close()

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
 """Decisions with a stated error rate.
 
-Error rates are those of noise, which is counted.  Nothing counts what a drive may
-do that nobody has thought of, so no answer claims to be surer than SURE; and where a
-decision is more than noise, no surer than it was borne out on drives by lot."""
+The error rates are those of noise, which can be computed.  Behaviour of a drive that no test
+expects is not included, so no answer claims more than SURE.  Where more than noise decides,
+an answer claims no more than was measured on randomly generated drives."""
 
 import math
 
 import numpy as np
 from scipy.stats import binom, chi2, fisher_exact, nchypergeom_wallenius
 
-ALPHA = 1e-3            # chance of a wrong decision that is put up with
+from . import guard
+
+ALPHA = 1e-3            # accepted chance of a wrong decision
 SURE = 0.999
-SLACK = 0.15            # of the blocks may do otherwise for reasons of their own
-# How many answers were wrong, and of how many, on drives by lot: what
-# scripts/shows/confidence --drives 400 --seed 2 prints at its end.
+SLACK = 0.15            # share of the blocks that may behave differently for other reasons
+# (wrong answers, answers) on randomly generated drives: the last lines of the output of
+# scripts/shows/confidence --drives 400 --seed 2.
 MEASURED = {
     "cleaning_type": (0, 354),
     "cleaning_order": (0, 254),
@@ -25,14 +27,15 @@ MEASURED = {
     "filled_all": (0, 83),
     "filled_part": (27, 101),
 }
-# Of which probes and drives: a test has it that they answer as then about a few.
+# Fingerprint of the probes and drives that MEASURED is of; a unit test compares it with that of a
+# few drives.
 MEASURED_OF = "3e16a76ce2371124"
 
 
 def borne_out(wrong, answers):
-    """How sure an answer may be of which so many of so many were wrong: the next one
-    is wrong with a probability of (wrong + 1) / (answers + 2) (Laplace)."""
-    return 1 - (wrong + 1) / (answers + 2)
+    """How sure an answer may be of which @wrong of @answers were wrong: the next one is wrong
+    with a probability of (wrong + 1) / (answers + 2) (Laplace's rule)."""
+    return 1 - guard.ratio(wrong + 1, answers + 2, "share of wrong answers")
 
 
 def measured(name):
@@ -51,19 +54,19 @@ def lower_tail(k, n, p):
 
 
 def more_of(one, other):
-    """Chance that so many of @one are so, or more, if they are as likely to be so as the @other;
-    of each how many are so, how many there are, and how long they are together: what is longer
-    meets with more."""
+    """Chance that @one has as many hits or more, if a unit of length is hit equally often in
+    @one and in @other.  Each is (hits, members, total length); a longer member is hit more
+    often."""
     (k, n, long), (l, m, short) = one, other
     if not n or not m:
         return 1.0
-    odds = long / n / max(short / m, 1e-9)
+    odds = guard.ratio(long, n, "length") / max(guard.ratio(short, m, "length"), 1e-9)
     return float(nchypergeom_wallenius.sf(k - 1, n + m, n, k + l, max(odds, 1e-9)))
 
 
 def most(k, n, share=1 - SLACK, none=SLACK):
-    """Of @n things @k are so.  Is it all of them (at least @share) or none (at most
-    @none)?  Returns (True, False or None, confidence)."""
+    """Whether all of @n things are hits (at least @share) or none (at most @none), if @k are.
+    Returns (True, False or None, confidence)."""
     if not n:
         return None, 0.0
     all_of_them, none_of_them = lower_tail(k, n, share), upper_tail(k, n, none)
@@ -75,17 +78,17 @@ def most(k, n, share=1 - SLACK, none=SLACK):
 
 
 def flat(values, width=0.1, share=0.6):
-    """Are latencies constant, as those of a log are?
+    """Decides whether latencies are constant, as those of a log are.
 
-    (verdict, confidence, middle): True if significantly more than @share of them
-    are within @width of their median.  Of a head that goes to random places of a
-    small region at most half are: just before it, or just behind.  False if
-    significantly fewer are."""
+    Returns (verdict, confidence, middle).  True: significantly more than @share of them are
+    within @width of their median.  False: significantly fewer are.  If the head goes to
+    random places of a small region, at most half are: those just before the head, or just
+    behind it."""
     values = np.asarray(values, float)
     n = len(values)
     if n < 16:
-        return None, 0.0, float(np.median(values)) if n else 0.0
-    middle = float(np.median(values))
+        return None, 0.0, guard.median(values, "latencies") if n else 0.0
+    middle = guard.median(values, "latencies")
     k = int((abs(values - middle) <= width * middle).sum())
     high, low = upper_tail(k, n, share), lower_tail(k, n, share)
     if high < ALPHA:
@@ -96,12 +99,12 @@ def flat(values, width=0.1, share=0.6):
 
 
 def posterior(costs):
-    """{hypothesis: -log likelihood} -> {hypothesis: probability}, none more likely
-    than any other beforehand."""
+    """{hypothesis: -log likelihood} -> {hypothesis: probability}, with equal prior
+    probabilities."""
     least = min(costs.values())
     weight = {k: math.exp(min(0.0, least - c)) for k, c in costs.items()}
     total = sum(weight.values())
-    return {k: w / total for k, w in weight.items()}
+    return {k: guard.ratio(w, total, "probability") for k, w in weight.items()}
 
 
 def chi2_tail(x, dof):
@@ -110,5 +113,5 @@ def chi2_tail(x, dof):
 
 
 def fisher(a, n, b, m):
-    """Two-sided exact test that @a of @n and @b of @m have the same share."""
+    """Two-sided exact test of whether @a of @n and @b of @m are the same share."""
     return float(fisher_exact([[a, n - a], [b, m - b]])[1])

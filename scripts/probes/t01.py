@@ -1,35 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Test 1: are blocks translated, and is the cache on disk or in flash?
+"""Test 1: whether blocks are translated, and whether the cache is on disk or in flash.
 
-The thesis writes a small region in random order and looks whether every write
-takes the same.  A drive with many logs (stl-set with a set for each band) does not
-look like that, so here it is asked directly: *where is a block after it was
-written?*  A conventional drive writes it where it was.  A shingled one puts each
-write elsewhere, the second to the same block too; so do others, and verdict.py says
-what else it takes.  If reads are answered from flash then, the cache is there.  The
-thesis's writes are made as well, in regions from 1 GiB down, as a second witness."""
+The thesis (Aghayev 2020) writes a small region in random order and checks whether all writes
+take the same time.  A drive with many logs (stl-set with one set per band) does not show
+that.  So this test asks directly where a block is after it was written.  A conventional drive
+writes it in place.  A shingled drive puts each write elsewhere, also the second write to the
+same block.  Other devices do so, too; verdict.py states what else a shingled drive needs.  If
+the block is then read from flash, the cache is in flash.  The thesis's writes are made as
+well, in regions from 1 GiB down."""
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, MIB, Finding, Result
 
 ID, TITLE, AFTER = "1", "drive type and medium of the cache", ()
 
-BLOCKS = 40             # asked for at each place
+BLOCKS = 40             # blocks at each place
 SPOTS = {"low": 0.02, "mid": 0.47, "high": 0.92}
-AWAY = {"low": 0.7, "mid": 0.2, "high": 0.3}    # where a spot's anchors are
-MOST_COINCIDENCE = 0.3      # that a block elsewhere looks as if it were not
-FAST_US = 1000          # below, no platter has to turn
-AGAIN = (3, 9)          # times each block is written at last
-EVICT = 512 * MIB       # read elsewhere, so that a buffer holds nothing else
+AWAY = {"low": 0.7, "mid": 0.2, "high": 0.3}    # where the anchors of a spot are
+MOST_COINCIDENCE = 0.3      # chance that a moved block seems to be in place
+FAST_US = 1000          # no platter turns in less
+AGAIN = (3, 9)          # least and most writes to a block in the last step
+EVICT = 512 * MIB       # bytes read elsewhere to evict buffers
 SMALLEST_REGION = MIB
 
 
 def regions(s):
-    """Sizes in which the thesis's random writes are made, the largest first."""
+    """Sizes of the regions of the thesis's random writes, the largest first."""
     out = [s.scale.region_bytes]
     while out[-1] // 16 >= SMALLEST_REGION:
         out.append(out[-1] // 16)
@@ -42,7 +42,7 @@ def estimate(s):
 
 
 def run(s):
-    """The test."""
+    """Runs the test."""
     s.fresh()
     with s.settings() as missing:
         spots = {name: _spot(s, name) for name in SPOTS}
@@ -50,7 +50,8 @@ def run(s):
         rewrite = s.trace("same-block", (True, np.zeros(33), BLOCK)).lat_us[1:]
         kept = _same_block_kept(s, rewrite)
     result = Result()
-    result.numbers = {"not_offered": list(missing), "same_block_us": float(np.median(rewrite)),
+    result.numbers = {"not_offered": list(missing),
+                      "same_block_us": guard.median(rewrite, "writes of one block"),
                       "same_block_kept_us": kept,
                       "spots": {k: v["numbers"] for k, v in spots.items()},
                       "flat": _flatness(series)}
@@ -68,14 +69,14 @@ def run(s):
 
 
 def tells(places, offsets):
-    """Whether many blocks together tell where they are; single ones may not."""
+    """Whether many blocks together show where they are; single ones may not."""
     places.calibrate(offsets)
     return places.coincidence <= MOST_COINCIDENCE
 
 
 def together(places, shifts):
-    """How many blocks are turned by the same angle as several others are: those of a
-    band that has moved, or of a few bands."""
+    """How many blocks are turned by the same angle as several others: blocks of a band that has
+    moved, or of a few bands."""
     near = places.apart(shifts[:, None], shifts[None, :]) <= 2 * places.tolerance_us
     left, count = np.ones(len(shifts), bool), 0
     while left.any():
@@ -105,12 +106,12 @@ def _spot(s, name):
     once, writes = _write_and_read(s, f"{name}-once", places, offsets, rng)
     told_before = telling
     if not telling:
-        # Never written, they may have no place (thin provisioning); now they have.
+        # Under thin provisioning the blocks had no place before the first write.
         places = Places(s, int(s.dev.bytes * AWAY[name]))
         telling = tells(places, offsets)
         once = places.read(f"{name}-again", offsets)
-    # In a log for each set a block that is written once more has moved by no more
-    # than a block; so they are written several times, and not equally often.
+    # In a log per set, a block that is written once more moves by at most one block.  So blocks are
+    # written several times, and not equally often.
     twice, more = _write_and_read(s, f"{name}-twice", places, offsets, rng,
                                   np.repeat(offsets, rng.integers(*AGAIN, len(offsets))))
     kept = None
@@ -125,24 +126,24 @@ def _spot(s, name):
 
 
 def _evict(s, name):
-    """Reads so much elsewhere that no buffer holds what was read before."""
+    """Reads elsewhere until no buffer holds what was read before."""
     room = max(1, min(EVICT, s.dev.bytes // 8) // MIB)
     s.fio(f"{name}-evict", rw="read", bs=MIB, offset=int(s.dev.bytes * 0.6) // MIB * MIB,
           number_ios=room, size=room * MIB, log=False)
 
 
 def _same_block_kept(s, rewrite):
-    """How long a block is read that was written again and again, microseconds, if its writes
-    waited for no platter.  Buffers forget it; a cache of what is used often does not, however
-    little else has come into it."""
-    if np.median(rewrite) >= FAST_US:
+    """How long the read of a block takes that was written repeatedly, in microseconds, or None
+    if a write to it waited for a platter.  A buffer has evicted the block; a cache that keeps
+    frequently used blocks has not."""
+    if guard.median(rewrite, "writes of one block") >= FAST_US:
         return None
     _evict(s, "same-block")
     return float(s.trace("same-block-kept", (False, np.zeros(1), BLOCK)).lat_us[0])
 
 
 def too_many(k, n):
-    """Whether that is more than may do otherwise for reasons of their own."""
+    """Whether @k of @n are more than the share that may behave differently for other reasons."""
     return stats.upper_tail(k, n, stats.SLACK) < stats.ALPHA
 
 
@@ -166,8 +167,8 @@ def _numbers(spot, places, telling, kept):
             "fast_kept": None if kept is None else int((kept < FAST_US).sum()),
             "home_again": None if kept is None else
             int(places.same(spot["before"], kept).sum()),
-            "write_us": float(np.median(spot["write"])),
-            "fast_writes": float(np.mean(spot["write"] < FAST_US))}
+            "write_us": guard.median(spot["write"], "writes"),
+            "fast_writes": guard.mean(spot["write"] < FAST_US, "writes")}
 
 
 # --- the thesis's writes --------------------------------------------------------------
@@ -187,14 +188,14 @@ def _random_writes(s):
 
 
 def _flatness(series):
-    """Of the second half, which writes blocks again: the first may have met a drive
-    that gives blocks a place."""
+    """Looks at the second half of the writes, which writes blocks again: in the first half a
+    drive may still assign places to blocks."""
     out = {}
     for name, trace in series.items():
         lat = trace.lat_us[len(trace) // 2:]
         verdict, confidence, middle = stats.flat(lat)
         out[name] = {"verdict": verdict, "confidence": confidence, "median_us": middle,
-                     "within_10_percent": float(np.mean(abs(lat - middle) <= 0.1 * middle))}
+                     "within_10_percent": guard.mean(abs(lat - middle) <= 0.1 * middle, "writes")}
     return out
 
 
@@ -210,7 +211,7 @@ def _kind(spot):
                            f"{spot['fast_before']} were before they were written")
     if not spot["telling"]:
         return None, 0.0, "reading tells no places apart here"
-    # What was in a buffer before it was written shows nothing by being in it afterwards.
+    # A block that was in a buffer before the write may be there after it as well.
     if spot["fast_after"] > half > spot["fast_before"] or _off_the_platter(spot):
         return _flash_kind(spot)
     n, first, second = (spot[k] for k in ("blocks", "moved_by_first_write",
@@ -218,7 +219,7 @@ def _kind(spot):
     moves, sure = stats.most(second, n, 1 - stats.SLACK - spot["coincidence"])
     told = f"{second} of {n} when written again"
     if spot["told_before"]:
-        # Before they had a place, too.
+        # The blocks had a place before the writes, too.
         before, more = stats.most(first, n, 1 - stats.SLACK - spot["coincidence"])
         told = f"{first} of {n} blocks went elsewhere when written, {told}"
         moves, sure = (moves, min(sure, more)) if moves == before else (None, 0.0)
@@ -228,7 +229,7 @@ def _kind(spot):
 
 
 def _flash_kind(spot):
-    """Reads are fast after writing: from flash, or from a buffer?"""
+    """Decides, for fast reads after writing, between flash and a buffer."""
     n = spot["blocks"]
     kept, sure = stats.most(spot["fast_kept"], n)
     if kept and spot["fast_writes"] > 0.8:
@@ -243,13 +244,13 @@ def _flash_kind(spot):
 
 
 def _off_the_platter(spot):
-    """Whether more blocks than may for reasons of their own are read from no platter, and not
-    because they were read just before."""
+    """Whether too many blocks are read without a platter, although they were not read just
+    before."""
     return spot["fast_kept"] is not None and too_many(spot["fast_kept"], spot["blocks"])
 
 
 def _by_place(sentences):
-    """What was seen, and where if it is not the same everywhere."""
+    """The sentence, or one for each place if the places differ."""
     places = {}
     for name, text in sentences:
         places.setdefault(text, []).append(name)
@@ -259,8 +260,8 @@ def _by_place(sentences):
 
 
 def decide(spots, flatness, rewrite, missing=(), kept=None):
-    """Findings of all measurements; @missing are settings that could not be had, @kept is what
-    _same_block_kept() says."""
+    """Findings of all measurements; @missing: settings that could not be changed; @kept: what
+    _same_block_kept() returned."""
     numbers = [spot["numbers"] for spot in spots.values()]
     kinds = [_kind(spot) for spot in numbers]
     found = {kind for kind, _, _ in kinds if kind}
@@ -279,7 +280,7 @@ def decide(spots, flatness, rewrite, missing=(), kept=None):
             says = next((spot["why"] for spot in numbers if not spot["telling"]), says)
         alike = len(found) < 2 and (not partly or all(off))
         why = says if alike else f"it is not the same everywhere: {says}"
-        # Some blocks have left their place, wherever others stay.
+        # Some blocks have moved, wherever others stay.
         out["drive_type"] = Finding.unknown(why, against="conventional" if partly else None)
         out["cache_medium"] = Finding.unknown(why)
     elif found == {"stays"}:
@@ -292,7 +293,7 @@ def decide(spots, flatness, rewrite, missing=(), kept=None):
             out["cache_medium"] = Finding("none", confidence=sure,
                                           says="each write goes to its own place")
     elif found == {"flash"} and "write_cache" in missing:
-        # It may be larger than all that was read to empty it.
+        # The buffer may be larger than what was read to evict it.
         why = (f"{says}: that may be a persistent cache in flash, or the drive's write cache, "
                "which can't be switched off")
         out["drive_type"] = Finding.unknown(why)
@@ -325,10 +326,10 @@ def _rotation(numbers, rewrite):
     if len(turns) < 2 or max(turns) > 1.02 * min(turns):
         return Finding.unknown("reading one block again and again does not take the same "
                                "time each time", "ms")
-    middle = float(np.median(turns)) / 1000
+    middle = guard.median(turns, "rotations") / 1000
     return Finding(middle, "ms", min(turns) / 1000 * 0.998, max(turns) / 1000 * 1.002, 0.99,
                    f"reading one block again and again takes {middle:.3f} ms; writing one, "
-                   f"{np.median(rewrite) / 1000:.3f} ms")
+                   f"{guard.median(rewrite, 'writes of one block') / 1000:.3f} ms")
 
 
 # --- picture --------------------------------------------------------------------------
@@ -357,6 +358,6 @@ def draw(figure, result, arrays):
 
 
 def headroom(axes):
-    """From zero on, and the legend above what is drawn."""
+    """From zero on, with the legend above the data."""
     axes.set_ylim(0, 1.25 * axes.get_ylim()[1])
     axes.legend(loc="upper right", markerscale=3, ncols=2)

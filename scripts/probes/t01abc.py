@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests 1a to 1c: in which units does the cache write?
+"""Tests 1a to 1c: the units in which the cache writes.
 
-1a  Blocks are written one at a time and read in the same order at once.  If each read
-    takes the same, they lie at constant distances; what part of a rotation it takes
-    says how far, but for whole tracks.  Where they lie close, pairs of blocks are
-    written, too: if those are twice as far apart, a block takes a block, however
-    many of them a track has where the cache is.
-1b  The same, written with 31 requests under way: does the drive pack them together?
-1c  Writes of growing size with 31 under way: where their time rises in a step, one
-    more unit was needed."""
+1a  Blocks are written one at a time and immediately read in the same order.  If all reads take
+    the same time, the blocks lie at constant distances.  The fraction of a rotation that a read
+    takes gives the distance, up to whole tracks.  If blocks lie close together, pairs of blocks
+    are written, too: if these are twice as far apart, a block takes the room of a block, however
+    many blocks the tracks of the cache have.
+1b  The same, written with 31 requests in flight: does the drive pack blocks together?
+1c  Writes of growing size with 31 in flight: where their time rises in a step, the drive needed
+    one more unit."""
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, MIB, SKIPPED, Finding, Result
@@ -23,11 +23,11 @@ ID, TITLE, AFTER = "1abc", "units in which the cache writes", ("1",)
 
 BLOCKS, DEPTH = 128, 31
 SIZES_KIB = (4, *range(8, 136, 8))
-BURSTS = 3              # of DEPTH writes for each size
-STEP = 0.25             # of a rotation: a rise by so much is a step
-NEAR_BLOCKS = 8         # so near, outer tracks taken as a measure, is the next one
+BURSTS = 3              # of DEPTH writes, for each size
+STEP = 0.25             # of a rotation; a larger rise is a step
+NEAR_BLOCKS = 8         # a block this close, measured by outer tracks, is the next one
 AT = 0.0
-FRESH, ANCHOR = 0.12, 0.5   # nothing is written here: how many blocks has a track?
+FRESH, ANCHOR = 0.12, 0.5   # places where the test writes nothing, to measure a track
 
 
 def estimate(s):
@@ -36,7 +36,7 @@ def estimate(s):
 
 
 def region(s):
-    """Blocks within which Test 1 has found that writes take a constant time."""
+    """Blocks of the region in which, by Test 1, writes take a constant time."""
     one = s.results.get("1")
     flat = one.numbers.get("flat", {}) if one else {}
     good = [int(name.split()[0]) for name, f in flat.items() if f["verdict"]]
@@ -44,7 +44,7 @@ def region(s):
 
 
 def run(s):
-    """The test."""
+    """Runs the test."""
     if s.value("drive_type") == "conventional":
         return Result(SKIPPED, "the drive is conventional: it has no cache to write to")
     rng, turn = s.rng(ID), s.value("rotation_ms")
@@ -65,9 +65,9 @@ def run(s):
         "not_offered": list(missing), "rotation_ms": turn, "track_bytes": track,
         "1a_write": _flat(write), "1a_read": _flat(read[1:]),
         "1a_pairs": _flat(double[1:]), "1b_read": _flat(back.lat_us[1:]),
-        "1b_write_us": float(np.median(burst.lat_us)),
+        "1b_write_us": guard.median(burst.lat_us, "writes"),
         "1b_seconds": float((burst.at_us + burst.lat_us).max() / 1e6),
-        "1c_us": {str(k): float(np.median(v)) for k, v in sizes.items()},
+        "1c_us": {str(k): guard.median(v, f"writes of {k} KiB") for k, v in sizes.items()},
         "1c_steps_kib": steps(sizes, turn)})
     result.arrays = {"write_us": write, "read_us": read, "burst_us": burst.lat_us,
                      "back_us": back.lat_us,
@@ -82,7 +82,7 @@ def _flat(lat):
 
 
 def _track(s):
-    """Bytes of a track, or None."""
+    """Bytes on a track, or None."""
     places = Places(s, int(s.dev.bytes * ANCHOR))
     at = int(s.dev.bytes * FRESH) // BLOCK
     if not tells(places, ((at + 7 * np.arange(32)) * BLOCK).astype(np.uint64)) or \
@@ -92,7 +92,7 @@ def _track(s):
 
 
 def _sizes(s, rng, first, room):
-    """Latencies of bursts of each size, in KiB."""
+    """Latencies of bursts of each size in KiB."""
     out = {}
     for size in SIZES_KIB:
         if size * 1024 % s.dev.block:
@@ -110,9 +110,9 @@ def steps(sizes, turn_ms):
     if not turn_ms:
         return []
     names = list(sizes)
-    middle = np.array([np.median(sizes[k]) for k in names]) / 1000
-    # What grows all the time has no steps, and the last size nothing to be held against.
-    slope = float(np.median(np.diff(middle)))
+    middle = np.array([guard.median(sizes[k], f"writes of {k} KiB") for k in names]) / 1000
+    # Subtract the usual rise.  The last size is left out, as no size follows it.
+    slope = guard.median(np.diff(middle), "steps of size")
     out = []
     for i in range(1, len(names) - 1):
         rise = middle[i:i + 2].min() - middle[max(0, i - 2):i].max()
@@ -132,11 +132,12 @@ def decide(numbers):
     if not (read["verdict"] and write["verdict"]) or read["median_us"] < 1000:
         return Finding.unknown("blocks read in the order in which they were written do not "
                                "take a constant time: they are not in one row", "bytes")
-    part = read["median_us"] / 1000 / turn % 1
+    part = guard.ratio(read["median_us"] / 1000, turn, "rotations of a read") % 1
     sure = min(read["confidence"], write["confidence"], 0.99)
     if part * track / BLOCK < NEAR_BLOCKS:
         pairs = numbers["1a_pairs"]
-        ratio = pairs["median_us"] / 1000 / turn % 1 / part if pairs["verdict"] and part else 0
+        passed = guard.ratio(pairs["median_us"] / 1000, turn, "rotations of a read") % 1
+        ratio = guard.ratio(passed, part, "distance of pairs") if pairs["verdict"] and part else 0
         told = (f"blocks written one after the other are read in {read['median_us'] / 1000:.2f} "
                 "ms each, a rotation and a little: they lie side by side")
         if not 1.6 < ratio < 2.4:
@@ -144,7 +145,7 @@ def decide(numbers):
                                    "apart", "bytes")
         return Finding(BLOCK, "bytes", BLOCK, BLOCK, min(sure, pairs["confidence"]),
                        f"{told}, and pairs of blocks twice as far apart")
-    passes = write["median_us"] / 1000 / turn
+    passes = guard.ratio(write["median_us"] / 1000, turn, "rotations of a write")
     tracks = part + max(0, round(passes - part))
     if abs(tracks - passes) > 0.3:
         return Finding.unknown(f"blocks lie {part:.2f} tracks apart, or whole tracks more, "
@@ -155,7 +156,7 @@ def decide(numbers):
 
 
 def draw(figure, result, arrays):
-    """As Figures 2.6 of the thesis: reading back, and the sweep of sizes."""
+    """As Figure 2.6 of the thesis: reading back, and the sweep of sizes."""
     from . import plots                 # pylint: disable=C0415
     left, right = plots.panels(figure, 2)
     plots.dots(left, arrays["read_us"] / 1000, color=plots.BLUE, label="written one at a time")

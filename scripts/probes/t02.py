@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Test 2: where is the cache?
+"""Test 2: where the cache is.
 
-The thesis writes every other block of a range and reads the range in order: where
-written blocks are elsewhere, the head goes there and back for each.  The further
-the cache, the slower.
+The thesis (Aghayev 2020) writes every other block of a range and reads the range in order.
+Where written blocks are elsewhere, the head moves there and back for each; the further the
+cache, the slower.
 
-How far is far is measured here first: each of three groups of blocks, at the outer
-diameter, in the middle and at the inner one, is read behind anchors at all three.
-Then the blocks are written and read behind the same anchors.  Nine mean latencies
-before, nine after: if those after, whatever group was written, are like those
-before of one group, the cache is where that group is; if those of each group are as
-before, but its blocks have moved, each place has a cache of its own."""
+Here the test first measures distances: it reads three groups of blocks, at the outer
+diameter, in the middle and at the inner diameter, each behind anchors at all three.  Then it
+writes the blocks and reads them behind the same anchors.  This gives nine mean latencies
+before and nine after.  If those after the writes are, for all groups, like those of one group
+before, the cache is where that group is.  If those of each group are as before although its
+blocks have moved, each place has a cache of its own."""
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, Finding, Result
@@ -25,8 +25,8 @@ ID, TITLE, AFTER = "2", "location and layout of the cache", ("1",)
 BLOCKS = 64
 GROUPS = {"low": 0.005, "mid": 0.495, "high": 0.975}
 ANCHORS = {"low": 0.03, "mid": 0.53, "high": 0.94}
-RANGES = 4              # that are fragmented at each place, for the picture
-ROUGH = 0.10            # of the whole stroke's seek: a cache has a width, too
+RANGES = 4              # fragmented at each place, for the picture
+ROUGH = 0.10            # share of the seek over the whole stroke; the cache has a width, too
 LAYOUTS = {"low": "single-od", "mid": "single-middle", "high": "single-id"}
 NAMES = {"single-od": "one cache at the outer diameter (low LBAs)",
          "single-middle": "one cache in the middle",
@@ -35,7 +35,7 @@ NAMES = {"single-od": "one cache at the outer diameter (low LBAs)",
 
 
 def holes(s):
-    """Blocks written in one range with holes: the thesis's 512, over all ranges."""
+    """Blocks written in one range with holes: 512, as in the thesis, over all ranges."""
     return max(8, min(512, s.scale.many // 8) // RANGES)
 
 
@@ -45,7 +45,7 @@ def estimate(s):
 
 
 def run(s):
-    """The test."""
+    """Runs the test."""
     with s.settings() as missing:
         places = {a: Places(s, int(s.dev.bytes * at)) for a, at in ANCHORS.items()}
         groups = {g: window(s, at, s.rng(f"{ID}-{g}"), BLOCKS) for g, at in GROUPS.items()}
@@ -70,7 +70,7 @@ def run(s):
         "blocks": {g: len(o) for g, o in groups.items()}, "moved": moved, "fast": fast,
         "coincidence": max(p.coincidence for p in places.values()),
         "before_us": _means(before), "after_us": _means(after),
-        "write_us": {g: float(np.median(w)) for g, w in writes.items()},
+        "write_us": {g: guard.median(w, "writes") for g, w in writes.items()},
         "fragmented": {g: gap["numbers"] for g, gap in gaps.items()}})
     for g in GROUPS:
         result.arrays[f"{g}_fresh_us"] = gaps[g]["fresh"].astype(np.float32)
@@ -83,16 +83,16 @@ def run(s):
 
 
 def _means(latencies):
-    return {g: {a: float(np.mean(lat)) for a, lat in row.items()}
+    return {g: {a: guard.mean(lat, "reads") for a, lat in row.items()}
             for g, row in latencies.items()}
 
 
 def _fragmented(s, group, share):
-    """The thesis's steps: write, skip, write, ...; read it all.  In several ranges:
-    within one, the angle between two places hardly changes."""
+    """The steps of the thesis: write every other block, read all.  It uses several ranges, as
+    within one the angle between two places hardly changes."""
     n, rng = holes(s), s.rng(f"{ID}-{group}-ranges")
     room = min(s.scale.region_bytes, s.dev.bytes // 64)
-    base = int(s.dev.bytes * share) + room      # behind the group's blocks
+    base = int(s.dev.bytes * share) + room      # behind the blocks of the group
     step = max(2 * n * BLOCK, room // RANGES)
     fresh, read = [], []
     for i in range(RANGES):
@@ -106,15 +106,16 @@ def _fragmented(s, group, share):
         read.append(trace.lat_us[3 * n:])
     fresh, read = np.concatenate(fresh), np.concatenate(read)
     return {"fresh": fresh, "read": read, "numbers": {
-        "fresh_us": float(fresh.mean()), "mean_us": float(read.mean()),
-        "written_us": float(np.median(read[::2])), "others_us": float(np.median(read[1::2]))}}
+        "fresh_us": guard.mean(fresh, "reads"), "mean_us": guard.mean(read, "reads"),
+        "written_us": guard.median(read[::2], "reads"),
+        "others_us": guard.median(read[1::2], "reads")}}
 
 
 # --- decision ---------------------------------------------------------------------------
 
 
 def costs(before, after):
-    """{layout: -log likelihood} of the means after, and the smallest chi-square."""
+    """{layout: -log likelihood} of the means after, and the chi-square of each."""
     n = len(next(iter(before["low"].values())))
     mean_before, mean_after = _means(before), _means(after)
     stroke = max(v for row in mean_before.values() for v in row.values()) - \
@@ -124,9 +125,11 @@ def costs(before, after):
         chi[name] = 0.0
         for g in GROUPS:
             for a in ANCHORS:
-                noise = np.var(after[g][a]) / n + np.var(before[at or g][a]) / n
+                noise = sum(guard.ratio(guard.variance(lat, "reads"), n, "noise of a mean")
+                            for lat in (after[g][a], before[at or g][a]))
                 noise += (ROUGH * stroke) ** 2
-                chi[name] += (mean_after[g][a] - mean_before[at or g][a]) ** 2 / noise
+                chi[name] += guard.ratio((mean_after[g][a] - mean_before[at or g][a]) ** 2, noise,
+                                         "distance of two means against their noise")
     return {k: v / 2 for k, v in chi.items()}, chi, stroke
 
 
@@ -143,7 +146,7 @@ def decide(numbers, before, after):
     quick, quick_sure = stats.most(fast, blocks)
     off = [too_many(numbers["fast"][g], n) for g, n in numbers["blocks"].items()]
     if moves is False and any(off) and not all(off):
-        # A buffer would have been as good to the others.
+        # A buffer would hold the other groups as well.
         why = ("it is not the same everywhere: read without a rotation, once written, were " +
                ", ".join(f"{numbers['fast'][g]} of {n} {g}" for g, n in
                          numbers["blocks"].items()) + " LBAs")
@@ -160,7 +163,7 @@ def decide(numbers, before, after):
                 "wherever they belong")
         out["cache_layout"] = Finding.unknown(
             f"{says}: what holds them has no place on the platters", none=True)
-        # That it is no volatile buffer, Test 1 finds out.
+        # Test 1 decides whether it is a volatile buffer.
         return out
     if moves is None:
         why = f"of {blocks} blocks {moved} were elsewhere after writing"
@@ -181,7 +184,8 @@ def _layout(numbers, before, after):
     best = max(share, key=share.get)
     cells = len(GROUPS) * len(ANCHORS)
     fits = stats.chi2_tail(chi[best], cells)
-    means = {g: np.mean(list(row.values())) / 1000 for g, row in numbers["after_us"].items()}
+    means = {g: guard.mean(list(row.values()), "reads") / 1000
+             for g, row in numbers["after_us"].items()}
     told = ", ".join(f"{g} {ms:.1f} ms" for g, ms in means.items())
     if fits < stats.ALPHA:
         return Finding.unknown("no layout that the test knows explains the latencies "

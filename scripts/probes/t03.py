@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Test 3: does the drive clean when it is left alone?
+"""Test 3: whether the drive cleans when it is left alone.
 
-As in the thesis: every other block of a range within a band is written, a pause, the
-range is read.  What decides is where the written blocks are: before, right after
-writing, and after pauses that become longer, since a drive may have older things to
-clean first: then the first read after a pause has to wait for the step under way, and
-the test is patient."""
+As in the thesis (Aghayev 2020), every other block of a range within a band is written, the
+drive is left alone, and the range is read.  The decision depends on where the written blocks
+are: before, right after writing, and after pauses that become longer, since the drive may
+clean older blocks first.  The first read after a pause then waits for the step in progress,
+and the test makes further pauses."""
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, Finding, Result
@@ -20,11 +20,11 @@ ID, TITLE, AFTER = "3", "does it clean when idle", ("1",)
 
 ASKED = 64
 AT, ANCHOR = 0.61, 0.25
-LONGER = (1, 3, 9)      # times pause_s
-PATIENT = (9, 18, 36)   # more of them, if something goes on in the pauses
-FEW = 0.05              # of what a lazy drive leaves alone may be read wrong
-STALL = 12              # rotations that a write takes if it has to wait for cleaning
-STRANGE = 3             # rotations more than usual: a read waited for something
+LONGER = (1, 3, 9)      # in units of pause_s
+PATIENT = (9, 18, 36)   # further pauses, if the drive is busy in the pauses
+FEW = 0.05              # share of wrong readings on a lazy drive, at most
+STALL = 12              # rotations; a write that takes longer waits for cleaning
+STRANGE = 3             # rotations beyond the usual; a slower read has waited
 
 
 def estimate(s):
@@ -33,7 +33,7 @@ def estimate(s):
 
 
 def run(s):
-    """The test."""
+    """Runs the test."""
     rng, n = s.rng(ID), 4 * holes(s)
     first = int(s.dev.bytes * AT) // BLOCK
     whole = (first + np.arange(2 * n)) * BLOCK
@@ -44,7 +44,7 @@ def run(s):
         places = Places(s, int(s.dev.bytes * ANCHOR))
         telling = tells(places, asked)
         before = places.read("before", asked)
-        # Not in order: then the angle between a block's two places is anything.
+        # Not in order: then the angle between the two places of a block is random.
         trace = s.trace("write", chain((True, rng.permutation(written), BLOCK),
                                        places.ops(asked)))
         cached = places.times(trace[n:])
@@ -58,7 +58,7 @@ def run(s):
             rounds.append(places.read(f"after-{longer}", asked))
             reads.append(s.trace(f"range-{longer}", (False, whole, BLOCK)).lat_us)
             left = ~places.same(cached, rounds[-1])
-            if left.mean() > 0.9:
+            if guard.mean(left, "blocks that moved") > 0.9:
                 break
     went = ~places.same(before, cached)
     result = Result(numbers={
@@ -66,7 +66,7 @@ def run(s):
         "coincidence": places.coincidence, "blocks": len(asked), "cached": int(went.sum()),
         "slowest_write_us": float(trace.lat_us[:n].max()), "rotation_us": places.rotation_us,
         "pauses_s": pauses, "waited": waits.seen,
-        # A read that no pause went before is slow as often as this, by itself.
+        # How often a read is slow without a pause before it.
         "reads": int(sum(len(r) for r in rounds)),
         "slow_reads": int(sum((r > waits.limit).sum() for r in rounds)),
         "moved": [int((~places.same(cached, r) & went).sum()) for r in rounds],
@@ -79,7 +79,7 @@ def run(s):
 
 
 class Waits:
-    """Does the first read after a pause wait for something?"""
+    """Checks whether the first read after a pause has to wait."""
 
     def __init__(self, s, places):
         self.s, self.at = s, int(places.anchor)
@@ -93,7 +93,7 @@ class Waits:
         self.seen.append(lat > self.limit)
 
     def lately(self, count):
-        """Has it waited all of the last @count times?"""
+        """Whether each of the last @count reads has waited."""
         return len(self.seen) >= count and all(self.seen[-count:])
 
 
@@ -114,7 +114,7 @@ def decide(numbers):
                        f"blocks left the cache within pauses of {pause:g} s")
     waited = sum(numbers["waited"])
     if says is False and waited:
-        by_itself = (numbers["slow_reads"] + 1) / (numbers["reads"] + 2)
+        by_itself = guard.ratio(numbers["slow_reads"] + 1, numbers["reads"] + 2, "slow reads")
         risk = stats.upper_tail(waited, len(numbers["waited"]), by_itself)
         if waited < 3 or risk >= stats.ALPHA:
             return Finding.unknown(f"no block left the cache, but after {waited} pauses the "
@@ -130,7 +130,7 @@ def decide(numbers):
         return Finding("lazy", confidence=most, says=f"{cached - moved} of {cached} "
                        f"blocks were where they had been written after pauses of {pause:g} s")
     if stats.upper_tail(moved, cached, stats.SLACK) < stats.ALPHA:
-        # Some did: it is at it, and has not come to the end.
+        # Some blocks moved: the drive is cleaning and has not finished.
         return Finding("aggressive", confidence=most, says=f"{moved} of {cached} "
                        f"blocks left the cache within pauses of {pause:g} s, the rest not yet")
     return Finding.unknown(f"{moved} of {cached} blocks left the cache within {pause:g} s")

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Test 4: how fast does cleaning go on while the drive is left alone?
+"""Test 4: how fast the drive cleans while it is left alone.
 
-Random blocks of the whole drive are written and read in the order of writing, then
-again after pauses.  The thesis tells cleaned blocks by the seek that their read
-needs; here each read comes behind an anchor, and a block that is not where it was
-right after writing has been cleaned.  How long the drive must be idle before it
-begins is the shortest pause between reads in which blocks leave the cache."""
+Random blocks of the whole drive are written, read in the order of writing, and read again
+after pauses.  The thesis (Aghayev 2020) recognises cleaned blocks by the seek of their read.
+Here each read follows an anchor, and a block that is not where it was right after writing has
+been cleaned.  The idle time before cleaning begins is the shortest pause between reads in
+which blocks leave the cache."""
 
 import math
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, SKIPPED, Finding, Result
@@ -20,11 +20,11 @@ from .t03 import Waits
 
 ID, TITLE, AFTER = "4", "progress of cleaning", ("1", "3")
 
-MOST = 1024             # blocks that are asked for; the thesis's 4,096 are written
+MOST = 1024             # blocks that are read; the 4,096 of the thesis are written
 ANCHOR = 0.08
-FROM, TO = 0.15, 0.95   # of the drive: where blocks are written
-DIRTY = 24              # blocks written, so that there is something to clean
-GAPS, LASTING_S = 5, 8  # pauses of one length, and all of them: a step takes its time
+FROM, TO = 0.15, 0.95   # as shares of the drive: where blocks are written
+DIRTY = 24              # blocks written so that there is something to clean
+GAPS, LASTING_S = 5, 8  # pauses of one length; seconds of all of them, as a step takes time
 FIRST_GAP_S, LAST_GAP_S, GROWTH, FINE = 0.05, 60, 1.25, 1.02
 
 
@@ -36,7 +36,7 @@ def estimate(s):
 
 
 def run(s):
-    """The test."""
+    """Runs the test."""
     if s.value("drive_type") == "conventional":
         return Result(SKIPPED, "the drive is conventional: there is nothing to clean")
     rng = s.rng(ID)
@@ -61,10 +61,10 @@ def run(s):
             pauses.append(pause)
             waits.look()
             rounds.append(places.read(f"round{len(rounds)}", asked))
-            if (~places.same(cached, rounds[-1])).mean() > 0.95 - places.coincidence:
+            if gone(places, cached, rounds[-1]) > 0.95 - places.coincidence:
                 break
         idle = _idle(s, places, rng) if telling and rounds and \
-            (~places.same(cached, rounds[-1])).mean() > 0.1 else {}
+            gone(places, cached, rounds[-1]) > 0.1 else {}
     went = ~places.same(before, cached)
     noise = ~places.same(cached, again)
     result = Result(numbers={
@@ -80,12 +80,16 @@ def run(s):
     return result
 
 
-def _idle(s, places, rng):
-    """Reads of one block with pauses between them, longer and longer: the shortest
-    after which written blocks leave the cache, and the longest after which none does.
+def gone(places, cached, now):
+    """Share of blocks that are not where they were cached."""
+    return guard.mean(~places.same(cached, now), "blocks that moved")
 
-    Nothing older may be left to clean, as that may come first: so the drive is reset,
-    or has to have cleaned what it was given."""
+
+def _idle(s, places, rng):
+    """Reads one block with growing pauses; finds the shortest pause after which written blocks
+    leave the cache, and the longest after which none does.
+
+    Older blocks could be cleaned first.  So the drive is reset, or must clean what it holds."""
     s.fresh()
     blocks = s.dev.bytes // BLOCK
     quiet, gap, growth, seen, last = 0.0, FIRST_GAP_S, GROWTH, [], None
@@ -109,17 +113,18 @@ def _idle(s, places, rng):
     some, cached = dirty()
     while gap < LAST_GAP_S:
         if last is True:
-            # What is there must be what was written last.
+            # Make sure that the cache holds only what is written last.
             if not drained(some, cached):
                 return {"seen": seen, "why": "it did not clean a few blocks in "
                         f"{s.scale.long_pause_s:g} s"}
             some, cached = dirty()
         gaps, trace = s.spaced("idle", places.anchor, gap,
-                               max(GAPS, math.ceil(LASTING_S / gap)), places.ops(some))
+                               max(GAPS, math.ceil(guard.ratio(LASTING_S, gap, "pauses"))),
+                               places.ops(some))
         moved = int((~places.same(cached, places.times(trace))).sum())
         gap = float(gaps.max())
         seen.append([gap, moved])
-        # One may have been read wrong.
+        # One block may have been read wrong.
         last = moved > 1
         if not last:
             quiet, gap = gap, gap * growth
@@ -133,7 +138,7 @@ def _idle(s, places, rng):
 
 
 def idle_time(idle):
-    """Finding of how long the host must be quiet."""
+    """The Finding of how long the host must be idle."""
     if not idle:
         return {}
     if not idle.get("quiet_s"):
@@ -141,14 +146,14 @@ def idle_time(idle):
             "no pause was so short that it did not clean in it"
             if idle["seen"][-1][1] > 1 else "in no pause between reads did it clean"), "ms")}
     low, high = 1000 * idle["quiet_s"], 1000 * idle["cleans_s"]
-    # A drive looks at its clock now and then.
+    # The drive may check its clock at intervals.
     return {"clean_idle_ms": Finding((low + high) / 2, "ms", 0.95 * low, high, 0.99,
             f"in pauses of {low:.0f} ms no block left the cache, in those of "
             f"{high:.0f} ms some did")}
 
 
 def _pauses(s):
-    """Seconds of each pause, doubling; their sum is the thesis's pause."""
+    """Seconds of each pause, doubling; their sum is the pause of the thesis."""
     out, left = [], s.scale.long_pause_s
     pause = 2 * s.scale.pause_s
     while left > 0:
@@ -159,7 +164,7 @@ def _pauses(s):
 
 
 def decide(numbers):
-    """A second opinion on the type of cleaning."""
+    """A second decision about the type of cleaning."""
     if not numbers["telling"]:
         return {"cleaning_type": Finding.unknown(numbers["why"])}
     cached = numbers["cached"] - numbers["noise"]
@@ -167,7 +172,7 @@ def decide(numbers):
         return {"cleaning_type": Finding.unknown(
             f"only {cached} of {numbers['blocks']} blocks were elsewhere after writing")}
     moved, pause = numbers["moved"][-1], sum(numbers["pauses_s"])
-    # A block of another test may have been read wrong; more than a few never are.
+    # A few blocks may have been read wrong, but no more.
     if stats.upper_tail(moved, cached, 0.05) < stats.ALPHA:
         return {"cleaning_type": Finding("aggressive", confidence=stats.SURE, says=
                 f"{moved} of {cached} blocks left the cache within pauses of {pause:g} s")}

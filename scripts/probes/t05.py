@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Test 5: which blocks does the drive clean first?
+"""Test 5: which blocks the drive cleans first.
 
-The thesis writes blocks of one small region, then blocks all over the drive, then
-other blocks of that region.  If the oldest block decides, and all of its band goes
-with it, the first and the third step are home before the second.  So they would be
-if the band with the most blocks were first; a fourth step, blocks of another small
-region, tells the two apart: it is the youngest, and its bands are the fullest."""
+The thesis (Aghayev 2020) writes blocks of one small region, then blocks all over the drive,
+then other blocks of the region.  If the oldest block decides, and its whole band is cleaned
+with it, the first and the third step are home before the second.  That would also happen if
+the band with the most blocks were first.  A fourth step, blocks of another small region,
+separates the two: it is the youngest, and its bands are the fullest."""
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, MIB, SKIPPED, Finding, Result
 from .t01 import headroom, tells
+from .t04 import gone
 
 ID, TITLE, AFTER = "5", "order of cleaning", ("1", "3", "4")
 
-REGION = 256 * MIB      # the thesis's
+REGION = 256 * MIB      # as in the thesis
 A_AT, B_AT, ANCHOR = 0.31, 0.66, 0.04
 FROM, TO = 0.10, 0.95
 STEPS = ("region A", "all over", "region A again", "region B")
-PART = (0.15, 0.85)     # cleaned: then there is an order to be seen
+PART = (0.15, 0.85)     # share of blocks cleaned, between which the order shows
 
 
 def estimate(s):
@@ -32,7 +33,7 @@ def estimate(s):
 
 
 def run(s):
-    """The test."""
+    """Runs the test."""
     if s.value("drive_type") == "conventional":
         return Result(SKIPPED, "the drive is conventional: there is nothing to clean")
     if s.value("cleaning_type") == "lazy":
@@ -41,7 +42,7 @@ def run(s):
     region = int(min(REGION, s.scale.region_bytes)) // BLOCK
     few = int(min(s.scale.few, region // 4))
     a = int(blocks * A_AT) + rng.choice(region, 2 * few, replace=False)
-    # More than region A has in all, so that its bands are the fullest.
+    # More blocks than region A has in all, so that these bands are the fullest.
     b = int(blocks * B_AT) + rng.choice(region, 3 * few, replace=False)
     over = int(blocks * FROM) + rng.choice(int(blocks * (TO - FROM)), few, replace=False)
     asked = (np.concatenate([a[:few], over, a[few:], b]) * BLOCK).astype(np.uint64)
@@ -60,10 +61,10 @@ def run(s):
             s.pause(pause, "until part of it is cleaned")
             pauses.append(pause)
             rounds.append(places.read(f"round{len(rounds)}", asked))
-            share = (~places.same(cached, rounds[-1])).mean()
+            share = gone(places, cached, rounds[-1])
             if share > 0.95 - places.coincidence:
                 break
-            # Slowly while there is something to be seen.
+            # Grow slowly while part of the blocks has moved.
             pause *= 2 if share < 0.05 else 1.2
     went = ~places.same(before, cached)
     moved = [~places.same(cached, r) & went for r in rounds]
@@ -80,37 +81,40 @@ def run(s):
 
 
 def decide(numbers):
-    """Is the oldest first?"""
+    """Whether the oldest blocks are first."""
     if not numbers["telling"]:
         return Finding.unknown(numbers["why"])
     cached = np.array(numbers["cached"])
     if min(cached) < 16:
         return Finding.unknown("too few blocks were elsewhere after writing")
-    # The round in which the most is to be seen.
+    # The round that shows the most.
     some = [np.array(m) for m in numbers["moved"]
-            if PART[0] < sum(m) / cached.sum() < PART[1]]
+            if PART[0] < guard.ratio(sum(m), cached.sum(), "blocks cleaned") < PART[1]]
     if not some:
         return Finding.unknown("there was no pause after which some blocks were cleaned "
                                "and others not")
-    seen = max(some, key=lambda m: abs(m[0] / cached[0] - m[1] / cached[1]) +
-               abs(m[0] / cached[0] - m[3] / cached[3]))
-    share = seen / cached
+    def shares(moved):
+        return guard.ratio(moved, cached, "blocks cleaned of a step")
+
+    seen = max(some, key=lambda m: abs(shares(m)[0] - shares(m)[1]) +
+               abs(shares(m)[0] - shares(m)[3]))
+    share = shares(seen)
     told = ", ".join(f"{name} {100 * x:.0f} %" for name, x in zip(STEPS, share))
 
     def chance(i, j):
-        """That step i is as much further than step j by chance, in one of the rounds that
-        could have been taken; 1 if it isn't further."""
+        """Chance that step @i is ahead of step @j by accident, over all rounds that could have
+        been taken; 1 if it is not ahead."""
         if share[i] <= share[j]:
             return 1.0
         return min(1.0, len(some) * stats.fisher(int(seen[i]), int(cached[i]),
                                                  int(seen[j]), int(cached[j])))
     most = stats.measured("cleaning_order")
-    # Together with its band: the second writing of region A goes with the first.  All of it
-    # must be so, and is by chance no likelier than the likeliest of these.
+    # The second writing of region A goes with the first, as both are of the same bands.  All of the
+    # comparisons must hold; by chance that is no likelier than the likeliest of them.
     risk = max(chance(0, 3), chance(2, 3), chance(0, 1), chance(2, 1))
     if risk < stats.ALPHA <= chance(3, 1):
         return Finding("fifo", confidence=most, says=f"cleaned by then: {told}")
-    # That B is before "all over" says nothing: it may share a log with its oldest.
+    # That B is ahead of "all over" proves nothing: it may share a log with the oldest blocks.
     risk = 2 * min(chance(3, 0), chance(1, 0))
     if risk < stats.ALPHA:
         return Finding("other", confidence=most, says=f"cleaned by then: {told}")
@@ -118,7 +122,7 @@ def decide(numbers):
 
 
 def draw(figure, result, arrays):
-    """As Figure 2.12 of the thesis; and how far each step was after each pause."""
+    """As Figure 2.12 of the thesis, and how far each step was after each pause."""
     from . import plots                 # pylint: disable=C0415
     left, right = plots.panels(figure, 2, ratios=(3, 2))
     moved = np.array(result.numbers["moved"], float)

@@ -1,28 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0
 """Test 6: how many small writes, one at a time, until the drive must clean.
 
-Random 4 KiB writes over all addresses.  Each takes one smallest internal write
-(Tests 1a-1c), so raw size = writes x that.  A cache in parts - sets of
-stl-set, zones of stl-full - is full when the first of its parts is, and parts
-are not filled evenly: of n parts with B places each the fullest has
-m + sqrt(2 m ln n) blocks when the mean is m.  So there is more room than was written,
-and the interval says how much more there may be."""
+The test writes random blocks of 4 KiB over all addresses.  Each takes one smallest internal
+write (Tests 1a to 1c), and raw size = writes x that.  A cache in parts (sets of stl-set,
+zones of stl-full) is full when its first part is, and parts fill unevenly: if the mean of n
+parts with B places each is m, the fullest has m + sqrt(2 m ln n) blocks.  So the cache has
+more room than was written; the interval states how much more."""
 
 import math
 
-from . import cliff, witness
+from . import cliff, guard, witness
 from .session import BLOCK, DONE, SKIPPED, Finding, Result
 
 ID, TITLE, AFTER = "6", "raw size of the persistent cache", ("1", "2", "3")
 MOST_PARTS, LEAST_PART = 2000, 12
-STALE_S = 60        # an aggressive drive without reset is left alone for so long
+STALE_S = 60        # seconds that an aggressive drive is left alone if it is not reset
 
 
-USUAL_S = 0.012     # of a write of which Test 1 has told nothing
+USUAL_S = 0.012     # of a write, if Test 1 has not measured it
 
 
 def usual(s):
-    """Seconds that a write within the widest of Test 1's regions took, as a rule."""
+    """Median seconds of a write within the widest region of Test 1."""
     first = s.results.get("1")
     flat = first and first.numbers.get("flat")
     return list(flat.values())[-1]["median_us"] / 1e6 if flat else USUAL_S
@@ -34,15 +33,16 @@ def estimate(s):
 
 
 def filled(parts, places):
-    """Share of all places taken when the first of @parts is full, expected."""
+    """Expected share of all places that are taken when the first of @parts is full."""
     # m + sqrt(2 m ln n) = B, solved for m.
     c = math.sqrt(2 * math.log(max(parts, 1)))
     root = (-c + math.sqrt(c * c + 4 * places)) / 2
-    return root * root / places
+    return guard.ratio(root * root, places, "places taken")
 
 
 def limit(s):
-    """Writes until no cleaning is the answer; a conventional drive needs fewer."""
+    """Writes after which the answer is that the drive does not clean; a conventional drive needs
+    fewer."""
     kind = s.finding("drive_type")
     if kind and kind.value == "conventional" and kind.confidence >= 0.9:
         return min(s.scale.max_ops, 20_000)
@@ -50,7 +50,8 @@ def limit(s):
 
 
 def begin(s):
-    """An empty cache, if that can be had; what is not sure as a sentence."""
+    """Empties the cache if possible; returns a sentence if that is uncertain, else an empty
+    text."""
     if s.fresh():
         return ""
     if s.value("cleaning_type") == "aggressive":
@@ -60,19 +61,20 @@ def begin(s):
 
 
 def cache(at, band_blocks):
-    """(low, high) of the places there are, from the writes until cleaning.
+    """(low, high) of the number of places, from the writes until cleaning.
 
-    Parts have a band each at least, as far as bands are known; else there are no more
-    than MOST_PARTS, of LEAST_PART places at least.  The fullest part is ahead of the
-    mean by as much as filled() says, and three standard deviations more."""
+    A part has at least a band of places, if the band size is known; else there are at most
+    MOST_PARTS parts of at least LEAST_PART places.  The fullest part is ahead of the mean by
+    filled(), and three standard deviations more."""
     places = band_blocks or max(LEAST_PART, at / MOST_PARTS)
-    parts = max(1.0, at / places)
-    share = filled(parts, places) - 3 / math.sqrt(places) / math.sqrt(2 * math.log(max(parts, 3)))
+    parts = max(1.0, guard.ratio(at, places, "parts of the cache"))
+    share = filled(parts, places) - guard.ratio(
+        3, math.sqrt(places * 2 * math.log(max(parts, 3))), "scatter of the places taken")
     return at, at / max(0.3, min(1, share))
 
 
 def numbers(found, doubt):
-    """Of a cliff, for the result."""
+    """Numbers of a cliff for the result."""
     out = {"writes": found.writes, "looks": found.looks, "drive_seconds": round(found.seconds, 3),
            "usual_ms": round(found.usual_us / 1000, 4)}
     if len(found.picture.get("high_us", ())):
@@ -101,7 +103,7 @@ def measure(s, name, *, size=BLOCK, iodepth=1, seed=6):
 
 
 def run(s):
-    """Until the cliff, or the limit."""
+    """Writes until the cliff, or the limit."""
     with s.settings():
         found, doubt = measure(s, "writes")
     out = Result(DONE, numbers=numbers(found, doubt), arrays=found.picture)
@@ -115,14 +117,13 @@ def run(s):
 
 
 def sizes(s, found, doubt):
-    """What was counted, and what that makes in bytes where it is known how many a write
-    takes."""
+    """The count, and the bytes if it is known how many a write takes."""
     said = (f"cleaning began after {found.at:,} random writes of 4 KiB, "
             f"{found.at * BLOCK / 2 ** 30:.3f} GiB")
     band, unit = s.value("band_bytes"), s.finding("write_unit_bytes")
     low, high = cache(found.at, band // BLOCK if band else 0)
     known = unit is not None and unit.value is not None
-    # No write of a block takes less than a block.
+    # A write of a block takes at least a block.
     least = low * ((unit.low or unit.value) if known else BLOCK)
     risk = max(found.risk, cliff.RISK)
     if doubt:
@@ -150,5 +151,5 @@ def draw(figure, result, arrays):
 
 
 def skipped(why):
-    """A result that says why there is none."""
+    """A skipped Result with the reason @why."""
     return Result(SKIPPED, why=why)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Test 7: how many small writes, many at a time, until the drive must clean.
 
-Writes that are under way together may share one internal write, as they do on
-Skylight's drive; then it is not room but entries of the map that run out.  As
-many bytes as in Test 6 or fewer entries?  Only both tests together tell."""
+Writes in flight together may share one internal write, as on the drive of Aghayev et al.;
+then the entries of the map run out, not the room.  Whether bytes or entries are exhausted
+shows only in comparison with Test 6."""
 
 from . import cliff, t06
 from .session import BLOCK, DONE, Finding, Result
@@ -18,7 +18,7 @@ def estimate(s):
 
 
 def run(s):
-    """Test 6 with 31 writes under way."""
+    """Test 6 with 31 writes in flight."""
     if missing := never(s):
         return t06.skipped(missing)
     with s.settings():
@@ -37,7 +37,7 @@ def run(s):
 
 
 def never(s):
-    """Why this cannot show anything after Test 6 has shown nothing."""
+    """Why this test cannot show anything if Test 6 has shown nothing, or an empty text."""
     six = s.results.get("6")
     if six and six.status == DONE and "writes_until_cleaning" not in six.numbers:
         return "Test 6 saw no cleaning"
@@ -45,7 +45,7 @@ def never(s):
 
 
 def entries(many, one):
-    """From the writes until cleaning with 31 and with one at a time."""
+    """Entries of the map, from the writes until cleaning with 31 and with one at a time."""
     low, high = t06.cache(many, 0)
     if one is None:
         return Finding(many, "", low, None, 0.7, f"cleaning began after {many:,} writes; "
@@ -66,8 +66,8 @@ def draw(figure, result, arrays):
 
 
 def large(s):
-    """Test 8's size: 256 KiB, but not more than a quarter of a band, which sets
-    and zones of small drives would be full of at once."""
+    """The size of the writes of Test 8: 256 KiB, but at most a quarter of a band, as a few such
+    writes would fill the sets and zones of a small drive."""
     size, band = 256 * 1024, int(s.value("band_bytes", 0))
     small = band // 4 if band else s.dev.bytes // 4096
     while size > max(small, 2 * BLOCK):

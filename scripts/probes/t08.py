@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Test 8: how many bytes, in large writes, until the drive must clean.
 
-Where the map has an entry for each block, this is what Test 6 has measured.
-Where writes share an entry, it is the size of the cache as data see it."""
+If the map has an entry for each block, this repeats Test 6.  If writes share an entry, it is
+the size of the cache in bytes of data."""
 
 from . import cliff, t06, t07
 from .session import BLOCK, DONE, Finding, Result
@@ -16,7 +16,7 @@ def estimate(s):
 
 
 def run(s):
-    """Large random writes, 31 under way."""
+    """Large random writes, 31 in flight."""
     if missing := t07.never(s):
         return t06.skipped(missing)
     size = t07.large(s)
@@ -40,10 +40,10 @@ def run(s):
 
 
 def together(seen, band_blocks):
-    """The size of the cache from the bytes until cleaning of the tests.
+    """The size of the cache, from the bytes until cleaning of the tests.
 
-    Each is as much as fitted, so the largest is nearest; large writes fill parts
-    less evenly, since there are fewer of them."""
+    Each test wrote as much as fitted, so the largest is closest.  Large writes fill the parts
+    less evenly, as there are fewer of them."""
     best = max(seen, key=seen.get)
     value = seen[best]
     low, high = t06.cache(value // BLOCK, band_blocks if best == "6" else 0)

@@ -1,31 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0
 """Test 9: a circular log, first part.
 
-A set of random blocks, smaller than the cache, is written over and over in the same
-order: three rounds as in the thesis (30,000 writes of 10,000 blocks where 22,800 fill
-the cache), or more where that would be too few to tell.  When a log comes round to
-its beginning, all that lies there was written again meanwhile.  A drive that sees
-that goes on; one that does not must clean.
+A set of random blocks, smaller than the cache, is written again and again in the same order:
+three rounds as in the thesis (30,000 writes of 10,000 blocks; 22,800 fill the cache), or more
+where three rounds are too few to decide.  When a log returns to its beginning, everything
+that lies there has been written again.  A drive that notices continues; another one must
+clean.
 
-What a stall is, how often there are some before cleaning, and how often when the
-cache is full, is known from Test 6.  The stalls that are met are held against both:
-that the drive cleans is said if so many would come with a probability below RISK were
-it not cleaning; that it does not, if so few would with one below RISK were it
-cleaning."""
+Test 6 has measured what a stall is, how frequent stalls are before cleaning, and how frequent
+they are when the cache is full.  The number of stalls met is compared with both rates.  The
+drive cleans if that number or more would come with a probability below RISK without cleaning;
+it does not if that number or fewer would come with a probability below RISK with cleaning."""
 
 import math
 
 import numpy as np
 from scipy.stats import poisson
 
-from . import cliff, t06, t07
+from . import cliff, guard, t06, t07
 from .session import BLOCK, DONE, Finding, Result
 
 ID, TITLE, AFTER = "9", "circular log, same order", ("6",)
-SHARE = 10_000 / 22_800     # blocks of the set, of those until cleaning
+SHARE = 10_000 / 22_800     # blocks of the set, in writes until cleaning
 ROUNDS, MOST_ROUNDS = 3, 40
 RISK = 1e-3
-LARGEST = 1 << 22           # writes of one round
+LARGEST = 1 << 22           # writes of one round, at most
 
 
 def estimate(s):
@@ -40,12 +39,12 @@ def _full(s):
 
 
 def blocks(s, rng, count):
-    """So many different blocks from all over the drive, in random order."""
+    """@count different blocks from all over the drive, in random order."""
     return rng.choice(s.dev.bytes // BLOCK, count, replace=False).astype(np.uint64) * BLOCK
 
 
 def setting(s):
-    """(blocks of the set, why not)."""
+    """(blocks of the set, reason if there is none)."""
     if missing := t07.never(s):
         return 0, missing
     full = _full(s)
@@ -63,27 +62,27 @@ def setting(s):
 
 
 def tail(count, mean):
-    """Probabilities of so many or fewer, and of so many or more, where @mean are
-    expected (Poisson)."""
+    """Probabilities of @count or fewer and of @count or more events, if @mean are expected
+    (Poisson)."""
     return float(poisson.cdf(count, mean)), float(poisson.sf(count - 1, mean))
 
 
 def rounds(six, count, thin=1.0):
-    """How often the set is written, so that cleaning would be seen if as many as
-    @thin of Test 6's stalls came."""
+    """How often the set is written so that cleaning would show, if a share of @thin of the
+    stalls of Test 6 came."""
     enough = -math.log(RISK) * 1.5 / max(1e-12, six["stall_rate"] * thin)
-    wanted = (six["writes_until_cleaning"] * 1.1 + enough) / count
+    wanted = guard.ratio(six["writes_until_cleaning"] * 1.1 + enough, count, "rounds")
     return int(min(MOST_ROUNDS, max(ROUNDS, math.ceil(wanted))))
 
 
 def cleaned(six, gap, thin=1.0, looks=1):
-    """True, False or None: whether these gaps met cleaning; @looks as cliff.spent() has
-    them, where it is asked again and again."""
+    """True, False or None: whether these times include cleaning; @looks: what cliff.spent()
+    returns, if it is asked repeatedly."""
     full, tall = six["writes_until_cleaning"], 1000 * six["stall_from_ms"]
-    # Writes before the cache can be full say nothing.
+    # Writes before the cache can be full prove nothing.
     gap = gap[full // 2:]
     met = int((gap > tall).sum())
-    calm = len(gap) * (six["stalls_before"] + 1) / full
+    calm = guard.ratio(len(gap) * (six["stalls_before"] + 1), full, "stalls expected")
     busy = max(0, len(gap) - (full - full // 2) * 1.1) * six["stall_rate"] * thin
     few, _ = tail(met, busy)
     _, many = tail(met, calm)
@@ -93,7 +92,7 @@ def cleaned(six, gap, thin=1.0, looks=1):
 
 
 def follow(s, order, thin=1.0):
-    """Writes @order, offsets; (Result, numbers).  Ends early among stalls."""
+    """Writes @order, which are offsets; returns (Result, numbers).  Ends early among stalls."""
     six, gaps = s.results["6"].numbers, []
 
     def write(_, first, count):
@@ -115,7 +114,7 @@ def follow(s, order, thin=1.0):
 
 
 def run(s):
-    """Rounds in one order."""
+    """Writes the rounds in one order."""
     count, why = setting(s)
     if why:
         return t06.skipped(why)
@@ -130,9 +129,7 @@ def run(s):
 
 
 def structure(nine, ten, full):
-    """log_structure from whether Tests 9 and 10 met cleaning.
-
-    None: it cannot be told."""
+    """log_structure, from whether Tests 9 and 10 met cleaning; None: that is not known."""
     if nine is None or ten is None:
         return Finding.unknown("too few or too many stalls to tell whether they are cleaning")
     risk = 2 * RISK

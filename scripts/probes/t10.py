@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Test 10: a circular log, second part.
 
-As many writes as in Test 9, each to a block drawn from the same set.  If cached
-blocks were overwritten in their place, this would never fill the cache either."""
+The number of writes is that of Test 9, each to a block drawn from the same set.  If cached
+blocks were overwritten in place, this would never fill the cache either."""
 
 from . import cliff, t06, t09
 
 ID, TITLE, AFTER = "10", "circular log, random order", ("6", "9")
-THIN = 0.1      # e^-2.28: live when 22,800 draws from 10,000 come round
+THIN = 0.1      # e^-2.28: share of live blocks when 22,800 draws from 10,000 return to the begin
 
 
 def estimate(s):
@@ -16,8 +16,8 @@ def estimate(s):
 
 
 def run(s):
-    """As many draws as Test 9 wrote, or more: of the blocks at the end of a log that
-    skips stale ones one in ten is live, and only for those it cleans."""
+    """Draws as many blocks as Test 9 wrote, or more: at the end of a log that skips stale blocks
+    one in ten is live, and the drive cleans only for these."""
     count, why = t09.setting(s)
     if why:
         return t06.skipped(why)

@@ -1,47 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0
 """Test 11: the size of a band.
 
-The thesis writes a block at the head of each piece of a range, lets the drive
-clean some of it and looks for stretches that are read at a constant time.  Here
-the same is asked about single blocks, so that the answer is exact to a block:
-which blocks are cleaned together with a block L?  mates.py makes the drive clean
-L's band, places.py tells what has moved.  Blocks at distances of 1, 2, 4 ...
-around L give each end within a factor, rounds between them the rest, and the last
-round, over every block, is repeated until the blocks at both ends have three answers
-more for their side than for the other.
+The thesis (Aghayev 2020) writes a block at the head of each piece of a range, lets the drive
+clean some of it and looks for stretches that are read in constant time.  Here the test asks
+about single blocks, so that the answer is exact to a block: which blocks are cleaned together
+with a block L? mates.py makes the drive clean L's band, places.py determines what has moved.
+Blocks at distances of 1, 2, 4 ... around L give each end within a factor of two; rounds
+between them narrow it down.  The last round asks about every block; it is repeated until the
+blocks at both ends have three answers more for their side than for the other.
 
-A set of which several neighbouring bands are cleaned at once (one cache band, or
-sets of neighbours) would look like one large band.  So where the drive was forced
-to clean, the time that takes is compared: with L alone written, and with the
-first and the last block of what was found as well.  More bands take more time.
+Several neighbouring bands that are cleaned at once (they share a cache band, or are sets of
+neighbours) would look like one large band.  So if the drive was forced to clean, the test
+compares the time of cleaning with L alone written, and with the first and the last block of
+the range written as well.  More bands take more time.
 
-A drive that is left alone cleans one band after another; decoys make sure that
-the next ones are far away.
+A drive that is left alone cleans one band after another; decoys make sure that the next ones
+are far away.
 
-What was found is held against what else would look like bands: see rewrite.py.
+rewrite.py checks the result against other causes that look like bands.
 
-Before anything else some blocks are written twice.  Where they are still at
-their place after each, there is no cache that takes random writes, and bands
-cannot be seen."""
+First of all, some blocks are written twice.  If they are still in place after each write,
+there is no cache that takes random writes, and no band can be seen."""
 
 import numpy as np
 
-from . import rewrite, t14
+from . import guard, rewrite, t14
 from .load import chain
 from .mates import Crowded, Edges, Mates, NotMoved
 from .places import FLASH_US, Places
-from .session import BLOCK, DONE, MIB, Finding, Result
+from .session import BLOCK, DONE, MIB, SKIPPED, Finding, Result
 
 ID, TITLE, AFTER = "11", "band size", ("1", "3", "6")
 PAIRS = 32
-AGREE, PLACES = 2, 5        # so many bands of one size, of so many at most
+AGREE, PLACES = 2, 5        # bands of one size that must agree; places that are tried
 REACH = 256 * MIB // BLOCK
-MOST_WRITES = 400_000       # to one block, to fill its set
-APART = 0.6                 # of what went along: at least two bands
-TWICE = 1.5                 # of one band's time: between one and two
-COSTS, MOST_COSTS = 3, 18   # cleanings that are compared
+MOST_WRITES = 400_000       # writes to one block, to fill its set
+# of the blocks that moved along; a smaller band means that these were two bands at least
+APART = 0.6
+TWICE = 1.5                 # between the time of one band and that of two
+COSTS, MOST_COSTS = 3, 18   # cleanings that are compared, at first and at most
 SURE = 3.5                  # standard errors
-LEAST_BLOCKS = 12           # a track has more; what goes home by fewer is no band
+LEAST_BLOCKS = 12           # a track has more; fewer blocks that go home together are no band
 
 
 def estimate(s):
@@ -50,8 +49,8 @@ def estimate(s):
 
 
 def moved_by_writing(s, places, rng):
-    """Shares of blocks that their first and their second write have moved, and
-    whether they are in flash now."""
+    """Shares of blocks that the first and the second write have moved, and whether the blocks
+    are in flash now."""
     at = rng.choice(s.dev.bytes // BLOCK // 2, PAIRS, replace=False).astype(
         np.uint64) * BLOCK
     reads = places.ops(at)
@@ -59,7 +58,8 @@ def moved_by_writing(s, places, rng):
     trace = s.trace("stay", chain((True, at, BLOCK), reads, (True, at, BLOCK), reads))
     once = places.times(trace[PAIRS:3 * PAIRS])
     twice = places.times(trace[4 * PAIRS:])
-    moved = [float(np.mean(~places.same(a, b))) for a, b in ((before, once), (once, twice))]
+    moved = [guard.mean(~places.same(a, b), "blocks that moved")
+             for a, b in ((before, once), (once, twice))]
     return *moved, bool(moved[0] > 0.6 and places.learn_flash(twice))
 
 
@@ -76,15 +76,16 @@ class Prober:
         self.mates = Mates(s, places, rng, most_writes=most)
         self.how = None
         self.why, self.alone, self.widest = [], {}, None
+        self.unclear = ""               # why the last comparison of costs has no answer
         self.numbers = {}               # of rewrite.py
 
     def ways(self):
-        """What is tried, in this order."""
+        """The ways of mates.py that are tried, in this order."""
         kind = self.s.value("cleaning_type")
         return ("force", "age") if kind == "lazy" else ("pause", "force", "age")
 
     def clean(self, at, others, width=0, again=2):
-        """For Edges: block numbers in, moved or not out."""
+        """For Edges: takes block numbers, returns for each whether it moved."""
         try:
             moved = getattr(self.mates, self.how)(
                 at * BLOCK, np.asarray(others, np.uint64) * BLOCK, width).moved
@@ -120,16 +121,24 @@ class Prober:
         return edges
 
     def cost(self, at, others):
-        """Time that a cleaning with @others dirty takes, microseconds; and which of
-        them stayed where they were."""
+        """Time in microseconds that cleaning takes with @others dirty, and for each of them
+        whether it stayed in place."""
         done = getattr(self.mates, self.how)(
             at * BLOCK, np.asarray(others, np.uint64) * BLOCK, name="cost")
-        return (float(done.rewrites_us.max() - np.median(done.rewrites_us)),
+        return (guard.peak(done.rewrites_us, "writes until a cleaning"),
                 [m is False for m in done.moved])
 
     def one_band(self, at, others):
-        """Whether @others are cleaned together with the block, and in the same time as
-        the block alone: True, False, or None if that is not clear."""
+        """Whether @others are cleaned together with the block, and in the same time as the block
+        alone: True, False, or None if that is unclear; unclear says why."""
+        self.unclear = ""
+        try:
+            return self._one_band(at, others)
+        except guard.NoNumber as none:
+            self.unclear = str(none)
+            return None
+
+    def _one_band(self, at, others):
         alone, both, stayed = self.alone.setdefault(at, []), [], []
         while len(both) < MOST_COSTS:
             for _ in range(COSTS):
@@ -138,24 +147,24 @@ class Prober:
                 stayed.append(left)
                 if len(alone) < len(both):
                     alone.append(self.cost(at, [])[0])
-            if others and np.mean(stayed, axis=0).max() > 0.5:
+            if others and guard.mean(stayed, "blocks that stayed", axis=0).max() > 0.5:
                 return False
-            ratio = np.mean(both) / np.mean(alone)
-            # Of the ratio of two means; no less than what two equal ones may hide.
-            error = ratio * max(0.02, np.hypot(
-                np.std(both, ddof=1) / np.mean(both) / len(both) ** 0.5,
-                np.std(alone, ddof=1) / np.mean(alone) / len(alone) ** 0.5))
+            ratio = guard.ratio(guard.mean(both, "cost of cleaning"),
+                                guard.mean(alone, "cost of cleaning"), "cost of cleaning")
+            # Error of the quotient of two means, but no less than the 2 % that equal bands may
+            # differ by.
+            error = ratio * max(0.02, np.hypot(scatter(both), scatter(alone)))
             if abs(ratio - TWICE) > SURE * error:
                 return bool(ratio < TWICE)
         return None
 
     def by_cost(self, at, low, high):
-        """Ends of L's band within [low, high), by what cleaning costs alone."""
+        """Ends of L's band within [low, high), by the time of cleaning alone."""
         ends = []
         for direction, limit in ((-1, low), (1, high - 1)):
             inside, outside, step = 0, abs(limit - at) + 1, 1
             while inside + 1 < outside:
-                # Doubling first: a band is a small part of what was found, maybe.
+                # Double the distance first: a band may be a small part of the range.
                 probe = inside + step if step and inside + step < outside else \
                     (inside + outside) // 2
                 same = self.one_band(at, [at + direction * probe])
@@ -166,16 +175,38 @@ class Prober:
         return ends[0], ends[1] + 1
 
 
+def scatter(costs):
+    """Standard error of the mean of @costs, as a share of that mean."""
+    return guard.ratio(guard.deviation(costs, "cost of cleaning"),
+                       guard.mean(costs, "cost of cleaning") * len(costs) ** 0.5,
+                       "scatter of the cost of cleaning")
+
+
+def emptied(s, places, spread):
+    """Why a reset has left nothing on this device to find bands in, or an empty text; @spread:
+    blocks all over the device."""
+    if not getattr(s.dev, "discarded", False):
+        return ""
+    why = s.dev.unmapped()
+    if not why and s.dev.holds_zeros(spread) and \
+            guard.quantile(places.read("discarded", spread), 0.9, "reads") < FLASH_US:
+        why = "discarded blocks are read as zeros, without a seek"
+    return why and (f"Test 11 was not run: --reset discards, and {why}; reads from nowhere show no "
+                    "bands.  Write the whole device and run Test 11 without --reset")
+
+
 def run(s):
-    """Bands at two places or more."""
+    """Finds bands at two places or more."""
     rng = s.rng(ID)
     out = Result(DONE)
     with s.settings():
         s.fresh()
         blocks = s.dev.bytes // BLOCK
-        # Nothing that a test writes is near the anchors.
+        # No test writes near the anchors.
         places = Places(s, int(blocks * 0.93) * BLOCK)
         spread = (rng.choice(blocks // 2, PAIRS, replace=False) * BLOCK).astype(np.uint64)
+        if why := emptied(s, places, spread):
+            return Result(SKIPPED, why, {"band_bytes": Finding.unknown(why, "bytes")})
         telling = places.calibrate(spread)
         out.numbers |= {"rotation_us": places.rotation_us,
                         "tolerance_us": places.tolerance_us,
@@ -204,7 +235,7 @@ def run(s):
 
 
 def measure(s, places, rng, out):
-    """Bands at one place after another, until AGREE of them agree."""
+    """Measures bands at one place after another, until AGREE of them agree."""
     prober = Prober(s, places, rng)
     blocks, found, arrays, ats = prober.blocks, [], {}, {}
     for i in range(PLACES):
@@ -249,11 +280,11 @@ def measure(s, places, rng, out):
 
 
 def decide(prober, edges, sizes):
-    """((low, high), "") in blocks, or (None, why).  What is as large as a band of
-    @sizes that was found before needs no more proof that it is one."""
+    """((low, high), "") in blocks, or (None, why).  A range as large as a band in @sizes, found
+    earlier, needs no further proof that it is one band."""
     found, one, why = ends_of(prober, edges, sizes)
     if not one:
-        # Several bands at once?  A drive with logs cleans all that is in its oldest.
+        # These may be several bands: a drive with logs cleans everything in its oldest log.
         prober.widest = found and found[1] - found[0]
         other = by_age(prober, edges.at, sizes)
         if other:
@@ -263,29 +294,31 @@ def decide(prober, edges, sizes):
     if found is None or one is None:
         return None, why
     ends = prober.by_cost(edges.at, *found)
-    return (ends, "") if ends else (None, "cleaning takes too different times to compare")
+    return (ends, "") if ends else (None, prober.unclear or
+                                    "cleaning takes too different times to compare")
 
 
 def ends_of(prober, edges, sizes):
-    """((low, high) or None, whether that is one band or None, why that is not known)."""
+    """((low, high) or None; whether that is one band, or None; why that is not known)."""
     if edges.low is None:
         if edges.doubtful or prober.how == "pause":
             return None, None, edges.doubtful or (
                 f"everything within {prober.reach * BLOCK / MIB:.0f} MiB is cleaned at once")
         return (edges.limits[0] + 1, edges.limits[1]), False, ""
     low, high = edges.low, edges.high
-    # That more was cleaned along with the block when it was written at the same time,
-    # is proof as well: sets of neighbours do not ask when.
+    # If more was cleaned along when it was written at the same time as the block, this range is one
+    # band: sets of neighbours do not depend on the time of writing.
     apart = prober.how == "age" and prober.widest and high - low < APART * prober.widest
     one = prober.how == "pause" or apart or high - low in sizes or prober.one_band(
         edges.at, [b for b in (low, high - 1) if abs(b - edges.at) > 2])
     return (low, high), one, "" if one is not None else (
-        "whether one band is cleaned or several does not show in the time that it takes")
+        "whether one band is cleaned or several does not show in the time that it takes" +
+        (f" ({prober.unclear})" if prober.unclear else ""))
 
 
 def by_age(prober, at, sizes):
-    """(low, high) of a band of a drive with logs, or None; if there is one, that is
-    the way from now on."""
+    """(low, high) of a band on a drive with logs, or None.  If there is one, the prober keeps
+    using that way."""
     if prober.how != "force":
         return None
     prober.how = "age"
@@ -300,7 +333,7 @@ def by_age(prober, at, sizes):
 
 
 def answer(found, coincidence):
-    """From one ((low, high), why) for each place."""
+    """The Finding, from ((low, high), why) of each place."""
     bands = [b for b, _ in found if b]
     sizes = [b[1] - b[0] for b in bands]
     reasons = list(dict.fromkeys(why for b, why in found if not b and why))
@@ -308,7 +341,7 @@ def answer(found, coincidence):
         return Finding.unknown("; ".join(reasons) or "no band was seen", "bytes")
     size = max(sizes, key=sizes.count)
     if size < LEAST_BLOCKS:
-        # A write cache that is emptied does so, and ends as sharply.
+        # A write cache that is emptied also moves blocks together, with ends as sharp.
         return Finding.unknown(f"{size} block{'s' * (size != 1)} at a time went home, and none "
                                "beside: less than a track, and no band", "bytes")
     where = " and ".join(f"from {b[0] * BLOCK / MIB:.3f} MiB on" for b in bands
@@ -316,8 +349,8 @@ def answer(found, coincidence):
     if sizes.count(size) < AGREE:
         return Finding.unknown("no two places gave the same size: " + ", ".join(
             f"{n} blocks" for n in sizes) + "".join(f"; {r}" for r in reasons), "bytes")
-    # An end is wrong by one if the block there was three times where it had been by
-    # chance, and the same must have happened at the other place.
+    # An end is wrong by one if the block there seemed to be in place three times by chance, and the
+    # same happened at the other place.
     risk = min(0.5, 4 * coincidence ** 3) + (0.001 if len(found) == AGREE else 0.02)
     value = size * BLOCK
     return Finding(value, "bytes", value, value, 1 - risk,
@@ -327,7 +360,7 @@ def answer(found, coincidence):
 
 
 def draw(figure, result, arrays):
-    """What moved with L, by its distance; each place a panel (cf. Figure 2.17)."""
+    """The blocks that moved with L, by distance; a panel for each place (cf. Figure 2.17)."""
     from . import plots                 # pylint: disable=C0415
     which = [i for i in range(PLACES) if f"band{i}" in result.numbers][:2] or \
         [i for i in range(PLACES) if f"asked{i}" in arrays][:2]
@@ -337,7 +370,7 @@ def draw(figure, result, arrays):
         asked, moved = arrays[f"asked{i}"], arrays[f"moved{i}"]
         away = (asked - result.numbers[f"at{i}"]) * BLOCK / MIB
         band = result.numbers.get(f"band{i}")
-        near = np.abs(away) <= 2.2 * np.ptp(band) * BLOCK / MIB if band else away == away
+        near = np.abs(away) <= 2.2 * (band[1] - band[0]) * BLOCK / MIB if band else away == away
         for value, colour in ((1, plots.GREEN), (0, plots.ORANGE), (-1, plots.GREY)):
             pick = near & (moved == value)
             plots.dots(axes, value + 0.12 * np.sin(np.arange(pick.sum())), None, away[pick],
@@ -350,8 +383,7 @@ def draw(figure, result, arrays):
 
 
 def ready(s):
-    """What tests after this one want: a Prober that has chosen its way, at a
-    block; or why not."""
+    """A Prober for the tests after this one, and an empty text; or None and the reason."""
     rng = s.rng("ready")
     blocks = s.dev.bytes // BLOCK
     places = Places(s, int(blocks * 0.93) * BLOCK)

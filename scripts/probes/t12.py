@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Test 12: does a band return to its place?
+"""Test 12: whether a band returns to its place.
 
-The thesis reads two tracks of a band in turn with the band before it, overwrites
-them, has them cleaned, reads again and compares.  Here blocks of two such tracks are
-read behind anchors.  Twice they are overwritten and brought home, and where they are
-after the first time is held against where they are after the second; so it does not
-matter what was there before.  If the layer moved a band, all its blocks are turned
-by the same angle: blocks that have changed without that are no answer."""
+The thesis (Aghayev 2020) reads two tracks of a band in turn with the band before it,
+overwrites them, has them cleaned, reads again and compares.  Here blocks of two such tracks
+are read behind anchors.  They are overwritten and brought home twice, and their places after
+the first time are compared with those after the second, so that their state before the test
+does not matter.  If the layer moved a band, all its blocks are turned by the same angle;
+blocks that changed in another way decide nothing."""
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, MIB, SKIPPED, Finding, Result
@@ -18,31 +18,30 @@ from .t01 import tells, together
 
 ID, TITLE, AFTER = "12", "static or dynamic mapping", ("1", "3", "11")
 
-TRACKS = 4 * MIB        # the thesis's two
-LEAST = 48 * BLOCK      # which may be several bands of a small drive
-SOME = 48               # blocks asked for
+TRACKS = 4 * MIB        # two tracks in the thesis
+LEAST = 48 * BLOCK      # on a small drive, this may be several bands
+SOME = 48               # blocks that are read
 AT = (0.345, 0.725)
 ANCHOR = 0.15
-WATCHED = 12            # of them, while the cache is being filled
+WATCHED = 12            # of these blocks, while the cache is being filled
 CYCLES = 2
 LONGEST_S = 300         # of pauses for one cleaning
 FIRST, GROWTH = 64, 1.4     # writes between two looks
-MOST_LEFT = 0.6         # have left the cache: some seem to be there by chance
+MOST_LEFT = 0.6         # share of the blocks that must leave the cache; some seem to stay by chance
 
 
 class NotCleaned(Exception):
-    """It could not be made to clean, in a sentence."""
+    """The drive could not be made to clean; the text says why."""
 
 
 def extent(s):
-    """Bytes from the first block on that are overwritten: two tracks, or what a
-    band has."""
+    """Bytes that are overwritten from the first block on: two tracks, or half a band."""
     band = s.value("band_bytes", s.scale.band_guess_bytes)
     return int(min(TRACKS, max(LEAST, band // 2))) // BLOCK * BLOCK
 
 
 def most_writes(s):
-    """Give up after so many."""
+    """Writes after which the test gives up."""
     six = s.results.get("6")
     full = six.numbers.get("writes_until_cleaning") if six else None
     return min(s.scale.max_ops, int(1.2 * full) + 1000) if full else s.scale.max_ops
@@ -56,7 +55,7 @@ def estimate(s):
 
 
 def run(s):
-    """The test."""
+    """Runs the test."""
     if s.value("drive_type") == "conventional":
         return Result(SKIPPED, "the drive is conventional: blocks stay where they are")
     fresh = s.fresh()
@@ -94,7 +93,7 @@ class _Tracks:
         band = s.value("band_bytes")
         first = int(s.dev.bytes * AT[number]) // BLOCK
         if band:
-            # Bands need not begin where a multiple of their size is; often they do.
+            # Bands need not begin at multiples of their size, but often do.
             first = first * BLOCK // int(band) * int(band) // BLOCK
         count = extent(s) // BLOCK
         blocks = first + self.rng.permutation(count)
@@ -138,10 +137,10 @@ class _Tracks:
     def _left(self, name, cached, some):
         """Share of blocks that are not where they were cached."""
         now = self.places.read(name, self.asked[some])
-        return 1 - float(np.mean(self.places.same(cached[some], now)))
+        return 1 - guard.mean(self.places.same(cached[some], now), "blocks that stayed")
 
     def _wait(self, name, cached):
-        """Leaves the drive alone until they have gone home; False if it is lazy."""
+        """Leaves the drive alone until the blocks have gone home; False if the drive is lazy."""
         pause = self.s.scale.pause_s
         while self.paused[-1] < LONGEST_S:
             self.s.pause(pause, "until what was overwritten is cleaned")
@@ -174,8 +173,8 @@ class _Tracks:
             chunk = int(min(chunk * GROWTH, 50_000, limit - self.writes[-1] + 1))
 
     def comparisons(self, places):
-        """Each home against the next: how many blocks are at the same place, and
-        among the others how many are turned by one and the same angle."""
+        """Compares each home with the next: how many blocks are at the same place, and how many
+        of the others are turned by the same angle."""
         out = []
         for i in range(1, len(self.homes)):
             one, two = self.homes[i - 1], self.homes[i]
@@ -210,7 +209,7 @@ def decide(numbers):
     if len(known) < 2:
         return Finding.unknown(numbers["why"] or
                                f"after cleaning, {told} blocks were where they had been")
-    # A band that moves may by chance come to the same angle, all of it.
+    # A band that moves may by chance come to the same angle as a whole.
     chance = numbers["coincidence"] ** len(known)
     sure = min(min(c for v, c in verdicts if v is not None), 1 - chance)
     return Finding("static", confidence=sure, says="after cleaning, bands were where they "

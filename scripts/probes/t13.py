@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Test 13: does a power cut in a long write damage data that were there before?
+"""Test 13: whether a power cut in a long write damages older data.
 
-A range is written, then written again; at a random moment the power is cut, by a
-command that the person gives with --powercut, and that returns when the drive is back.
-In the first half of the cuts it is written in order, in requests of 1 MiB, as in the thesis: a
-drive that streams over its bands tears there.  Then blocks of it are written at random,
-so that a drive that cleans does: one that rewrites bands in place tears then.  Not by turns:
-a cache that is full of random blocks is emptied first, and a stream waits for that until the
-power is cut.  For the same reason the moment of a cut in order is drawn from when the stream
-flows.  All of the
-range is read, and not only what is around the place of the cut (the thesis: 5,000 blocks
-before it and 1,000 behind), since what is cleaned may be anywhere.  Blocks that can't be
-read were torn; that writing them again heals them is the other half of the evidence.
+A range is written, then written again; at a random moment the command of --powercut cuts the
+power and returns when the drive is back.  In the first half of the cuts the range is written
+in order, in requests of 1 MiB, as in the thesis (Aghayev 2020): a drive that streams over its
+bands tears then.  In the second half random blocks of it are written, so that the drive
+cleans: one that rewrites bands in place tears then.  The two kinds do not alternate: a cache
+full of random blocks is emptied first, and a stream waits for that until the power is cut.
+For the same reason the moment of a cut in order is counted from when the stream flows.
 
-Damage to older data is what the thesis calls torn, and what a plain disk tears as well is none:
-the sector that its head is on.  So the request that was under way at the cut is left out, and a
-block alone, wherever it is: the head may have been at a request that the write cache had taken
-before.  Both are counted apart, as blocks that were being written.
+The whole range is read afterwards, not only the place of the cut (the thesis: 5,000 blocks
+before it and 1,000 behind), as the drive may clean anywhere.  Blocks that cannot be read were
+torn; that writing heals them is the second half of the evidence.
 
-N cuts without a torn block: a drive that tears one time in p would have shown it with
-a probability of 1 - (1 - p)^N; the bound at 95 % is given.  Only those count that the
-writer has met: from the command on a write failed, or took longer than NOTICED_S.  Of
-others nobody knows whether they were cuts at all."""
+Only damage to older data is torn data in the sense of the thesis.  A plain disk also tears
+the sector below its head.  So the request in flight at the cut is left out, and so is a
+single block anywhere, as the head may have been at a request that the write cache had taken
+before.  Both are counted separately, as blocks that were being written.
+
+If a drive tears in one cut of p, N cuts without a torn block have a probability of (1 - p)^N;
+the result states the 95 % bound.  Only cuts that met a write count: after the command began,
+a write failed or took longer than NOTICED_S.  The others may have been no cuts."""
 
 import errno
 import math
@@ -34,6 +33,7 @@ import time
 
 import numpy as np
 
+from . import guard
 from .session import BLOCK, DONE, MIB, Finding, Result
 from .t06 import skipped
 
@@ -41,9 +41,9 @@ ID, TITLE, AFTER = "13", "torn writes", ("11",)
 CUTS = 50
 LONGEST_S = 10.0
 RANGE = 512 * MIB
-PIECE = 256                 # blocks read at once
-BACK_S = 60                     # a drive that is not back then is lost
-NOTICED_S = 1.0                 # longer than any write takes that meets no cut
+PIECE = 256                 # blocks that are read at once
+BACK_S = 60                     # seconds after which the drive is considered lost
+NOTICED_S = 1.0                 # a write that meets no cut takes less
 FEWEST = 10                     # cuts
 FLOWS = 4                       # writes of a stream, from which on it flows
 
@@ -54,13 +54,13 @@ def estimate(s):
 
 
 def command(s):
-    """What cuts the power, or an empty text."""
+    """The command that cuts the power, or an empty text."""
     return s.powercut
 
 
 class Writer(threading.Thread):
-    """Writes a range in order, or blocks of it at random if it is given an @rng, until it
-    fails or is told to end."""
+    """Writes a range in order, or random blocks of it if it is given an @rng, until it fails or
+    is told to end."""
 
     # pylint: disable=too-many-instance-attributes
 
@@ -68,23 +68,23 @@ class Writer(threading.Thread):
         super().__init__(daemon=True)
         self.path, self.at, self.end, self.rng = path, at, end, rng
         self.acked, self.writes, self.over = at, 0, False
-        self.under_way = range(0)           # blocks that are asked for, and not acknowledged
+        self.under_way = range(0)           # blocks in flight, not acknowledged
         self.failed, self.since, self.longest_s = False, math.inf, 0.0
-        self.flows = threading.Event()      # or has ended
+        self.flows = threading.Event()      # set once the stream flows, or has ended
         self.buf = mmap.mmap(-1, MIB)
         self.buf.write(os.urandom(BLOCK) * (MIB // BLOCK))
 
     def expect(self):
-        """A cut begins now; False if there is no write that could meet it."""
+        """Call when a cut begins; False if there is no write that could meet it."""
         self.since = time.monotonic()
         return self.is_alive() and not self.failed
 
     def met(self):
-        """Whether a write has failed or waited since then, or still does."""
+        """Whether a write has failed or waited since expect(), or still does."""
         return self.failed or self.longest_s > NOTICED_S or self.is_alive()
 
     def write(self, fd, size, at):
-        """One request; under_way stays if it fails."""
+        """Sends one request; under_way stays if it fails."""
         self.under_way = range(at // BLOCK, (at + size) // BLOCK)
         os.pwrite(fd, memoryview(self.buf)[:size], at)
         self.under_way = range(0)
@@ -119,7 +119,7 @@ class Writer(threading.Thread):
 
 
 def unreadable(path, first, count):
-    """Blocks of a range that give an error, one by one."""
+    """The blocks of a range that give an error, one by one."""
     buf, bad = mmap.mmap(-1, PIECE * BLOCK), []
     fd = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     try:
@@ -145,13 +145,13 @@ def _reads(fd, buf, block, count):
 def apart(bad, under_way):
     """(unreadable blocks that held older data, how many were being written)."""
     older = [b for b in bad if b not in under_way]
-    # The sector under the head, which may be of what a write cache had taken.
+    # A single block may be the sector below the head, of a request in the write cache.
     older = older if len(older) > 1 else []
     return older, len(bad) - len(older)
 
 
 def heal(path, blocks):
-    """Writes these blocks; how many can be read afterwards."""
+    """Writes these blocks; returns how many can be read afterwards."""
     fd = os.open(path, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC)
     buf = mmap.mmap(-1, BLOCK)
     try:
@@ -164,7 +164,7 @@ def heal(path, blocks):
 
 
 def cut(s, words):
-    """Runs the person's command, and waits for the drive."""
+    """Runs the --powercut command, and waits for the drive."""
     done = subprocess.run(shlex.split(words), check=False, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True)
     if done.returncode:
@@ -186,7 +186,7 @@ def cut(s, words):
 
 
 def run(s):
-    """CUTS cuts, or the reason why not."""
+    """Runs CUTS cuts, or gives the reason why not."""
     words = command(s)
     if not words:
         return skipped("nobody cuts the power: --powercut COMMAND does, which must return when "
@@ -225,16 +225,16 @@ def run(s):
 
 
 def trial(s, words, rng, first, size, scattered):
-    """(block the write had come to, unreadable blocks as of apart(), healed ones, writes done,
-    whether a write met the cut)."""
-    # Where nothing is written nothing is torn.
+    """(block that the write had reached, unreadable blocks by apart(), healed blocks, writes
+    done, whether a write met the cut)."""
+    # Without writes nothing can be torn.
     try:
         heal(s.dev.path, [first // BLOCK])
     except OSError as error:
         raise OSError(error.errno, f"the drive takes no writes: {error.strerror}") from error
     with s.settings(write_cache=True), s.dev.released():
         writer = Writer(s.dev.path, first, first + size, rng if scattered else None)
-        # Drawn here: the writer has the same generator from now on.
+        # Draw now: the writer uses the same generator from here on.
         wait = float(rng.uniform(0.05, LONGEST_S)) * (3 if scattered else 1)
         writer.start()
         if not scattered:
@@ -250,8 +250,8 @@ def trial(s, words, rng, first, size, scattered):
 
 
 def finding(lost, healed, met, writing=()):
-    """From the blocks of each cut that can't be read, of older data and of what was being
-    written, how many are healed in all, and how many cuts a write has met."""
+    """The Finding; @lost: unreadable blocks of older data of each cut; @writing: those that were
+    being written; @healed: how many are healed in all; @met: cuts that a write has met."""
     cuts, hit, others = len(lost), sum(n > 0 for n in lost), sum(writing)
     if healed < sum(lost) + others:
         return Finding.unknown(f"{sum(lost) + others} blocks can't be read, and writing them heals "
@@ -275,7 +275,7 @@ def finding(lost, healed, met, writing=()):
     if met < FEWEST:
         return Finding.unknown(f"no torn block in {met} power cuts, which are too few; in "
                                f"{cuts - met} more --powercut has cut nothing: {unseen}")
-    bound = 1 - 0.05 ** (1 / met)
+    bound = 1 - 0.05 ** guard.ratio(1, met, "power cuts")
     some = f" that a write has met, of {cuts}" if met < cuts else ""
     return Finding(False, high=bound, low=0.0, confidence=0.95,
                    says=f"no torn block in {met} power cuts{some}: fewer than {bound:.1%} tear, at "

@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0
 """Test 14: zones of recording density, from the outer diameter to the inner.
 
-With read-ahead and look-ahead on, stretches all over the drive are read in order, in
-requests of 1 MiB; a small drive as a whole.  Throughput is cut into plateaus by
-optimal partitioning: of all ways to cut the series that with the least sum of
-squares, where each cut costs 2 s^2 ln(n / ALPHA); s is the scatter from one stretch to
-the next (median, so that steps don't count).  A cut that is none comes with a probability
-below ALPHA or so, if the scatter is normal; a cut must also be of LEAST.
+With read-ahead and look-ahead on, the test reads stretches all over the drive in order, in
+requests of 1 MiB; a small drive as a whole.  Optimal partitioning cuts the throughput into
+plateaus: of all ways to cut the series it takes the one with the least sum of squares, where
+each cut costs 2 s^2 ln(n / ALPHA).  s is the scatter from one stretch to the next (a median,
+so that steps do not count).  If the scatter is normal, a false cut has a probability of about
+ALPHA; a cut must also be at least LEAST high.
 
-That says nothing of plateaus which are too short to be met often enough.  So every other
-stretch and the others are looked at by themselves: where half as many show the same
-plateaus, twice as many would hardly show more of them.  Where they don't, or some steps are
-hardly of LEAST, more is read, between what was read, up to MOST; and if that is not enough
-either, how many there are is not told, but only how many both halves have seen.
+Plateaus may be too short to be met often enough.  So the even and the odd stretches are
+evaluated separately: if both halves show the same plateaus, twice as many stretches would
+hardly show more.  If they do not, or if some steps are hardly higher than LEAST, the test
+reads more places, between the others, up to MOST.  If that does not suffice, the number of
+plateaus is not told, but only how many both halves have shown.
 
-How much is on a track: the same block is read behind the same anchor alone and with
-those that follow it; the difference is the time in which these pass the head."""
+For the size of a track, the same block is read behind the same anchor alone, and together
+with the blocks that follow it.  The difference is the time in which these pass under the
+head."""
 
 import math
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .places import Places
 from .session import BLOCK, DONE, MIB, Finding, Result
 
@@ -30,10 +31,11 @@ STRETCH = 24 * MIB
 STRETCHES, MOST = 640, 2560
 ALPHA = 1e-3
 LEAST = 0.01                # of the throughput, from one plateau to the next
-NOISY = 0.1                 # scatter as a share, in which nothing is seen
-NOISE = 0.003               # whatever the scatter, as track switches come in turn
-SHORTEST, MANY = 3, 100     # stretches in a plateau, of fewer than MANY; else two more
-TRACK_BLOCKS = 32           # read at once to time them
+NOISY = 0.1                 # scatter, as a share, in which no plateau can be seen
+NOISE = 0.003               # least scatter, as track switches come in turn
+# stretches in a plateau, at least, if there are fewer than MANY; else two more
+SHORTEST, MANY = 3, 100
+TRACK_BLOCKS = 32           # blocks read at once to time them
 TRACK_PLACES = 48
 
 
@@ -43,32 +45,34 @@ def estimate(s):
 
 
 def stretches(size):
-    """(offsets, bytes of each): all of a small drive, evenly spread ones of a large."""
+    """(offsets, bytes of each): all of a small drive, evenly spread stretches of a large one."""
     if size <= STRETCHES * STRETCH:
-        # Tracks and heads come in turn, and a stretch should have some of each.
+        # A stretch should contain some tracks of each head.
         each = max(8 * MIB if size >= 64 * MIB else 2 * MIB, size // STRETCHES // MIB * MIB)
         return np.arange(0, size - each + 1, each), each
     return np.linspace(0, size - STRETCH, STRETCHES).astype(np.int64) // MIB * MIB, STRETCH
 
 
 def partition(y, alpha=ALPHA, raw=None):
-    """Indices at which plateaus of @y begin, by optimal partitioning; the scatter is that
-    of @raw, if @y was smoothed."""
+    """Indices at which plateaus of @y begin, by optimal partitioning; the scatter is taken from
+    @raw if @y was smoothed."""
     n = len(y)
     shortest = SHORTEST if n < MANY else SHORTEST + 2
     if n < 2 * shortest:
         return [0]
     step = np.abs(np.diff(y if raw is None else raw))
-    # The median of |difference| of two normals is 0.954 s.
-    sigma = max(float(np.median(step)) / 0.954, float(np.mean(y)) * NOISE)
-    cost_of_cut = 2 * sigma ** 2 * np.log(n / alpha)
+    # The median of |difference| of two normal variables is 0.954 s.
+    sigma = max(guard.median(step, "steps of throughput") / 0.954,
+                guard.mean(y, "throughput") * NOISE)
+    cost_of_cut = 2 * sigma ** 2 * np.log(guard.ratio(n, alpha, "stretches"))
     one = np.concatenate([[0], np.cumsum(y)])
     two = np.concatenate([[0], np.cumsum(y ** 2)])
     best, last = np.full(n + 1, np.inf), np.zeros(n + 1, int)
     best[0] = -cost_of_cut
     for end in range(shortest, n + 1):
         begin = np.arange(0, end - shortest + 1)
-        rest = two[end] - two[begin] - (one[end] - one[begin]) ** 2 / (end - begin)
+        rest = two[end] - two[begin] - guard.ratio((one[end] - one[begin]) ** 2, end - begin,
+                                                   "squares of throughput")
         total = best[begin] + rest + cost_of_cut
         last[end] = int(np.argmin(total))
         best[end] = total[last[end]]
@@ -80,59 +84,60 @@ def partition(y, alpha=ALPHA, raw=None):
 
 
 def smooth(y):
-    """Running median of five, of three if there are few: one stretch or two in which
-    the head had to go elsewhere, to the next zone of a layer or around a defect, are no
-    zone of the medium."""
+    """Running median of five, or of three if there are few: one or two stretches in which the
+    head had to go elsewhere (the next zone of a layer, a defect) are no zone of the medium."""
     half = 2 if len(y) >= 40 else 1
     if len(y) < 5:
         return y
     wide = np.pad(y, half, mode="edge")
-    return np.median(np.lib.stride_tricks.sliding_window_view(wide, 2 * half + 1), axis=1)
+    return guard.median(np.lib.stride_tricks.sliding_window_view(wide, 2 * half + 1),
+                        "throughput", axis=1)
 
 
 def plateaus(offset, rate, alpha=ALPHA):
-    """[first offset, bytes/s] for each, neighbours of the same speed put together."""
+    """[first offset, bytes/s] of each plateau; neighbours of the same speed are merged."""
     raw, rate = rate, smooth(rate)
     cuts = partition(rate, alpha, raw)
     out = []
     for begin, end in zip(cuts, [*cuts[1:], len(rate)]):
-        mean = float(np.mean(rate[begin:end]))
-        if out and abs(mean / out[-1][1] - 1) < LEAST:
+        mean = guard.mean(rate[begin:end], "throughput")
+        if out and abs(guard.ratio(mean, out[-1][1], "step of throughput") - 1) < LEAST:
             a, b = begin - out[-1][2], end - begin
-            out[-1][1] = (out[-1][1] * a + mean * b) / (a + b)
+            out[-1][1] = guard.ratio(out[-1][1] * a + mean * b, a + b, "throughput")
         else:
             out.append([int(offset[begin]), mean, begin])
     return [o[:2] for o in out]
 
 
 def halves(offset, rate):
-    """Plateaus of every other stretch, and of the others."""
+    """Plateaus of the even stretches, and of the odd ones."""
     return [plateaus(offset[i::2], rate[i::2]) for i in (0, 1)]
 
 
 def borders(seen):
-    """(offset, step as a share) of each."""
-    return [(b[0], b[1] / a[1] - 1) for a, b in zip(seen, seen[1:])]
+    """(offset, height as a share) of each step."""
+    return [(b[0], guard.ratio(b[1], a[1], "step of throughput") - 1)
+            for a, b in zip(seen, seen[1:])]
 
 
 def borne_out(offset, rate, seen):
-    """(how many plateaus both halves of the stretches show where @seen has them, whether
-    they show these and no others)."""
+    """(how many plateaus of @seen both halves of the stretches show; whether they show these and
+    no others)."""
     if len(offset) < 4:
         return 1, False
-    near = (SHORTEST + 2) * 2 * float(np.mean(np.diff(offset)))
+    near = (SHORTEST + 2) * 2 * guard.mean(np.diff(offset), "distances of stretches")
 
     def has(half, at, step):
         return any(abs(b - at) <= near and (d > 0) == (step > 0) for b, d in half)
     parts = [borders(p) for p in halves(offset, rate)]
     both = sum(all(has(half, *b) for half in parts) for b in borders(seen))
-    # Where some are hardly of LEAST, others are not.
+    # If some steps are hardly higher than LEAST, others may be lower.
     clear = all(abs(step) > 2 * LEAST for _, step in borders(seen))
     return 1 + both, clear and both == len(seen) - 1 and all(len(p) == both for p in parts)
 
 
 def between(offset, each):
-    """Places between those that were read; None if there is no room, or no patience."""
+    """Places between those that were read; None if there is no room, or if MOST is reached."""
     room = int(np.min(np.diff(offset))) if len(offset) > 1 else 0
     if room < 2 * each or 2 * len(offset) > MOST:
         return None
@@ -140,7 +145,7 @@ def between(offset, each):
 
 
 def track_bytes(s, places, at):
-    """Bytes on the track around offset @at and their error, or None."""
+    """Bytes on the track around offset @at, or None."""
     where = (at // BLOCK + np.arange(TRACK_PLACES) * 7) * BLOCK
     ops = places.ops(where)
     alone = places.times(s.trace("track", ops))
@@ -148,25 +153,25 @@ def track_bytes(s, places, at):
     sizes[1::2] = TRACK_BLOCKS * BLOCK
     longer = places.times(s.trace("track", (ops[0], ops[1], sizes)))
     took = longer - alone
-    # Those that crossed into the next track took its skew more: the lowest half.
+    # Reads that crossed into the next track took its skew in addition: use the lower half.
     low = np.sort(took[(took > 0) & (took < places.rotation_us)])[:TRACK_PLACES // 2]
     if len(low) < TRACK_PLACES // 3 or low[-1] - low[0] > 0.2 * low[0] + 50:
         return None
-    each = float(np.median(low)) / (TRACK_BLOCKS - 1)
-    return places.rotation_us / each * BLOCK
+    each = guard.median(low, "time of a block") / (TRACK_BLOCKS - 1)
+    return guard.ratio(places.rotation_us, each, "blocks on a track") * BLOCK
 
 
 def read(s, offsets, each):
-    """Throughput of each stretch, and the times of the first."""
-    # All in one go: in a break the drive would read ahead of what is asked.
+    """Throughput of each stretch, and the times of the first one."""
+    # In one load: during a break the drive would read ahead of the next request.
     at = (offsets[:, None] + np.arange(0, each, MIB)[None, :]).ravel().astype(np.uint64)
     lat = s.trace("read", (False, at, MIB)).lat_us.reshape(len(offsets), -1)
     # The first request of a stretch seeks.
-    return (each - MIB) / lat[:, 1:].sum(axis=1) * 1e6, lat[0]
+    return guard.ratio(each - MIB, lat[:, 1:].sum(axis=1), "throughput") * 1e6, lat[0]
 
 
 def run(s):
-    """Throughput by place, and tracks."""
+    """Measures throughput by place, and tracks."""
     out = Result(DONE)
     offsets, each = stretches(s.dev.bytes // MIB * MIB)
     with s.settings(read_ahead=True, look_ahead=True) as missing:
@@ -199,19 +204,22 @@ def run(s):
 
 
 def scatter_of(rates):
-    """From one stretch to the next, as a share."""
-    return float(np.median(np.abs(np.diff(rates)))) / float(np.mean(rates)) \
+    """Scatter from one stretch to the next, as a share."""
+    return guard.ratio(guard.median(np.abs(np.diff(rates)), "steps of throughput"),
+                       guard.mean(rates, "throughput"), "scatter of throughput") \
         if len(rates) > 1 else 1.0
 
 
 def findings(s, out, offsets, rates):
-    """Plateaus, and whether they only fall."""
+    """Plateaus, and whether throughput only falls."""
     seen = plateaus(offsets, rates)
     scatter = scatter_of(rates)
     out.numbers["scatter"] = scatter
     rotation = s.value("rotation_ms")
     if rotation and len(seen) == 1 and "look_ahead" in out.numbers["not_settable"]:
-        turns = np.median(MIB / rates * 1000) / rotation
+        turns = guard.ratio(guard.median(
+            guard.ratio(MIB, rates, "time of a request") * 1000, "time of a request"),
+                            rotation, "rotations of a request")
         if abs(turns - round(turns)) < 0.02:
             out.findings["zone_profile"] = Finding.unknown(
                 "each request misses a rotation: look-ahead is off and can't be switched on")
@@ -235,8 +243,8 @@ def profile(offsets, listed, least, all_of_them):
         return Finding(listed, confidence=stats.measured("zone_profile"),
                        says=f"{len(listed)} plateaus of throughput{fall}; every other of "
                        f"{len(offsets)} places shows the same")
-    short = (SHORTEST + 2) * float(np.mean(np.diff(offsets))) / 2 ** 30 if len(offsets) > 1 \
-        else 0.0
+    short = (SHORTEST + 2) * guard.mean(np.diff(offsets), "distances of stretches") / 2 ** 30 \
+        if len(offsets) > 1 else 0.0
     return Finding.unknown(
         f"{least} plateaus of throughput at least{fall}; {len(offsets)} places show "
         f"{len(listed)}, and half of them others: what is shorter than {short:.3g} GiB, or "
@@ -244,19 +252,19 @@ def profile(offsets, listed, least, all_of_them):
 
 
 def serpentine(numbers, offsets, rates, seen):
-    """Does throughput only fall on the way in?"""
+    """Whether throughput only falls on the way in."""
     steps = [d for _, d in borders(seen)]
     rises = sum(d > LEAST for d in steps)
     numbers["rises"] = rises
     sure = stats.measured("serpentine")
     if len(seen) >= 4 and rises >= len(seen) // 4:
-        # Were surfaces to take turns, each of the rises would be chance, the clearest too.
+        # If surfaces took turns, each rise would be due to chance, also the clearest.
         risk = min(1.0, len(rates) * clearest(offsets, rates, seen))
         return Finding("wide", confidence=min(sure, 1 - risk), says=f"throughput rises {rises} "
                        "times on the way in: a surface is filled for a long way before the "
                        "next has its turn")
     if len(seen) >= 4 and not rises:
-        # Of a drive that goes in and out by turns, half of all steps are rises.
+        # On a drive that goes in and out in turns, half of all steps are rises.
         return Finding("narrow", confidence=min(sure, 1 - 0.5 ** len(steps)),
                        says="throughput only falls: surfaces take turns within less than a "
                        "stretch of it")
@@ -264,18 +272,21 @@ def serpentine(numbers, offsets, rates, seen):
 
 
 def clearest(offsets, rates, seen):
-    """Probability that scatter makes a rise as clear as the clearest of all."""
+    """Probability that scatter makes a rise as clear as the clearest one."""
     at = [int(np.searchsorted(offsets, o)) for o, _ in seen] + [len(rates)]
     parts, best = [rates[a:b] for a, b in zip(at, at[1:])], 0.0
     for one, two in zip(parts, parts[1:]):
-        noise = np.sqrt(np.var(one) / len(one) + np.var(two) / len(two)) + \
-            NOISE * float(np.mean(one)) * np.sqrt(1 / len(one) + 1 / len(two))
-        best = max(best, float(np.mean(two) - np.mean(one)) / float(noise))
-    return 0.5 * math.erfc(best / math.sqrt(2))
+        noise = np.sqrt(sum(guard.ratio(guard.variance(part, "throughput"), len(part),
+                                        "noise of a plateau") for part in (one, two))) + \
+            NOISE * guard.mean(one, "throughput") * np.sqrt(
+                sum(guard.ratio(1, len(part), "noise of a plateau") for part in (one, two)))
+        best = max(best, guard.ratio(guard.mean(two, "throughput") -
+                                     guard.mean(one, "throughput"), noise, "clearest rise"))
+    return 0.5 * math.erfc(best * math.sqrt(0.5))
 
 
 def tracks(s, out):
-    """Bytes on a track at the beginning."""
+    """Bytes on a track at the beginning of the drive."""
     blocks = s.dev.bytes // BLOCK
     places = Places(s, int(blocks * 0.93) * BLOCK)
     spread = (s.rng(ID).choice(blocks // 2, 32, replace=False) * BLOCK).astype(np.uint64)
@@ -287,8 +298,8 @@ def tracks(s, out):
 
 
 def track(s, places, out):
-    """Bytes on a track at the beginning, by calibrated places; Test 11 asks as well, as
-    there look-ahead is off for certain."""
+    """Bytes on a track at the beginning of the drive, by calibrated places.  Test 11 measures
+    this, too, as look-ahead is certainly off there."""
     if not places.rotation_us:
         return
     size = track_bytes(s, places, 0)
@@ -297,11 +308,13 @@ def track(s, places, out):
             "blocks that follow each other don't pass the head at a constant speed", "bytes")
         return
     block = round(size / BLOCK) * BLOCK
-    error = 2 * places.tolerance_us / TRACK_BLOCKS / places.rotation_us * size / BLOCK * size
+    error = guard.ratio(2 * places.tolerance_us / TRACK_BLOCKS, places.rotation_us,
+                        "error of a rotation") * size / BLOCK * size
+    took = guard.ratio(places.rotation_us, size, "time of a block") * BLOCK * TRACK_BLOCKS
     out.findings["track_bytes"] = Finding(
         block, "bytes", size - error, size + error, stats.measured("track_bytes"),
         f"{TRACK_BLOCKS} blocks at the beginning of the drive pass the head in "
-        f"{places.rotation_us / size * BLOCK * TRACK_BLOCKS / 1000:.3f} ms")
+        f"{took / 1000:.3f} ms")
 
 
 def draw(figure, result, arrays):

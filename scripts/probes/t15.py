@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Test 15: from which length on a sequential write goes past the cache.
+"""Test 15: the length from which on a sequential write goes past the cache.
 
-A drive that streams can begin to at the border of a band only, unless it would rewrite
-the part in front.  So a write begins at a distance in front of a border that Test 11
-has found, and goes on behind it.  Did what is behind go home?
+A drive can only begin to stream at the border of a band, unless it rewrites the part in front
+of it.  So a write begins at a distance in front of a border that Test 11 has found, and
+continues behind it.  The test asks whether the part behind the border went home.
 
-Static map: it is where it was before anything was written.  Nothing is cleaned in
-between, as it is read at once.  A cached stretch lies together as it did at home, so
-that it may well be at the old angle as a whole.  So "home" is said if it is seen at
-three places, where different numbers of writes to another block of the band have
-taken slots of its log before.
-A log that is full in the midst of it is cleaned, and then the last blocks are cached
-again: they must be home, too.
-Else, on a drive that cleans when left alone: it does not move any more in a long
-pause, while a control block, written alone, does.  There the write begins at the border,
-and what is sought is the length from which on nothing moves.
+With a static map, that part is then where it was before anything was written.  The drive
+cleans nothing in between, as the part is read immediately.  A stretch that is cached keeps
+its order and may be at the old angle as a whole.  So "home" must be seen at three places,
+where different numbers of writes to another block of the band have taken slots of its log
+before.  A log that becomes full in the middle of the write is cleaned, and the last blocks
+are cached again; therefore the last blocks must be home, too.
 
-The least length is found by doubling and halving, to the block.  Each try has a
-fresh place; up to 12 blocks decide, three quarters of which must agree."""
+Otherwise, on a drive that cleans when left alone, the part does not move in a long pause,
+while a control block, written alone, does.  There the write begins at the border, and the
+test seeks the length from which on nothing moves.
+
+The least length is found by doubling and halving, exact to a block.  Each try uses a fresh
+place; up to 12 blocks decide, and three quarters of them must agree."""
 
 import numpy as np
 
-from . import stats, t11
+from . import guard, stats, t11
 from .load import chain
 from .session import BLOCK, DONE, MIB, Finding, Result
 from .t06 import skipped
@@ -41,7 +41,7 @@ def estimate(s):
 
 
 def requests(begin, end, border):
-    """Writes from block to block, one of which begins at the border."""
+    """Writes from block @begin to block @end, one of which begins at @border."""
     cuts = [*range(border, begin, -REQUEST)][::-1]
     cuts = sorted({begin, *cuts, *range(border, end, REQUEST), end})
     cuts = np.asarray([c for c in cuts if begin <= c <= end])
@@ -60,8 +60,8 @@ class Streams:
         self.tries, self.rng = [], s.rng(ID)
 
     def border(self, before, behind):
-        """The next border with so much untouched room around it."""
-        # Not at regular distances, where cache and home might be at equal angles.
+        """The next border with @before untouched blocks in front of it and @behind behind it."""
+        # Irregular distances: at regular ones, cache and home might be at equal angles.
         skip = -(-before // self.band) + 1 + int(self.rng.integers(8))
         border = self.at + skip * self.band
         if border + behind + self.band > self.end:
@@ -72,12 +72,13 @@ class Streams:
         return None if border + behind + self.band > self.end else border
 
     def home(self, before):
-        """Whether what is behind the border is where it was: True, False, None."""
+        """Whether the part behind the border is where it was: True, False or None."""
         return self._thrice(lambda: self._home(before, "stream"))
 
     @staticmethod
     def _thrice(ask):
-        """No once is no, as chance makes a yes only; parts that differ are no answer."""
+        """Asks until the answer is clear.  One no is a no, as chance only makes a yes; parts
+        that differ are no answer."""
         yes = 0
         for _ in range(2 * AGREE):
             answer = ask()
@@ -100,7 +101,7 @@ class Streams:
         trace = self.s.trace(name, chain((True, strays, BLOCK), writes, self.places.ops(asked)))
         now = self.places.times(trace[len(strays) + len(writes[1]):])
         same = self.places.same(was, now)
-        share = float(np.mean(same))
+        share = guard.mean(same, "blocks at home")
         self.tries.append((before, share))
         if share >= CLEAR and same[-2:].all():
             return True
@@ -112,8 +113,8 @@ class Streams:
         return ((border + steps) * BLOCK).astype(np.uint64)
 
     def stays(self, length, pause):
-        """Whether so many blocks from a border on do not move in a pause, and a
-        control does."""
+        """Whether @length blocks from a border on do not move in a pause, while a control block
+        does."""
         return self._thrice(lambda: self._stays(length, pause, "stay"))
 
     def _stays(self, length, pause, name):
@@ -130,14 +131,14 @@ class Streams:
         stayed = self.places.same(wrote, self.places.read(name, asked))
         if stayed[-1]:
             return None
-        share = float(np.mean(stayed[:-1]))
+        share = guard.mean(stayed[:-1], "blocks that stayed")
         self.tries.append((length, share))
         return True if share >= CLEAR else False if share <= 1 - CLEAR else None
 
 
 def least(ask, longest):
-    """The least number for which ask() is True, of 1 to @longest; None if there is
-    none; and whether all was clear."""
+    """The least number of 1 to @longest for which ask() is True, None if there is none; and
+    whether all answers were clear."""
     no, probe = 0, 1
     while True:
         answer = ask(probe)
@@ -160,7 +161,7 @@ def least(ask, longest):
 
 
 def run(s):
-    """By place, or by rest."""
+    """Decides by place, or by rest."""
     out = Result(DONE)
     with s.settings():
         s.fresh()
@@ -187,14 +188,14 @@ def run(s):
     out.numbers |= {"way": how, "longest_bytes": longest * BLOCK}
     tries = np.asarray(streams.tries, float).reshape(-1, 2)
     out.arrays = {"tries_blocks": tries[:, 0], "share": tries[:, 1]}
-    # Of each length that does not stream chance may say that it does: AGREE times.
+    # For each length that does not stream, AGREE coincidences make it seem to.
     risk = len({length for length, _ in streams.tries}) * places.coincidence ** AGREE
     out.findings["streaming_bytes"] = finding(s, value, clear, how, longest, risk)
     return out
 
 
 def finding(s, value, clear, how, longest, risk):
-    """In words; @risk: of a length that streams by chance."""
+    """The Finding; @risk: that a length seems to stream by chance."""
     sure = stats.measured("streaming_bytes")
     if not clear:
         return Finding.unknown("parts of one write went different ways", "bytes")

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How long cleaning one band takes.
+"""How long the drive takes to clean one band.
 
-A drive that is forced to clean (see Test 11) makes a write wait meanwhile: its
-latency is the time, when the only dirty band is the one that is written, with five
-blocks by which it is seen that it was cleaned.  The same with every other block of
-2 MiB of the band dirty is the thesis's second case.
+A drive that is forced to clean (see Test 11) delays a write meanwhile.  If the only dirty
+band is the one that is written, with five blocks that show when it was cleaned, the latency
+of that write is the time of cleaning.  The second case of the thesis (Aghayev 2020) has every
+other block of 2 MiB of the band dirty.
 
-A drive that cleans when left alone has many bands with one dirty block each, and is
-left alone for two pauses of different length: the longer one cleans more bands, and
-idle time before it begins is the same in both."""
+A drive that cleans when left alone gets many bands with one dirty block each, and is left
+alone for pauses of different length: a longer pause cleans more bands, and the idle time
+before cleaning begins is the same in all."""
 
 import numpy as np
 
-from . import rewrite, t11
+from . import guard, rewrite, t11
 from .mates import NotMoved
 from .session import BLOCK, DONE, MIB, Finding, Result
 from .t06 import skipped
@@ -27,7 +27,7 @@ def estimate(s):
 
 
 def run(s):
-    """By force where that works, else by pauses."""
+    """Measures by force where that works, else by pauses."""
     band = s.value("band_bytes")
     if not band:
         return skipped("it takes the band size (Test 11) to make one band dirty")
@@ -53,7 +53,7 @@ def run(s):
 
 def forced(s, prober, band, out):
     """Latency of the write that meets cleaning."""
-    # First block of a band as Test 11 saw it, so that all that is dirtied is in it.
+    # The first block of a band by Test 11, so that all dirty blocks are in that band.
     low = next((v[0] for k, v in sorted(s.results["11"].numbers.items())
                 if k.startswith("band")), 0) if "11" in s.results else 0
     at = low + band // 2
@@ -61,18 +61,18 @@ def forced(s, prober, band, out):
     many = min(2 * MIB // BLOCK, band) // 2
     for _ in range(TRIES):
         stalls.append(_longest(prober, at, []))
-    # A set has as many places as a band has blocks, or so: leave it room.
+    # A set has about as many places as a band has blocks: leave room in it.
     if 4 <= many <= band // 4:
         near = [b for b in low + 2 * np.arange(many) if abs(b - at) > 1]
         half = [_longest(prober, at, near) for _ in range(TRIES)]
     out.arrays["stalls_us"] = np.asarray(stalls)
     out.arrays["half_us"] = np.asarray(half)
-    middle = float(np.median(stalls)) / 1000
-    spread = np.ptp(stalls) / max(np.median(stalls), 1)
+    middle = guard.median(stalls, "stalls") / 1000
+    spread = guard.span(stalls, "stalls") / max(guard.median(stalls, "stalls"), 1)
     said = "a write waits so long for a band with five dirty blocks"
     if half:
-        out.numbers["alternating_2mib_ms"] = float(np.median(half)) / 1000
-        said += f"; {np.median(half) / 1000:,.1f} ms with {len(near)} of them"
+        out.numbers["alternating_2mib_ms"] = often = guard.median(half, "stalls") / 1000
+        said += f"; {often:,.1f} ms with {len(near)} of them"
     if spread > 0.5:
         out.findings["clean_band_ms"] = Finding.unknown(
             f"cleaning took anything from {min(stalls) / 1000:.1f} to "
@@ -86,7 +86,7 @@ def forced(s, prober, band, out):
 def _longest(prober, at, others):
     lat = prober.mates.force(at * BLOCK, np.asarray(others, np.uint64) * BLOCK,
                              name="force").rewrites_us
-    return float(lat.max() - np.median(lat))
+    return guard.peak(lat, "writes until a cleaning")
 
 
 def paused(prober, band, out):

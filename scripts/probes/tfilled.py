@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Does a write take long because of what lies beside it?
+"""Checks whether a write takes long because of the data beside it.
 
-The tracks of an interlaced drive overlap: every other one is written over the edges of its
-neighbours, and what these hold must be saved and written anew.  Nothing of that shows while
-they hold nothing; nor in places alone, as blocks stay where they are.  So first it is written
-in order, all there is if there is time for that, else a stretch at each of three places; then
-blocks are written again one at a time.  On a conventional drive that takes a seek and a
+The tracks of an interlaced drive overlap: every other track is written over the edges of its
+neighbours, whose data must be saved and written again.  Without data in them nothing of this
+shows, and places do not show it either, as blocks stay in place.  So the test first writes in
+order: the whole drive if there is time, else a stretch at each of three places.  Then it
+writes blocks again, one at a time.  On a conventional drive such a write takes a seek and a
 rotation or two.
 
-A drive that gives a place to what is first written can keep tracks apart until it is full.  Of
-such a one that was not filled as a whole nothing is said."""
+A drive that assigns a place at the first write can keep tracks apart until it is full.  If
+such a drive was not filled as a whole, the answer is "cannot tell"."""
 
 import numpy as np
 
-from . import stats
+from . import guard, stats
 from .places import LEAST_ROTATION_US, MOST_ROTATION_US
 from .session import BLOCK, MIB, Finding, Result
 from .t01 import SPOTS
 
 ID, TITLE, AFTER = "filled", "writing beside what is there", ("1",)
 
-FILL_S = 150            # for writing in order; the rest is for what is slow after that
-DEPTH = 8               # under way while it is filled, so that no rotation is missed
-REGION = 64 * MIB       # blocks are written again within
-BESIDE = 16 * MIB       # that are written at both ends of it: several tracks
+FILL_S = 150            # seconds for writing in order; the rest is for slow writes after that
+DEPTH = 8               # in flight while it is filled, so that no rotation is missed
+REGION = 64 * MIB       # blocks are written again within this
+BESIDE = 16 * MIB       # bytes written at both ends of the region: several tracks
 WRITES = 40             # at each place
-# A block that stays where it is, written by itself, takes a seek and a rotation or two.
+# A block that stays in place and is written alone takes a seek and a rotation or two.
 TURNS, FEW = 4, 0.05
 
 
@@ -35,7 +35,7 @@ def estimate(s):
 
 
 def run(s):
-    """The test; it looks at the writes of Test 1, too."""
+    """Runs the test; it also uses the writes of Test 1."""
     one, result = s.results["1"], Result()
     turn = max((spot["rotation_us"] for spot in one.numbers["spots"].values()
                 if spot["rotation_us"]), default=0) or rotation(s)
@@ -62,17 +62,18 @@ def run(s):
 
 
 def rotation(s):
-    """In microseconds, where it need not be exact, or the longest there is."""
+    """Rotation in microseconds, approximately, or the longest one there is."""
     lat = s.trace("rotation", (False, np.full(25, s.dev.bytes // 2 // BLOCK * BLOCK),
                                BLOCK)).lat_us[1:]
-    middle = float(np.median(lat))
+    middle = guard.median(lat, "reads of one block")
     return middle if LEAST_ROTATION_US < middle < MOST_ROTATION_US and \
-        np.mean(abs(lat - middle) < 0.1 * middle) > 0.8 else MOST_ROTATION_US
+        guard.mean(abs(lat - middle) < 0.1 * middle, "reads of one block") > 0.8 \
+        else MOST_ROTATION_US
 
 
 def slow(lat, turn):
-    """(whether significantly many writes took so long that something else was rewritten along,
-    a sentence)"""
+    """(whether significantly more writes than usual were so slow that other blocks must have
+    been rewritten, a sentence)."""
     count = int((lat > TURNS * turn).sum())
     if len(lat) and stats.upper_tail(count, len(lat), FEW) < stats.ALPHA:
         return True, (f"blocks stay where they are, but {count} of {len(lat)} writes took longer "
@@ -82,7 +83,7 @@ def slow(lat, turn):
 
 
 def gives_places(one):
-    """Whether most blocks came from no platter before they were written, at any place."""
+    """Whether most blocks at any place were read without a platter before they were written."""
     return any(spot["telling"] and not spot["told_before"] and
                spot["fast_before"] > spot["blocks"] / 2 for spot in one.numbers["spots"].values())
 
@@ -94,15 +95,15 @@ def region(s, name):
 
 
 def stretch(s, name):
-    """The same with what is beside it."""
+    """The region with what is beside it."""
     first, size = region(s, name)
     begin = max(0, first - BESIDE)
     return begin, min(s.dev.bytes // MIB * MIB, first + size + BESIDE) - begin
 
 
 def fill(s):
-    """Writes in order: "all" of the drive, all of a "part" or "stretches" of it; "file" where that
-    was done already."""
+    """Writes in order: "all" of the drive, all of a "part" or "stretches" of it; "file" if that
+    was done before."""
     if s.dev.written:
         return "file"
     clock, all_ = s.load.clock, s.dev.bytes // MIB * MIB
@@ -112,7 +113,7 @@ def fill(s):
         s.fio(f"fill-{name}", rw="write", bs=MIB, iodepth=DEPTH, offset=first, size=size,
               number_ios=size // MIB, log=False)
     rate = sum(stretch(s, name)[1] for name in SPOTS) / max(clock.spent() - begin, 1e-3)
-    if all_ / rate > time:
+    if guard.ratio(all_, rate, "time to fill the drive") > time:
         return "stretches"
     trace = s.fio("fill", rw="write", bs=MIB, iodepth=DEPTH, size=all_,
                   number_ios=all_ // MIB, runtime=max(1, int(time)))

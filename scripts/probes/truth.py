@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""For developers: what the target says that it is, held against the answers.
+"""For developers: compares the answers with what the target reports about itself.
 
-No test may import this.  It reads tables, superblocks and the platter's geometry
-of our own targets, and knows that other devices are not shingled.
+No test may import this.  It reads tables, superblocks and the platter's geometry of
+dm-shingle's targets, and knows that other devices are not shingled.
 
-right       the answer is so; a number, within the tolerance of Truth
+right       the answer is true; a number is within the tolerance of Truth
 wrong       it is not
 cannot tell there was an answer to find, and none was given
-not judged  there is nothing to hold it against
+not judged  there is nothing to compare it with
 """
 
 import json
@@ -23,15 +23,15 @@ from pathlib import Path
 from . import verdict
 
 BLOCK = 4096
-CONFIDENT = 0.9         # a wrong answer from here on is a confident one
-# Chance that an honest run falls outside of what balls into bins allow.
+CONFIDENT = 0.9         # a wrong answer with this confidence or more is a confident one
+# Chance that an honest run is outside of what balls into bins allow.
 OUTSIDE = 1e-3
 RAM, LOOP = 1, 7        # majors
-# Test 14 takes the median of five places, and throughput of tracks as they come.
+# Test 14 takes the median of five places, and throughput of tracks in their order.
 BORDER, SPEED = 3, 0.01
 WIDE = 256 << 20        # bytes of a surface after which the next has its turn
 LAYERS = ("stl-set", "stl-full")
-# Of Linux, which have blocks elsewhere: whether that shows depends on what they are over.
+# Targets of Linux that put blocks elsewhere: whether that shows depends on the device below.
 ELSEWHERE = ("cache", "writecache", "snapshot", "zoned")
 
 
@@ -67,11 +67,11 @@ def above(n, p, most):
 
 
 def overflowed(n, shares, slots):
-    """Chance that after @n uniform random writes one of the bins was asked for more
-    than its slots.  shares: [(how many bins, share of the writes of each)].
+    """Chance that after @n uniform random writes one of the bins got more than its slots.
 
-    Bins are taken as independent.  They are not quite: what one has the others
-    lack, and so the chance is a little less than this for few bins."""
+    shares: [(number of bins, share of the writes of each)].  Bins are taken as independent.
+    They are not quite: what one bin gets the others lack, so for few bins the chance is a
+    little less."""
     stay = 0.0
     for count, share in shares:
         full = above(n, share, slots)
@@ -82,9 +82,8 @@ def overflowed(n, shares, slots):
 
 
 def first_overflow(shares, slots, chance):
-    """The number of the write that is, with that chance, the first one too many or
-    behind it."""
-    # All bins full is the end, whatever chance says.
+    """The number of the write that, with this chance, is the first one too many or behind it."""
+    # When all bins are full, the next write is too many for certain.
     low, high = slots, slots * sum(count for count, _ in shares) + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -139,7 +138,7 @@ def _numbers(path):
 
 
 def _name(path):
-    """Device mapper's name for it, or an empty text."""
+    """The device-mapper name of a device, or an empty text."""
     try:
         major, minor = _numbers(path)
         if not stat.S_ISBLK(os.stat(path).st_mode):
@@ -169,18 +168,18 @@ def words_of(path):
 
 
 def setting(arguments, key, otherwise=None):
-    """Value behind a key in a table line."""
+    """The value behind a key in a table line."""
     return arguments[arguments.index(key) + 1] if key in arguments[:-1] else otherwise
 
 
 def geometry(path):
-    """What a platter says of its tracks, or {}."""
+    """The tracks as the platter reports them, or {}."""
     text = _tool("dmsetup", "message", _name(path), 0, "geometry")
     return {**shape_of(text), "media": re.search(r"^media (\w+)", text, re.M)[1]} if text else {}
 
 
 def shape_of(text):
-    """The same of platter-sim's words, which are of no medium."""
+    """The same from platter-sim, which has no medium."""
     zones = []
     for line in re.findall(r"^zone (.*)", text, re.M):
         _, start, blocks, _, track, swath, skew, head = map(int, line.split())
@@ -192,8 +191,7 @@ def shape_of(text):
 
 
 def rate(shape, zone):
-    """MB/s of a long read within a zone: whole groups of swaths, with the angles by
-    which tracks are turned against each other."""
+    """MB/s of a long read within a zone: whole groups of swaths, with the skew between tracks."""
     surfaces, swath = shape["surfaces"], zone["swath"]
     tracks = surfaces * swath
     turned = (surfaces * (swath - 1) * zone["skew"] + surfaces * zone["head"]) / (
@@ -203,11 +201,11 @@ def rate(shape, zone):
 
 @dataclass
 class Truth:
-    """value: what is so, for people.  accept(answer) -> bool, or None: no judgement."""
+    """value: the truth, for people.  accept(answer) -> bool, or None: no judgement."""
     value: object
     accept: object = None
-    more: dict = field(default_factory=dict)    # for whoever prints tables
-    vague: tuple = ()       # answers that leave open what is so
+    more: dict = field(default_factory=dict)    # for programs that print tables
+    vague: tuple = ()       # answers that leave the truth open
 
     def judge(self, finding):
         """right, wrong, cannot tell or not judged."""
@@ -220,18 +218,18 @@ class Truth:
 
 
 def exactly(value):
-    """Only that."""
+    """Only this value."""
     return Truth(value, lambda found: found == value)
 
 
 def about(value, share, text=None):
-    """A number, give or take a share of it."""
+    """A number within a share of this one."""
     return Truth(value if text is None else text,
                  lambda found: not isinstance(found, str) and abs(found - value) <= share * value)
 
 
 def between(low, high, text):
-    """A number from low to high."""
+    """A number from @low to @high."""
     return Truth(text, lambda found: low <= found <= high)
 
 
@@ -243,7 +241,7 @@ def plain(shape):
 
 
 def mechanics(shape, end=None):
-    """What a platter below says; @end: bytes of it that can be seen from above."""
+    """The mechanics of a platter below; @end: bytes of it that are visible from above."""
     if not shape:
         return {}
     first = shape["zones"][0]
@@ -252,14 +250,14 @@ def mechanics(shape, end=None):
         "rotation_ms": about(shape["rotation_ms"], 0.005),
         "track_bytes": about(first["track"], 0.01),
         "zone_profile": profile(shape, end),
-        # Where all heads are alike a wide swath does not show.
+        # If all heads are alike a wide swath does not show.
         "serpentine": Truth("wide") if wide else exactly("narrow"),
     }
 
 
 def profile(shape, end=None):
-    """The zones: each plateau must be one of them, at its speed.  One of which less
-    than a hundredth of all is in reach need not be seen."""
+    """The zones: each plateau must be one of them, at its speed.  A zone with less than a
+    hundredth of the visible bytes need not be seen."""
     zones = [z for z in shape["zones"] if end is None or z["start"] < end]
     rates = [rate(shape, z) for z in zones]
     least = len(zones)
@@ -275,15 +273,15 @@ def profile(shape, end=None):
 
 @dataclass
 class Plateaus:
-    """What Test 14 should show: [(first byte, MB/s)]; some steps are so small that they need not be
-    seen, and there are at @least so many plateaus all the same."""
+    """The plateaus that Test 14 should show: [(first byte, MB/s)].  Some steps are too small to
+    be required; there are @least plateaus without them."""
     stretches: list
     least: int
 
     def like(self, found, place):
-        """No more plateaus than there are, and of each that was @found [first byte, MB/s] the
-        begin, to BORDER times the way from one @place that was read to the next, and the speed,
-        to SPEED."""
+        """Whether @found has no more plateaus than there are, and each [first byte, MB/s] of it
+        matches one: its begin within BORDER times the way from one @place to the next, its
+        speed within SPEED."""
         begins, rates = zip(*self.stretches)
         if not self.least <= len(found) <= len(begins):
             return False
@@ -299,8 +297,8 @@ class Plateaus:
 
 
 def whole(text, size):
-    """Plateaus of the first @size bytes of a drive in platter-sim's words (-z), each of which must
-    be seen."""
+    """Plateaus of the first @size bytes of a drive in the words of platter-sim -z; each must be
+    seen."""
     shape = shape_of(text)
     stretches = [(int(first) * BLOCK, rate(shape, {**shape["zones"][int(zone)],
                                                    "track": int(track) * BLOCK}))
@@ -310,7 +308,7 @@ def whole(text, size):
 
 
 def medium_of(word):
-    """disk or flash, of a device that holds a cache."""
+    """disk or flash, for a device that holds a cache."""
     path = _path(word)
     kind, arguments = words_of(path)
     if kind == "platter":
@@ -322,7 +320,7 @@ def medium_of(word):
 
 
 def layout_of(arguments):
-    """What shingle dump says of an open device's superblock."""
+    """The output of shingle dump for an open device's superblock."""
     data, cache, meta = arguments[:3]
     more = ["--cache", _path(cache)] if cache != "-" else []
     more += ["--meta", _path(meta)] if meta != "-" else []
@@ -338,7 +336,7 @@ def reach(layout):
 
 
 def place_of_cache(layout):
-    """Which end of the data device the cache bands are at."""
+    """The end of the data device the cache bands are at."""
     groups = layout["groups"]
     data = min(g["start"] for g in groups if g["role"] == "data")
     cache = min(g["start"] for g in groups if g["role"] == "cache")
@@ -346,7 +344,7 @@ def place_of_cache(layout):
 
 
 def layered(kind, arguments):
-    """A translation layer of ours."""
+    """A translation layer of dm-shingle."""
     layout, cleaning = layout_of(arguments), setting(arguments, "cleaning")
     shape = geometry(_path(arguments[0]))
     full = kind == "stl-full"
@@ -360,7 +358,7 @@ def layered(kind, arguments):
         cleaning = "lazy"
     out["cleaning_type"] = exactly(cleaning)
     out["mapping"] = exactly("dynamic" if full else "static")
-    # Sets use a slot for each write; of zones, logs that are stale become free.
+    # Sets use a slot for each write; in zones, logs that are stale become free.
     out["write_unit_bytes"] = exactly(BLOCK)
     out["log_structure"] = exactly("circular" if full else "append")
     order = setting(arguments, "order", "fifo")
@@ -376,7 +374,7 @@ def layered(kind, arguments):
     if "inplace" not in arguments and not (bypass and "unsafe_bypass" in arguments):
         out["torn_writes"] = Truth(False, lambda found: found in (False, "no", "none"))
     elif shape.get("media") == "smr":
-        # Over a medium whose head harms nothing old blocks stay whole.
+        # On a medium without overlap, blocks stay whole.
         out["torn_writes"] = exactly(True)
     if not layout:
         return out
@@ -394,8 +392,8 @@ def layered(kind, arguments):
 
 
 def sizes(layout):
-    """Of the cache.  The first bin that is full is the cliff that a person sees; who
-    makes up for the others from that, is wrong by what the cliff itself varies."""
+    """Sizes of the cache.  The first full bin is the cliff; an estimate of the others from that
+    is wrong by as much as the cliff itself varies."""
     low, high, slots = cliff(layout)
     middle = first_overflow(*bins(layout), 0.5)
     most = slots * high / middle
@@ -409,8 +407,7 @@ def sizes(layout):
 
 
 def cliff(layout):
-    """(low, high, slots): between which writes Test 6 must see the cliff, and what
-    there is in all."""
+    """(low, high, slots): the range in which Test 6 must see the cliff, and all slots."""
     shares, slots = bins(layout)
     return (first_overflow(shares, slots, OUTSIDE / 2),
             first_overflow(shares, slots, 1 - OUTSIDE / 2),
@@ -449,7 +446,7 @@ def marks(truths, answers):
 
 
 def confidently_wrong(entries):
-    """Names of answers that are wrong and sure of it."""
+    """Names of answers that are wrong with confidence."""
     return [name for name, e in entries.items()
             if e["mark"] == "wrong" and e["confidence"] >= CONFIDENT]
 

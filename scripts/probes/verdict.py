@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What all tests say together: one answer for each question, and where they
-contradict each other, "cannot tell"."""
+"""Combines the findings of all tests: one answer for each question, or "cannot tell" if tests
+contradict each other."""
 
 from dataclasses import replace
 
 from .session import Finding
 
-# Below, an answer is worth less than none.
+# An answer with less confidence counts as none.
 LEAST = 0.5
-# How sure it must be that there are bands, for a drive to be called shingled.
+# Confidence in bands that a drive needs to be called shingled.
 BANDS_SURE = 0.95
-# Whose answer counts where others give the same, as it has looked closer.
+# The test whose answer counts if others give the same, as it has examined more.
 CLOSER = "filled"
-# What a drive without a persistent cache doesn't have.
+# Answers that a drive without a persistent cache does not have.
 OF_SHINGLED = ("cache_layout", "cleaning_type", "cleaning_order", "clean_idle_ms",
                "writes_until_cleaning", "raw_bytes", "map_entries", "cache_bytes", "log_structure",
                "band_bytes", "clean_band_ms", "mapping", "write_unit_bytes")
@@ -48,7 +48,7 @@ def one_of(some):
     if not against:
         return next((f for t, f in known if t == CLOSER), best)
     other, second = max(against, key=lambda tf: tf[1].confidence)
-    # Of independent decisions one of which must be wrong, the odds.
+    # The odds of two independent decisions, one of which must be wrong.
     wrong, right = 1 - best.confidence, 1 - second.confidence
     sure = (1 - wrong) * right / max((1 - wrong) * right + wrong * (1 - right), 1e-12)
     if sure < 0.95:
@@ -64,7 +64,7 @@ def told(finding):
 
 
 def agree(a, b):
-    """The same value, or intervals that meet; without intervals, 5 %."""
+    """Whether values are the same, or intervals overlap; without intervals, within 5 %."""
     number = all(isinstance(f.value, (int, float)) and not isinstance(f.value, bool)
                  for f in (a, b))
     if not number:
@@ -79,13 +79,14 @@ def agree(a, b):
 
 
 def kind_of(moves, out):
-    """drive_type of what tests say about places, @moves, and of all other answers.
+    """drive_type, from what tests found about places, @moves, and from all other answers.
 
-    Blocks that lie elsewhere after writing are a translation, which log-structured drives
-    and write caches have too; nor is a cache that fills (a cliff) or empties when idle
-    (cleaning) a shingle.  What overlaps must be rewritten from one guard to the next,
-    whatever of it was written: bands, which Test 11 has seen to begin and end at the same
-    blocks in two places, tell.  Results of before called a translation shingled."""
+    Blocks that are elsewhere after writing are a translation; log-structured drives and write
+    caches have one, too.  A cache that fills (a cliff) or is emptied when idle (cleaning) is
+    no sign of shingles either.  Tracks that overlap must be rewritten from one guard to the
+    next, whatever was written between: these are bands.  They decide, if Test 11 has seen
+    them begin and end at the same blocks in two places.  Older results call a translation
+    shingled."""
     if moves.value not in ("translated", "shingled"):
         return moves
     band = out.get("band_bytes")
@@ -110,8 +111,8 @@ def kind_of(moves, out):
 
 
 def consistent(out):
-    """What follows from other answers: what kind of drive it is, and that a conventional
-    one has no bands."""
+    """Applies consequences of other answers: the kind of drive, and that a conventional drive
+    has no bands."""
     kind = out.get("drive_type")
     if not kind:
         return out

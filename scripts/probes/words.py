@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the report says in words: questions, tests, terms; for somebody who has
-never heard of shingled disks."""
+"""The texts of the report: questions, tests, terms; for readers who do not know shingled disks."""
 
 # name of a finding: (group, question, tests that can answer it)
 ANSWERS = {
@@ -27,7 +26,7 @@ ANSWERS = {
     "track_bytes": ("Tracks", "Data on one track", "14"),
 }
 
-# What stands for a value; {} is the value.
+# Text for a value; {} is the value.
 VALUES = {
     "shingled": "shingled (SMR)", "conventional": "conventional",
     "translated": "translated, cannot tell whether shingled",
@@ -46,7 +45,7 @@ VALUES = {
     "dynamic": "dynamic: a cleaned band is somewhere else",
 }
 
-# The whole report in a sentence for each of these, if it is known.
+# Summary of the report: a sentence for each of these findings, if it is known.
 SENTENCES = (
     ("drive_type", {"shingled": "This drive is <b>shingled</b>",
                     "conventional": "This drive is <b>conventional</b>: nothing shows "

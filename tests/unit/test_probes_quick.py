@@ -21,7 +21,8 @@ sys.path.insert(0, str(TOP / "scripts"))
 # pylint: disable=wrong-import-position,import-error
 import probe_drives
 from probes import cli, device, load, quick, report, says, scratch, stats, tfilled
-from probes.session import DONE, SKIPPED, Finding, Result
+from probes.clock import Clock, OutOfTime
+from probes.session import DONE, SKIPPED, UNTOLD, Finding, Result
 
 MIB = 1 << 20
 needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
@@ -192,7 +193,7 @@ def look(drive, tmp_path, start=0, size=None, seconds=300, writing=quick.write,
          say=lambda text: None):
     """(Answer, Session, Traced) of a model, by its own clock."""
     traced, part = Traced(drive), part_of(drive, start, size)
-    clock = scratch.Clock(seconds, lambda: drive.disk.now / 1e6)
+    clock = Clock(seconds, lambda: drive.disk.now / 1e6)
     s = quick.session(part, tmp_path / "out", traced, clock, say=say)
     writing(s)
     return quick.answer(None, s.results), s, traced
@@ -218,7 +219,7 @@ def test_nothing_is_sent_elsewhere(tmp_path, made):
 def test_what_would_go_elsewhere_is_not_sent(ask):
     traced = Traced(probe_drives.Drive(10_000))
     with pytest.raises(load.LoadError, match="nothing was sent"):
-        ask(scratch.Within(traced, MIB, 8 * MIB, scratch.Clock(9, lambda: 0)))
+        ask(scratch.Within(traced, MIB, 8 * MIB, Clock(9, lambda: 0)))
     assert not traced.asked
 
 
@@ -228,7 +229,7 @@ def test_fio_writes_within(tmp_path):
     disk, old = tmp_path / "disk", b"\xa5" * (6 * MIB)
     disk.write_bytes(old)
     within = scratch.Within(load.Fio(str(disk), tmp_path / "jobs"), 2 * MIB, MIB,
-                            scratch.Clock(600))
+                            Clock(600))
     trace = within.replay("few", (True, [0, MIB - 4096], 4096))
     assert trace.offset.tolist() == [0, MIB - 4096]
     within.job("many", {"rw": "randwrite", "bs": 4096, "number_ios": 300, "log": False})
@@ -426,10 +427,10 @@ def test_a_drive_may_be_mounted_where_its_label_has_blanks(tmp_path, monkeypatch
 
 def test_a_file_that_there_was_no_time_for_was_not_moved(file, monkeypatch):
     def late(*_, **__):
-        raise scratch.OutOfTime("5 s were not enough")
+        raise OutOfTime("time budget of 5 s is used up")
     s = Jobs()
     monkeypatch.setattr(s, "fio", late)
-    with pytest.raises(scratch.OutOfTime):
+    with pytest.raises(OutOfTime):
         file.make(s)
     assert not file.moved()
 
@@ -458,33 +459,33 @@ def test_time_is_over_before_bands_are_found(tmp_path):
     drive, said = probe_drives.SetAssociative(2048, 200, 8), []
     answer, s, _ = look(drive, tmp_path, say=said.append)
     assert not said
-    assert answer.value == "translated" and "300 s were not enough" in answer.says
-    assert s.results["11"].status == SKIPPED and s.load.clock.spent() < 330
-    assert Result.load(s.out, "t11").status == SKIPPED
+    assert answer.value == "translated" and "time budget of 300 s is used up" in answer.says
+    assert s.results["11"].status == UNTOLD and s.load.clock.spent() < 330
+    assert Result.load(s.out, "t11").status == UNTOLD
     assert "can't be told" in answer.sentence()
 
 
 def test_time_is_over_at_once(tmp_path):
     answer, s, _ = look(probe_drives.Drive(200_000), tmp_path, seconds=1)
-    assert answer.value is None and "1 s were not enough" in answer.sentence()
-    assert s.results["1"].status == SKIPPED
+    assert answer.value is None and "time budget of 1 s is used up" in answer.sentence()
+    assert s.results["1"].status == UNTOLD
 
 
 def test_the_last_moments_are_left_to_what_is_under_way():
     now = [5000]
-    clock = scratch.Clock(300, lambda: now[0])
+    clock = Clock(300, lambda: now[0])
     assert 295 < clock.left() < 299 and clock.spent() == 0
     now[0] += 295
     clock.check()
     now[0] += 4
-    with pytest.raises(scratch.OutOfTime, match="^300 s were not enough$"):
+    with pytest.raises(OutOfTime, match="^time budget of 300 s is used up$"):
         clock.check()
     assert clock.over and clock.spent() == 299
 
 
 def test_no_pause_is_longer_than_what_is_left():
-    clock = scratch.Clock(10, lambda: 0)
-    with pytest.raises(scratch.OutOfTime):
+    clock = Clock(10, lambda: 0)
+    with pytest.raises(OutOfTime):
         scratch.Within(Traced(None), 0, 4096, clock).sleep(60)
     assert clock.over
 
@@ -546,7 +547,7 @@ def test_a_file_is_filled_already(tmp_path):
     part = part_of(drive)
     part.written = True
     traced = Traced(drive)
-    clock = scratch.Clock(300, lambda: drive.disk.now / 1e6)
+    clock = Clock(300, lambda: drive.disk.now / 1e6)
     s = quick.session(part, tmp_path / "out", traced, clock, say=lambda text: None)
     quick.write(s)
     assert s.results["filled"].numbers["filled"] == "file"
@@ -582,8 +583,8 @@ def test_conventional_is_no_surer_than_the_lot_bears_out(tmp_path, monkeypatch):
 def test_time_is_over_before_it_is_filled(tmp_path):
     answer, s, _ = look(probe_drives.Drive(200_000), tmp_path, seconds=35)
     assert s.results["1"].findings["drive_type"].value == "conventional"
-    assert s.results["filled"].status == SKIPPED
-    assert answer.value is None and "35 s were not enough" in answer.says
+    assert s.results["filled"].status == UNTOLD
+    assert answer.value is None and "time budget of 35 s is used up" in answer.says
 
 
 def test_reading_alone_writes_nothing_and_concludes_nothing(tmp_path):
@@ -638,7 +639,7 @@ def a_command(tmp_path, monkeypatch):
         drive.sys, drive.restore_from, drive.unrestored = tmp_path, lambda note: [], {}
         drive.identity = lambda: {"bytes": drive.bytes, "label": "a model", "serial": "1"}
         monkeypatch.setattr(cli.load, "Fio", lambda *_: drive)
-        clock = scratch.Clock(args.seconds, lambda: drive.disk.now / 1e6)
+        clock = Clock(args.seconds, lambda: drive.disk.now / 1e6)
         return cli.quick_on(part_of(drive), args, quick, clock), tmp_path / "out"
     return run
 
@@ -681,8 +682,8 @@ def test_there_is_an_answer_where_there_was_no_time_for_a_file(command, monkeypa
     status, out = command(probe_drives.Drive(200_000), "--json")
     said = json.loads(capsys.readouterr().out)
     assert status == 0 and said["answer"] == answer
-    assert "300 s were not enough" in said["findings"]["drive_type"]["says"]
-    assert answer or "300 s were not enough" in said["sentence"]
+    assert "time budget of 300 s is used up" in said["findings"]["drive_type"]["says"]
+    assert answer or "time budget of 300 s is used up" in said["sentence"]
     report.write(out)
 
 

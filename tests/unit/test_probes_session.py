@@ -571,12 +571,12 @@ def asked(tmp_path, *more):
 def test_what_a_run_was_begun_with_is_taken_from_it(tmp_path):
     dev = SimpleNamespace(path="/dev/a", label="a", identity=lambda: {"bytes": 1, "label": "a"})
     cli.remember(tmp_path, dev, asked(tmp_path, "--tests", "1,2", "--seed", "7", "--reset",
-                                      "--scale", "paper", "--max-hours", "2"),
+                                      "--scale", "paper", "--max-hours", "2", "--budget", "90"),
                  scale_for("paper", 1 << 30))
     args = asked(tmp_path, "--resume")
     cli.recall(args)
-    assert (args.tests, args.seed, args.reset, args.scale, args.max_hours) == (
-        "1,2", 7, True, "paper", 2)
+    assert (args.tests, args.seed, args.reset, args.scale, args.max_hours, args.budget) == (
+        "1,2", 7, True, "paper", 2, 90)
     args = asked(tmp_path, "--resume", "--tests", "3")
     cli.recall(args)
     assert (args.tests, args.seed) == ("3", 7)
@@ -600,7 +600,7 @@ def test_a_run_that_cannot_be_read_is_not_resumed(tmp_path):
 @pytest.mark.parametrize("name, value", [
     ("tests", 5), ("scale", "huge"), ("scale", None), ("seed", "7"), ("seed", -1), ("seed", True),
     ("reset", "no"), ("max_hours", "2"), ("max_hours", -1), ("max_hours", True),
-    ("versions", 3), ("versions", ["6.1"])])
+    ("budget", "9"), ("budget", 0), ("budget", True), ("versions", 3), ("versions", ["6.1"])])
 def test_what_a_run_cannot_have_been_begun_with_is_not_resumed(tmp_path, name, value):
     """Least of all may a word for no stand for --reset, which erases."""
     (tmp_path / "run.json").write_text(json.dumps({
