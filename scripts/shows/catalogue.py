@@ -70,7 +70,7 @@ RESULTS = (
     Result("checkpoint", "scripts/shows/checkpoint", "reports/checkpoint.rst",
            "Cost of a checkpoint", "2026-11-22",
            (*LAYERS, "scripts/shows/checkpoint.py")),
-    Result("readahead", "scripts/shows/readahead", "dm-stl-set.rst", "What it says of itself",
+    Result("readahead", "scripts/shows/readahead", "dm-stl-set.rst", "Properties of the queue",
            "2026-11-22", (*LAYERS, "scripts/shows/readahead.py")),
     Result("traces", "scripts/shows/traces", "tracing.rst", "Recipes", "2026-11-25",
            (*LAYERS, "scripts/trace", "scripts/shows/traces.sh")),
