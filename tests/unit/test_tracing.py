@@ -99,7 +99,7 @@ def test_each_symbol_is_known_outside():
 def test_kinds_of_steps_fit():
     room = int(re.search(r"#define SHINGLE_TRACE_KIND\s+(\d+)",
                          (TOP / HEADERS["shingle"]).read_text(encoding="utf-8"))[1])
-    kinds = [kind for path in TOP.glob("dm-*/*.c") for table in
+    kinds = [kind for path in TOP.glob("dm-*/**/*.c") for table in
              re.findall(r"\.step_kinds = \{(.*?)\}", path.read_text(encoding="utf-8"), re.S)
              for kind in re.findall(r'"(\w+)"', table)]
     assert len(kinds) > 15 and max(map(len, kinds)) < room

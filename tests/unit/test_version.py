@@ -136,3 +136,10 @@ def test_pkg_config_says_it(tmp_path):
          "PREFIX=/usr")
     assert f"Version: {RELEASE}" in (tmp_path / "usr/lib/pkgconfig/shingle-kv.pc") \
         .read_text("utf-8").splitlines()
+
+
+def test_the_changelog_has_the_format_of_the_code():
+    code = (TOP / "core/lib/format/format.h").read_text("utf-8")
+    number = re.search(r"^#define SHINGLE_VERSION\s+(\d+)$", code, re.M)[1]
+    newest = (TOP / "CHANGELOG.md").read_text("utf-8").split("\n## ")[1]
+    assert f"On-disk format {number}." in newest
