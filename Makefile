@@ -12,7 +12,7 @@ include version.mk
 ROOMS := core dm-platter dm-stl dm-imr dm-tiler dm-dualbuffer tests
 # A layer of core and an engine have a directory of their own.
 FOLDERS := $(ROOMS) $(patsubst $(TOP)/%/,%,$(wildcard $(addprefix $(TOP)/,core/*/ core/lib/*/ \
-	dm-*/*/ tests/exercise/)))
+	dm-*/*/)))
 
 # A kernel that clang has built takes only modules that clang has built.  LLVM= and CC= on
 # the command line have the last word; make hands them on by itself.

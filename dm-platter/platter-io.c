@@ -136,7 +136,7 @@ static int damage_before(struct platter *p, u64 blk, u32 n)
 }
 
 /*
- * After the data moved and before the acknowledgement: the same walk in the order of the
+ * After the data moved and before the acknowledgment: the same walk in the order of the
  * head.  A later track's own data repair the blocks that an earlier track destroyed.
  */
 static int damage_after(struct platter *p, u64 blk, u32 n)

@@ -31,9 +31,9 @@ enum shingle_wslot_state {
  * @twin: the other one of two versions of a block: the older is in FLIGHT; the newer is DIRTY
  *	and must not be submitted before the older has completed
  * @lblk: logical block
- * @seq: number of the acknowledgement; an overwrite keeps that of the version which it
+ * @seq: number of the acknowledgment; an overwrite keeps that of the version which it
  *	replaces, so that a flush that waits for the one waits for the other
- * @since: time of the acknowledgement in jiffies
+ * @since: time of the acknowledgment in jiffies
  * @pins: reads that copy from it
  * @state: enum shingle_wslot_state
  * @tries: failed attempts to write it

@@ -16,9 +16,9 @@ def rooms():
 
 
 def folders():
-    """Return the source directories: top directories, core's layers, engines, the exerciser."""
+    """Return the source directories: top directories, core's layers, engines."""
     below = [p for room in rooms() if room.name != "tests" for p in room.rglob("*") if p.is_dir()]
-    return rooms() + sorted(below) + [TOP / "tests/exercise"]
+    return rooms() + sorted(below)
 
 
 def fingerprint(kernel):
