@@ -113,6 +113,7 @@ static inline void shingle_counters_clear(const struct shingle_counter *c, void 
 	X(ordered_waits) then	\
 	X(read_errors) then	\
 	X(write_errors) then	\
+	X(load_lost_reads) then	\
 	X(r0_violations)
 
 /* How many there are now, of every device. */

@@ -38,6 +38,8 @@ struct shingle_reader {
  *	blocks), or damage to the last one; or it may have been, and cannot be read
  * @torn_pos: its place in the ring
  * @unread_blocks: of the ring, where no head has been, or not for what it has done
+ * @lost_reads: reads of blocks that the medium has lost, as dm-platter counts them in
+ *	destroyed_reads: in a long read, and once more alone
  * @cut: the last transaction is not whole, for the medium has lost blocks of it where
  *	the head of its write has been: a power cut
  * @last_blocks: of the last replayed transaction, 0 if there was none
@@ -63,6 +65,7 @@ struct shingle_recovery {
 	bool torn_end;
 	u64 torn_pos;
 	u64 unread_blocks;
+	u64 lost_reads;
 	bool cut;
 	u32 last_blocks;
 	bool unmarked;
@@ -85,6 +88,7 @@ struct shingle_recovery {
  * @torn: at @end is what is left of a block that belongs there
  * @unread: the block at @end cannot be read
  * @more: at @end or behind it are blocks of a checkpoint that was not finished
+ * @lost_reads: as in struct shingle_recovery
  */
 struct shingle_slot_scan {
 	u64 nr;
@@ -96,6 +100,7 @@ struct shingle_slot_scan {
 	bool torn;
 	bool unread;
 	bool more;
+	u64 lost_reads;
 };
 
 /**

@@ -28,7 +28,7 @@ from bench import HANG_S, Failure, Held, Skip, beside, expect, modprobe, run, un
 from blk import BLOCK, SECTORS
 from media import numbers, standing, stands, stats
 from model import Model, read_stamp
-from targets import GEOMETRIES, stack
+from targets import GEOMETRIES, SHINGLE, stack
 
 FOREVER = "0 3600"      # dm-flakey: never up
 CROWDS = 40             # times that more pages are wanted than there are frames
@@ -1050,6 +1050,50 @@ def destroyed_ahead(ctx, geo):
         game.compare("activated again")
     finally:
         game.down()
+
+
+def lost_at_activation(ctx):
+    """Metadata beside the data on a shingled medium: activation meets blocks that the head of
+    a journal write has destroyed.  It counts as many reads of them as the medium does.  The
+    only other reader is the tool, which formats over an older journal: it reads that in
+    pieces of 256 blocks, up to the first piece that cannot be read, and writes the rest."""
+    blocks = 4096
+    tracks = GEOMETRIES["faults"][0].but(track=32, head=2, band=32, skew=0)
+    under = ctx.pool.slice(blocks, "under")
+    plate = media.platter("medium", under, tracks)
+
+    def tool(*words):
+        run(SHINGLE, *words, "--no-udev")
+
+    def opened():
+        device = dm.Device.found("target")
+        return device, stats(plate)["destroyed_reads"]
+
+    words = ("--force", "--cache-size", "2b", "--journal", "2M", "--set", "commit_ms=0")
+    for turn in ("new", "formatted again"):
+        before = stats(plate)["destroyed_reads"]
+        tool("create", ctx.target.name, *words, "--band", "512K", plate.path, "target")
+        device, met = opened()
+        expect(not stats(device)["load_lost_reads"], f"{turn}: a fresh journal is destroyed")
+        least, most = (0, 0) if turn == "new" else (1, 256)
+        expect(least <= met - before <= most,
+               f"{turn}: creating the device read {met - before} destroyed blocks")
+        for turns in range(1, 4):
+            with blk.opened(device.path) as dev:
+                for b in range(turns):
+                    dev.write(7 * b + turns, bytes(BLOCK))
+                    dev.flush()
+            now = stats(plate)["destroyed_reads"]
+            expect(now == met, f"{turn}: {now - met} reads of destroyed blocks in use")
+            tool("remove", "target")
+            tool("open", plate.path, "target")
+            device, met = opened()
+            counted = stats(device)["load_lost_reads"]
+            expect(met - now == counted, f"{turn}: the medium counts {met - now} reads of "
+                                         f"destroyed blocks, the device {counted}")
+            expect(counted, f"{turn}: activation {turns} met nothing that was destroyed")
+        tool("remove", "target")
+    ctx.note(f"{met} reads of destroyed blocks, all of them of activations")
 
 
 def cut_commits(ctx, geo):
@@ -2109,6 +2153,9 @@ def cases(target, options):
     if target.persistent and not target.gathers:
         out.append(("failslab, a medium that marks what is destroyed",
                     medium_without_memory))
+    if target.name == "stl-set":
+        out.append(("activation, blocks that a head has destroyed", lost_at_activation))
+    if target.persistent and not target.gathers:
         tracks = geo.but(band=256, data=2, cache=2, cache_on="same", track=16,
                          head=2, journal=24, medium="loop")
         # Where each block can be forgotten zeroes are never written.
