@@ -426,19 +426,39 @@ void dual_commit(struct dual_cache *c, u32 lblk, u32 slot, u32 n)
 			part = hold_again(c, slot, lblk, n);
 	}
 	c->inflight--;
+	if (unlikely(c->refused.nr))
+		dual_learn(c, &c->refused, SHINGLE_SLOT_SPENT);
 }
 
 /**
  * dual_abort() - what was placed was not, or not wholly, written
  * @c: the cache
+ * @slot: first slot of it
+ * @n: how many
  *
- * The slots are spent.
+ * The slots are spent.  Of several core does not say which failed, and most are sound: none is
+ * marked.  A single one is marked unfit as soon as a later write shows that the device did not
+ * fail, but half of the marks are left to cleaning, which needs them to go on.
  *
  * Context: map lock.
  */
-void dual_abort(struct dual_cache *c)
+void dual_abort(struct dual_cache *c, u32 slot, u32 n)
 {
 	c->inflight--;
+	if (n == 1 && c->nr_unfit < dual_most_unfit(c) / 2)
+		c->refused = (struct dual_failure){ .slot = { slot }, .nr = 1 };
+}
+
+/**
+ * dual_inherit() - what is known of the medium, for a cache that forgets its content
+ * @c: the fresh cache, before dual_ready()
+ * @old: of the same shape
+ *
+ * Context: map lock.
+ */
+void dual_inherit(struct dual_cache *c, const struct dual_cache *old)
+{
+	memcpy(c->unfit, old->unfit, BITS_TO_LONGS(c->map.nr_slots) * sizeof(*c->unfit));
 }
 
 /**
@@ -583,6 +603,7 @@ int dual_ready(struct dual_cache *c, const char **why)
 	c->map.seen = 0;
 	c->most = 0;
 	c->suspect.nr = 0;
+	c->refused.nr = 0;
 	c->misses = 0;
 	count_unfit(c);
 	c->inflight = 0;
@@ -635,7 +656,8 @@ u32 dual_verify_slot(const struct dual_cache *c, u32 slot, shingle_report_fn rep
 
 	if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_FREE)
 		return 0;
-	if (test_bit(slot, c->unfit)) {
+	/* A spent one may be what the host's write has failed at. */
+	if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_OWNED && test_bit(slot, c->unfit)) {
 		report(ctx, "slot %u cannot be written, and is used", slot);
 		bad++;
 	}

@@ -113,6 +113,8 @@ int shingle_reset(struct shingle_device *d)
 		/* What only a table sets has to be known before it is ready. */
 		spin_lock_irq(&d->map_lock);
 		shingle_set_like(d, fresh);
+		if (d->ops->state.inherit)
+			d->ops->state.inherit(fresh, d->engine);
 		spin_unlock_irq(&d->map_lock);
 		err = shingle_pages_give(d, fresh, &why);
 	}

@@ -385,6 +385,9 @@ struct shingle_clean_ops {
  * @pieces: the state in pieces, as a table
  * @replay: apply a record to the state being loaded
  * @ready: everything is loaded; build what is derived.  May sleep.
+ * @inherit: before ready() of an engine that a reset has created: take from the old engine,
+ *	which is in use, what it knows of the medium and not of its content.  Under the map
+ *	lock.  May be NULL
  *
  * Their life has two ends.  In use pieces are encoded for checkpoints, in any order with
  * I/O.  Of a new engine, before its first I/O: the pieces of a checkpoint are decoded,
@@ -394,6 +397,7 @@ struct shingle_state_ops {
 	const struct shingle_piece_kind *pieces;
 	int (*replay)(struct shingle_engine *e, const struct shingle_record *rec);
 	int (*ready)(struct shingle_engine *e, const char **why);
+	void (*inherit)(struct shingle_engine *e, const struct shingle_engine *old);
 };
 
 /**
