@@ -90,6 +90,7 @@ int shingle_load_state(struct shingle_device *d)
 	}
 
 	shingle_journal_start(d, &rec);
+	d->n.load_lost_reads += rec.lost_reads;
 	d->log.ckpt_seq = rec.ckpt_seq;
 	d->log.ckpt_slot = rec.ckpt_slot;
 	d->cleaner.recovering = true;

@@ -27,7 +27,7 @@ from bench import HANG_S, Failure, Held, Skip, beside, expect, modprobe, run, un
 from blk import BLOCK, SECTORS
 from media import numbers, standing, stands, stats
 from model import Model, read_stamp
-from targets import GEOMETRIES, stack
+from targets import GEOMETRIES, SHINGLE, stack
 
 FOREVER = "0 3600"      # dm-flakey: never up
 CROWDS = 40             # factor by which requests for pages exceed the page frames
@@ -1050,6 +1050,50 @@ def destroyed_ahead(ctx, geo):
         game.down()
 
 
+def lost_at_activation(ctx):
+    """Metadata beside the data on a shingled medium: activation meets blocks that the head of
+    a journal write has destroyed.  It counts as many reads of them as the medium does.  The
+    only other reader is the tool, which formats over an older journal: it reads that in
+    pieces of 256 blocks, up to the first piece that cannot be read, and writes the rest."""
+    blocks = 4096
+    tracks = GEOMETRIES["faults"][0].but(track=32, head=2, band=32, skew=0)
+    under = ctx.pool.slice(blocks, "under")
+    plate = media.platter("medium", under, tracks)
+
+    def tool(*words):
+        run(SHINGLE, *words, "--no-udev")
+
+    def opened():
+        device = dm.Device.found("target")
+        return device, stats(plate)["destroyed_reads"]
+
+    words = ("--force", "--cache-size", "2b", "--journal", "2M", "--set", "commit_ms=0")
+    for turn in ("new", "formatted again"):
+        before = stats(plate)["destroyed_reads"]
+        tool("create", ctx.target.name, *words, "--band", "512K", plate.path, "target")
+        device, met = opened()
+        expect(not stats(device)["load_lost_reads"], f"{turn}: a fresh journal is destroyed")
+        least, most = (0, 0) if turn == "new" else (1, 256)
+        expect(least <= met - before <= most,
+               f"{turn}: creating the device read {met - before} destroyed blocks")
+        for turns in range(1, 4):
+            with blk.opened(device.path) as dev:
+                for b in range(turns):
+                    dev.write(7 * b + turns, bytes(BLOCK))
+                    dev.flush()
+            now = stats(plate)["destroyed_reads"]
+            expect(now == met, f"{turn}: {now - met} reads of destroyed blocks in use")
+            tool("remove", "target")
+            tool("open", plate.path, "target")
+            device, met = opened()
+            counted = stats(device)["load_lost_reads"]
+            expect(met - now == counted, f"{turn}: the medium counts {met - now} reads of "
+                                         f"destroyed blocks, the device {counted}")
+            expect(counted, f"{turn}: activation {turns} met nothing that was destroyed")
+        tool("remove", "target")
+    ctx.note(f"{met} reads of destroyed blocks, all of them of activations")
+
+
 def cut_commits(ctx, geo):
     """Cut the power repeatedly in the middle of transactions of several blocks: promised data are
     there.  Then damage promised transactions: the loss is noticed, and activation is refused."""
@@ -1557,6 +1601,49 @@ def bad_log_band(ctx, geo):
             game.stack.verify()
             game.again()
             game.compare("activated again")
+        game.heal()
+        game.alive()
+
+
+def bad_cache_slot(ctx, geo):
+    """A slot of the cache that the host's writes go to cannot be written.  The first write to
+    it fails, the engine uses the slot no more, and a reset, a close and an activation keep
+    the mark."""
+    def rounds(wanted):
+        """Single blocks, over several rounds of the cache; how many writes fail."""
+        failed = 0
+        end = stats(game.stack.device)["rounds"] + wanted
+        b = 0
+        while stats(game.stack.device)["rounds"] < end:
+            for _ in range(16):
+                failed += not game.write(b % geo.logical)
+                b += 5
+            game.message("clean", must=True)
+        return failed
+
+    def marked(when):
+        count = stats(game.stack.device)
+        expect(count["unfit_blocks"] == 1, f"{when}: {count['unfit_blocks']} slots are marked")
+        expect(game.state() == "rw", f"{when}: the state is {game.state()}")
+
+    with faulty(ctx, geo) as game:
+        game.fill()
+        game.break_part("cache", 2)
+        met = rounds(6)
+        expect(met == 1, f"{met} writes met the slot")
+        marked("after six rounds")
+        game.compare("after six rounds")
+        game.message("reset", must=True)
+        marked("after a reset")
+        game.model = Model(geo.logical)
+        expect(not rounds(6), "a write met the slot after the reset")
+        marked("six rounds later")
+        game.flush(must=True)
+        game.again()
+        marked("activated again")
+        expect(not rounds(6), "a write met the slot after the activation")
+        game.stack.verify()
+        game.compare("in the end")
         game.heal()
         game.alive()
 
@@ -2106,12 +2193,17 @@ def cases(target, options):
     if target.persistent and not target.gathers:
         out.append(("failslab, a medium that marks what is destroyed",
                     medium_without_memory))
+    if target.name == "stl-set":
+        out.append(("activation, blocks that a head has destroyed", lost_at_activation))
+    if target.persistent and not target.gathers:
         tracks = geo.but(band=256, data=2, cache=2, cache_on="same", track=16,
                          head=2, journal=24, medium="loop")
         # A target that can discard each block never writes zeroes.
         if target.paged or not target.forgets_blocks:
             out.append(("failslab, pieces that wait for one another",
                         lambda ctx: starving_pieces(ctx, tracks)))
+    if target.name == "dualbuffer":
+        out.append(("a slot of the cache", lambda ctx: bad_cache_slot(ctx, geo)))
     if target.name == "stl-full":
         idle = geo.but(options=(("cleaning", "aggressive"), ("idle_ms", 50),
                                 ("commit_ms", 0)))

@@ -115,6 +115,7 @@ static inline void shingle_counters_clear(const struct shingle_counter *c, void 
 	X(ordered_waits) then	\
 	X(read_errors) then	\
 	X(write_errors) then	\
+	X(load_lost_reads) then	\
 	X(r0_violations)
 
 /* Current numbers of every device. */

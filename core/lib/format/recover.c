@@ -306,6 +306,8 @@ int shingle_scan_slot(const struct shingle_reader *r, const struct shingle_layou
 				err = lost;
 				goto out;
 			}
+			if (lost)
+				s->lost_reads += 2;
 			look_at(&c, lost ? NULL : one, block + k, i + k);
 		}
 		err = 0;
@@ -564,9 +566,12 @@ out:
 	return err;
 }
 
-/* The number of the checkpoint at the beginning of a slot, 0 if unknown. */
+/*
+ * The number of the checkpoint at the beginning of a slot, 0 if unknown.
+ * @lost: counts reads of lost blocks
+ */
 static int begins_with(const struct shingle_reader *r, const struct shingle_layout *l, u32 slot,
-		       void *buf, u64 *seq)
+		       void *buf, u64 *seq, u64 *lost)
 {
 	u64 block = shingle_ckpt_block(l, slot, 0);
 	const struct shingle_header *h = buf;
@@ -575,6 +580,7 @@ static int begins_with(const struct shingle_reader *r, const struct shingle_layo
 	*seq = 0;
 	if (!err && is_sound(l, buf, block))
 		*seq = le64_to_cpu(h->seq);
+	*lost += err == -ENODATA;
 	return err == -ENODATA ? 0 : err;
 }
 
@@ -586,7 +592,7 @@ static int begins_with(const struct shingle_reader *r, const struct shingle_layo
 static int find_slot(const struct shingle_reader *r, const struct shingle_layout *l, void *buf,
 		     u32 *slot, struct shingle_slot_scan *s, const char **why)
 {
-	u64 begin[2], newest = 0, beyond = 0;
+	u64 begin[2], newest = 0, beyond = 0, lost = 0;
 	struct shingle_slot_scan *one;
 	u32 i, k, first;
 	int err;
@@ -597,7 +603,7 @@ static int find_slot(const struct shingle_reader *r, const struct shingle_layout
 		return -ENOMEM;
 	*why = "a checkpoint cannot be read";
 	for (i = 0; i < 2; i++) {
-		err = begins_with(r, l, i, buf, &begin[i]);
+		err = begins_with(r, l, i, buf, &begin[i], &lost);
 		if (err)
 			goto out;
 	}
@@ -611,6 +617,7 @@ static int find_slot(const struct shingle_reader *r, const struct shingle_layout
 		if (err)
 			goto out;
 		beyond = max(beyond, one->beyond_seq);
+		lost += one->lost_reads;
 		if (!one->nr || (*slot != SHINGLE_SLOT_NEWEST && one->first_seq < newest))
 			continue;
 		*slot = k;
@@ -618,6 +625,7 @@ static int find_slot(const struct shingle_reader *r, const struct shingle_layout
 		newest = le64_to_cpu(s->last.h.seq);
 	}
 	err = 0;
+	s->lost_reads = lost;
 	*why = "neither checkpoint is usable";
 	if (*slot == SHINGLE_SLOT_NEWEST)
 		err = -EUCLEAN;
@@ -693,6 +701,7 @@ struct replay {
 	u64 have;	/* ring position of buf[0] */
 	u32 nr;		/* blocks in buf */
 	int errs[READ_BATCH];	/* read error of each block */
+	u64 lost;	/* reads of blocks that the medium has lost */
 	u64 edge;	/* ring position that no long read crosses */
 	bool forgiving;	/* treat unreadable blocks as lost; the caller accepts that */
 };
@@ -799,11 +808,16 @@ static void fill_buf(struct replay *p, u64 pos)
 	if (err && n > 1) {
 		err = p->r->read_each(p->r->ctx, shingle_meta_dev(p->l), p->l->journal.start + pos,
 				      n, p->buf, p->errs);
+		for (i = 0; !err && i < n; i++) {
+			if (p->errs[i] == -ENODATA)
+				p->lost += 2;
+		}
 		if (!err)
 			return;
 	}
 	for (i = 0; i < n; i++)
 		p->errs[i] = err;
+	p->lost += err == -ENODATA;
 }
 
 /* The journal block at @pos, from a read-ahead buffer. */
@@ -1149,6 +1163,7 @@ int shingle_recover_slot(const struct shingle_reader *r, const struct shingle_la
 		goto out;
 	p.buf = buf;
 	err = replay_journal(&p, to, stop_at_hole, rec, why);
+	rec->lost_reads = s->lost_reads + p.lost;
 	if (!err && to->engine->pages && shingle_pages_leave_room(to->engine->pages)) {
 		*why = "out of memory";
 		err = -ENOMEM;

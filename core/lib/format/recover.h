@@ -37,6 +37,8 @@ struct shingle_reader {
  *	transaction was damaged.  Also set if the block cannot be read and may belong to it
  * @torn_pos: its place in the ring
  * @unread_blocks: unreadable ring blocks that the head of a write cannot have destroyed
+ * @lost_reads: reads of blocks that the medium has lost, as dm-platter counts them in
+ *	destroyed_reads: in a long read, and once more alone
  * @cut: the last transaction is incomplete, because the medium has lost blocks that the head
  *	of its write covered: a power cut
  * @last_blocks: blocks of the last replayed transaction, 0 if there was none
@@ -62,6 +64,7 @@ struct shingle_recovery {
 	bool torn_end;
 	u64 torn_pos;
 	u64 unread_blocks;
+	u64 lost_reads;
 	bool cut;
 	u32 last_blocks;
 	bool unmarked;
@@ -84,6 +87,7 @@ struct shingle_recovery {
  * @torn: the block at @end is the damaged rest of a block of this slot
  * @unread: the block at @end cannot be read
  * @more: at @end or behind it are blocks of an incomplete checkpoint
+ * @lost_reads: as in struct shingle_recovery
  */
 struct shingle_slot_scan {
 	u64 nr;
@@ -95,6 +99,7 @@ struct shingle_slot_scan {
 	bool torn;
 	bool unread;
 	bool more;
+	u64 lost_reads;
 };
 
 /**
