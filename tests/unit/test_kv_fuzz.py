@@ -7,6 +7,7 @@ import random
 import re
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -49,11 +50,13 @@ def test_seeds(replay, seeds, harness):
 
 
 @pytest.mark.parametrize("harness", HARNESSES)
-def test_corpus(replay, harness):
-    """What libFuzzer found to be worth keeping."""
-    corpus = FUZZ / "corpus" / harness
-    inputs, _, _ = eaten(replay, harness, corpus)
-    assert inputs == len(list(corpus.iterdir())) > 0
+def test_corpus(replay, harness, tmp_path):
+    """Replay the inputs that libFuzzer found worth keeping."""
+    with tarfile.open(FUZZ / "corpus" / f"{harness}.tar") as corpus:
+        names = [member.name for member in corpus if member.isfile()]
+        corpus.extractall(tmp_path)
+    inputs, _, _ = eaten(replay, harness, tmp_path)
+    assert inputs == len(names) > 0
 
 
 @pytest.mark.parametrize("harness", HARNESSES)
