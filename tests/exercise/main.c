@@ -443,23 +443,52 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 	return 0;
 }
 
-int main(int argc, char **argv)
+static int usage(FILE *to)
 {
-	u32 seed = argc > 1 ? strtoul(argv[1], NULL, 0) : 1;
-	u32 runs = argc > 2 ? strtoul(argv[2], NULL, 0) : 200;
-	u32 rounds = argc > 3 ? strtoul(argv[3], NULL, 0) : 6000;
-	const char *feature = argc > 5 ? argv[5] : NULL;
-	int bad = 0;
 	u32 i;
 
+	fprintf(to, "usage: shingle-exercise [SEED [RUNS [ROUNDS [ENGINE [FEATURE]]]]]\n"
+		"Random writes, discards, cleaning and power cuts; default: 1 200 6000, each engine.\n"
+		"ENGINE is one of:");
+	for (i = 0; i < ARRAY_SIZE(engines); i++)
+		fprintf(to, " %s", engines[i].ops->name);
+	fprintf(to, "\n");
+	return to == stdout ? 0 : 2;
+}
+
+/* A number of the command line, or its default; false if it is no number. */
+static bool number(int argc, char **argv, int i, u32 *n)
+{
+	char *end;
+
+	if (argc <= i)
+		return true;
+	*n = strtoul(argv[i], &end, 0);
+	return *argv[i] && !*end;
+}
+
+int main(int argc, char **argv)
+{
+	u32 seed = 1, runs = 200, rounds = 6000;
+	const char *feature = argc > 5 ? argv[5] : NULL;
+	int bad = 0, done = 0;
+	u32 i;
+
+	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+		return usage(stdout);
+	if (argc > 6 || !number(argc, argv, 1, &seed) || !number(argc, argv, 2, &runs) ||
+	    !number(argc, argv, 3, &rounds))
+		return usage(stderr);
 	if (feature && !strcmp(feature, "told_busy"))
 		refusal = -EBUSY;
 	if (feature && !strcmp(feature, "told_room"))
 		refusal = -ENOSPC;
 	worn = feature && !strcmp(feature, "worn");
 	for (i = 0; i < ARRAY_SIZE(engines); i++) {
-		if (argc <= 4 || !strcmp(argv[4], engines[i].ops->name))
-			bad |= exercise(&engines[i], seed, runs, rounds, feature);
+		if (argc > 4 && strcmp(argv[4], engines[i].ops->name))
+			continue;
+		bad |= exercise(&engines[i], seed, runs, rounds, feature);
+		done++;
 	}
-	return bad;
+	return done ? bad : usage(stderr);
 }
