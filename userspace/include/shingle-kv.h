@@ -171,8 +171,8 @@ int kv_format(const char *path, const struct kv_format_options *opt);
  * @opt: options, or NULL for the defaults
  *
  * Reads the logs into memory and, without KV_READ_ONLY, writes their contents as a band of
- * level 0.  A device can be open once for writing, besides any number of readers; another
- * open waits up to a second and then returns -EBUSY.
+ * level 0.  Several stores may have a device open read-only, but only one if it writes; an
+ * open that conflicts waits up to a second and then returns -EBUSY.
  *
  * Return: 0; -EMEDIUMTYPE if this is no store; -EPROTONOSUPPORT if its version is not
  * supported; -EUCLEAN if an essential part is damaged, or if the log has lost synced writes:
