@@ -88,7 +88,7 @@ typedef __s64 s64;
 #ifdef SHINGLE_SHIM_32_BIT
 /*
  * tests/unit/test_32_bit.py compiles the pure files for a 32-bit processor and checks their
- * undefined symbols: only these functions of libgcc's kind are allowed.
+ * undefined symbols: these functions are allowed, and functions of libgcc are not.
  */
 u64 div_u64(u64 a, u32 b);
 u64 div64_u64(u64 a, u64 b);
