@@ -263,8 +263,8 @@ static void take_back(const char *name, bool udev)
 }
 
 /*
- * Describe a version mismatch with the loaded modules, whose format or options may differ; ""
- * if there is none.
+ * Describe a version mismatch with the loaded modules, as their format or options may differ;
+ * "" if there is none.
  */
 static void other_modules(char *text, size_t size)
 {

@@ -239,7 +239,7 @@ int image_read_page(struct image *img, u32 nr, struct shingle_chunk *c)
 	return err ?: shingle_page_check(&img->l, img->engine, c, nr, place);
 }
 
-/* Describe a page for a message: its number, and the blocks whose locations it holds. */
+/* Describe a page for a message: its number, and the blocks that it locates. */
 const char *image_page_text(struct image *img, u32 nr, char *buf, size_t size)
 {
 	u64 lblk, n;

@@ -2,9 +2,8 @@
 /*
  * Latency of requests at the block layer, from device mapper's own statistics.
  *
- * The command creates a statistics region over the whole device, with a histogram whose
- * bounds are powers of two.  It reads the region after a while and deletes it, also if a
- * signal ends the wait.
+ * The command creates a statistics region over the whole device, with a histogram in powers
+ * of two.  It reads the region after a while and deletes it, also if a signal ends the wait.
  */
 #include <signal.h>
 #include <unistd.h>

@@ -7,11 +7,11 @@
  * these two blocks and bands between them.  On a medium with tracks every area starts on its
  * own track, behind the tracks that the write head destroys.
  *
- * On interlaced tracks the areas that are rewritten often lie on tops whose bottoms stay
- * unused.  Track 0 holds a superblock and track 1 nothing.  Then follow one top for each
- * checkpoint slot, one for the journal, one for each saved top, an unused bottom and top, and
- * the data tracks.  With the metadata on another device track 0 holds a header, and the first
- * saved top is on track 3.
+ * On interlaced tracks the frequently rewritten areas lie on tops above unused bottoms.
+ * Track 0 holds a superblock and track 1 nothing.  Then follow one top for each checkpoint
+ * slot, one for the journal, one for each saved top, an unused bottom and top, and the data
+ * tracks.  With the metadata on another device track 0 holds a header, and the first saved
+ * top is on track 3.
  */
 #include <stdarg.h>
 
