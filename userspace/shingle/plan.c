@@ -611,7 +611,10 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 		return err;
 	l->logical_blocks = req->logical_blocks(l);
 	if (own_meta && ckpt_blocks(req, l) > track) {
-		/* The slots keep the length computed for all these tracks as data. */
+		/*
+		 * The length of the slots is computed as if all tracks behind single-track
+		 * slots held data.
+		 */
 		from = metadata_on_tops(l, track,
 					DIV_ROUND_UP(ckpt_blocks(req, l), track));
 		err = interlaced_bands(req, l, from, end, why);
