@@ -126,7 +126,7 @@ static int take_description(const char *reply, struct shingle_medium *m, char *w
 			return -EINVAL;
 		}
 	}
-	/* On a CMR medium a write destroys nothing, and surfaces may alternate every few tracks. */
+	/* On CMR, surfaces may alternate every few tracks: use the runs, not the zones. */
 	if (told != 11 || m->geo.media == PLATTER_CMR)
 		return 0;
 	m->columns = true;
@@ -239,7 +239,7 @@ bool medium_parse(const char *reply, struct shingle_medium *m, u32 *head_tracks,
 		snprintf(why, PLAN_WHY, "%s", what);
 		return false;
 	}
-	/* On interlaced tracks the head width does not determine the layout. */
+	/* On interlaced tracks the layout itself protects both neighbours of a track. */
 	if (interlaced)
 		*head_tracks = 1;
 	if (*head_tracks && shingle_medium_has_tracks(m))
