@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-# How a tool is built.  Its Makefile has set ROOM, its directory; BIN, its name;
-# PKGS, what pkg-config knows of, and DEBIAN, their packages; SRCS, from the top;
-# LIBS and INCLUDES if there are more.
+# Rules to build a tool.  The including Makefile sets ROOM, the tool's directory; BIN, its
+# name; PKGS, the libraries for pkg-config, and DEBIAN, their packages; SRCS, relative to the
+# top directory; and optionally more LIBS and INCLUDES.
 TOP      ?= $(abspath ../..)
 OUT      ?= $(TOP)/build/userspace
 PREFIX   ?= /usr/local
@@ -12,7 +12,7 @@ Q        := $(if $(filter 0,$(V)),@)
 
 include $(TOP)/version.mk
 
-# Every tool says of which version it is.
+# Every tool contains its version.
 SRCS   := $(sort $(SRCS) userspace/shingle/version.c)
 comma  := ,
 SUFFIX := $(if $(SANITIZE),-$(subst $(comma),-,$(SANITIZE)))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Just enough of KUnit to run our tests in user space, as TAP. */
+/* The subset of KUnit that runs the tests in user space, with TAP output. */
 #ifndef KUNIT_SHIM_H
 #define KUNIT_SHIM_H
 

@@ -5,7 +5,7 @@
 
 #include <loops.h>
 
-/* What a loop device's file is called; false if it is no loop device, or has none. */
+/* Path of a loop device's backing file; false if there is none. */
 static bool file_behind(const char *device, char *file, int size)
 {
 	char path[384];
@@ -23,14 +23,14 @@ static bool file_behind(const char *device, char *file, int size)
 }
 
 /**
- * loop_over() - which loop device has a file open?
- * @st: of the file
+ * loop_over() - find the loop device that has a file open
+ * @st: status of the file
  * @name: result, the name of the device without its directory
- * @size: of @name
+ * @size: size of @name
  *
- * The lock of a file says nothing of it: what writes to the device does not know the file.
+ * A lock on the file does not help: programs that write to the loop device do not see it.
  *
- * Returns false if none has.
+ * Return: true if there is one.
  */
 bool loop_over(const struct stat *st, char *name, size_t size)
 {

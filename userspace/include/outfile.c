@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* /dev/stdout and its like lead to a file that is open already: it is not replaced. */
+/* True for /dev/stdout and similar names, which refer to an open file and are not replaced. */
 static bool is_descriptor(const char *name)
 {
 	char path[PATH_MAX], target[PATH_MAX];
@@ -41,7 +41,7 @@ static bool is_descriptor(const char *name)
 	return false;
 }
 
-/* The file that @name leads to through links, which need not exist; allocated. */
+/* Follow the links of @name to its last target, which need not exist; allocated. */
 static char *through_links(const char *name)
 {
 	char target[PATH_MAX], *path = strdup(name);

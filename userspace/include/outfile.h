@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The one way in which programs write a file that the user names.
+ * Output files that the user names.
  *
- * A regular file is replaced as a whole at the end: it has either its old or its new content, its
- * mode and its owner stay, and a link keeps pointing to it.  Anything else that can be written to,
- * such as a pipe, a terminal or /dev/null, is opened and written to.  A block device is refused.
+ * A regular file is replaced as a whole at the end: it has either its old or its new content,
+ * its mode and its owner stay, and a link keeps pointing to it.  Anything else that can be
+ * written to, such as a pipe, a terminal or /dev/null, is opened and written to.  A block
+ * device is refused.
  */
 #ifndef OUTFILE_H
 #define OUTFILE_H

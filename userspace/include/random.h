@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Random numbers that a seed repeats on every machine. */
+/* Pseudo-random numbers; a seed gives the same sequence on every machine. */
 #ifndef SHINGLE_RANDOM_H
 #define SHINGLE_RANDOM_H
 
 #include <shim.h>
 
-/* splitmix64's finalizer is a bijection: different counters, different numbers. */
+/* The finalizer of splitmix64 is a bijection: different counters give different numbers. */
 static inline u64 mix64(u64 v)
 {
 	v += 0x9e3779b97f4a7c15ULL;
@@ -25,7 +25,7 @@ static inline double random_unit(u64 *state)
 	return (double)(random64(state) >> 11) * 0x1p-53;
 }
 
-/* Below @n, each as likely to 2^-64. */
+/* Below @n; the probabilities are equal to within 2^-64. */
 static inline u64 random_below(u64 *state, u64 n)
 {
 	return (u64)((unsigned __int128)random64(state) * n >> 64);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What shim.h cannot do inline. */
+/* The parts of shim.h that are not inline. */
 #include <shim.h>
 
 /* Bytewise table of the reflected polynomial 0x82f63b78. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The userspace half of core/lib/pure.h: the few kernel names that the pure files
- * use, with the kernel's meaning.
+ * Userspace counterpart of core/lib/pure.h: the few kernel names that the pure files use,
+ * with the kernel's meaning.
  */
 #ifndef SHINGLE_SHIM_H
 #define SHINGLE_SHIM_H
@@ -58,7 +58,7 @@ typedef __s64 s64;
 #define struct_size(p, member, n) \
 	(sizeof(*(p)) + sizeof(*(p)->member) * (size_t)(n))
 
-/* A broken promise inside pure code: say so once and go on, as the kernel does. */
+/* Report an internal error once and continue, as the kernel does. */
 #define WARN_ON_ONCE(cond) ({						\
 	static bool warned_;						\
 	bool hit_ = !!(cond);						\
@@ -87,8 +87,8 @@ typedef __s64 s64;
 
 #ifdef SHINGLE_SHIM_32_BIT
 /*
- * tests/unit/test_32_bit.py compiles the pure files for a 32-bit processor and looks at the
- * symbols that are missing: these, and no others of libgcc.
+ * tests/unit/test_32_bit.py compiles the pure files for a 32-bit processor and checks their
+ * undefined symbols: these functions are allowed, and functions of libgcc are not.
  */
 u64 div_u64(u64 a, u32 b);
 u64 div64_u64(u64 a, u64 b);
@@ -130,7 +130,7 @@ static inline u64 mul_u64_u64_div_u64(u64 a, u64 b, u64 c)
 }
 #endif
 
-/* As the kernel's: the divisor is of 32 bits. */
+/* Like the kernel's macro, with a divisor of 32 bits. */
 #define DIV_ROUND_UP_ULL(n, d)	div_u64((u64)(n) + (d) - 1, d)
 
 static inline u64 mul_u32_u32(u32 a, u32 b)
@@ -150,7 +150,7 @@ static inline u64 mul_u32_u32(u32 a, u32 b)
 
 #define BITS_PER_LONG		(CHAR_BIT * (int)sizeof(long))
 #define BITS_TO_LONGS(n)	DIV_ROUND_UP((size_t)(n), (unsigned int)BITS_PER_LONG)
-/* Of the largest map the last bits, too. */
+/* BITS_TO_LONGS() must not overflow for the largest map. */
 static_assert(sizeof(long) == 4 || BITS_TO_LONGS(UINT_MAX) > 1, "counted in 32 bits");
 #define BIT(n)			(1UL << (n))
 #define BIT_ULL(n)		(1ULL << (n))
@@ -190,7 +190,7 @@ static inline unsigned long find_next_bit(const unsigned long *p, unsigned long 
 					  unsigned long from)
 {
 	while (from < size && !test_bit(from, p)) {
-		/* Past what is left of a word in which there is none, as the kernel does. */
+		/* Skip the rest of a word without set bits, as the kernel does. */
 		if (p[from / BITS_PER_LONG] >> from % BITS_PER_LONG)
 			from++;
 		else
@@ -219,7 +219,7 @@ static inline unsigned long find_next_zero_bit(const unsigned long *p, unsigned 
 	return from;
 }
 
-/* @size if there is none below. */
+/* Returns @size if no bit below it is set. */
 static inline unsigned long find_last_bit(const unsigned long *p, unsigned long size)
 {
 	unsigned long at = size;
@@ -232,12 +232,12 @@ static inline unsigned long find_last_bit(const unsigned long *p, unsigned long 
 #define find_first_bit(p, size)		find_next_bit(p, size, 0)
 #define find_first_zero_bit(p, size)	find_next_zero_bit(p, size, 0)
 
-/* The first byte that is not @c. */
+/* Find the first byte that is not @c. */
 static inline void *memchr_inv(const void *start, int c, size_t bytes)
 {
 	const u8 *p = start;
 
-	/* Each is as the one before it. */
+	/* True if each byte equals the previous one. */
 	if (bytes && *p == (u8)c && !memcmp(p, p + 1, bytes - 1))
 		return NULL;
 	for (; bytes; p++, bytes--) {
@@ -307,7 +307,7 @@ int kstrtou64(const char *s, unsigned int base, u64 *out);
 #define kstrtouint(s, base, out)	kstrtou32(s, base, out)
 #define kstrtoull(s, base, out)		kstrtou64(s, base, out)
 
-/* As the kernel's: no inversion at either end. */
+/* Like the kernel's function: no inversion of the input or the result. */
 u32 crc32c(u32 crc, const void *buf, size_t len);
 
 #endif /* SHINGLE_SHIM_H */

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For stores: tell an interlaced disk (target imr) what will live how long.
+ * Lifetime hints for an interlaced disk (target imr), for use by key-value stores.
  *
- *	struct shingle_imr disk;
+ *   struct shingle_imr disk;
  *
- *	fd = open("/dev/mapper/disk", O_RDWR | O_DIRECT);
- *	err = shingle_imr_open(&disk, fd);
- *	err = shingle_imr_level(&disk, offset, length, level);	of a file, before it is written
- *	err = shingle_imr_relevel(&disk, offset, length, level);	when it moves as it is
- *	err = shingle_imr_discard(&disk, offset, length);	when it is deleted
- *	shingle_imr_close(&disk);
+ *   fd = open("/dev/mapper/disk", O_RDWR | O_DIRECT);
+ *   err = shingle_imr_open(&disk, fd);
+ *   err = shingle_imr_level(&disk, offset, length, level);	before a file is written
+ *   err = shingle_imr_relevel(&disk, offset, length, level);	when it changes its level
+ *   err = shingle_imr_discard(&disk, offset, length);	when it is deleted
+ *   shingle_imr_close(&disk);
  *
- * Needs the kernel's headers only, and the right to ask device mapper (root).
- * Offsets and lengths are in bytes; what a level is said of are whole tracks, so a
- * store does best to begin each file on a track of its own: shingle_imr::track_bytes.
+ * Needs only the kernel's headers, and permission to use device mapper (root).  Offsets and
+ * lengths are in bytes.  Levels apply to whole tracks, so a store should begin each file on a
+ * new track, see shingle_imr::track_bytes.
  *
  * See Documentation/dm-imr.rst.
  */
@@ -35,10 +35,10 @@
 #include <linux/fs.h>
 
 #define SHINGLE_IMR_LEVELS	16
-/* What one message takes. */
+/* Maximum number of tracks in one message. */
 #define SHINGLE_IMR_TRACKS	65536
 
-/* Strict C without feature macros hides it: then a second call does it. */
+/* Strict C without feature macros hides O_CLOEXEC; fcntl() sets the flag then. */
 #ifdef O_CLOEXEC
 #define SHINGLE_IMR_CLOEXEC	O_CLOEXEC
 #else
@@ -47,12 +47,12 @@
 
 /**
  * struct shingle_imr - an interlaced disk
- * @fd: of the device, the caller's
- * @control: device mapper
- * @dev: which device, as device mapper writes it
- * @track_bytes: the unit of levels and discards
- * @tracks: how many the device has
- * @messages: sent so far
+ * @fd: the caller's descriptor of the device
+ * @control: descriptor of device mapper
+ * @dev: number of the device, in device mapper's encoding
+ * @track_bytes: length of a track, the unit of levels and discards
+ * @tracks: number of tracks of the device
+ * @messages: number of messages sent so far
  */
 struct shingle_imr {
 	int fd;
@@ -63,7 +63,7 @@ struct shingle_imr {
 	uint64_t messages;
 };
 
-/* A request to device mapper, which answers into the same memory. */
+/* A request to device mapper; the answer uses the same memory. */
 struct shingle_imr_request {
 	struct dm_ioctl head;
 	union {
@@ -83,8 +83,8 @@ static inline int shingle_imr_ask(const struct shingle_imr *d, unsigned long req
 }
 
 /**
- * shingle_imr_close() - be done with it
- * @d: what shingle_imr_open() has filled in, also where it failed
+ * shingle_imr_close() - release the interface
+ * @d: filled in by shingle_imr_open(), even if that failed
  *
  * The device stays open.
  */
@@ -96,13 +96,12 @@ static inline void shingle_imr_close(struct shingle_imr *d)
 }
 
 /**
- * shingle_imr_open() - get ready to tell a device of levels
+ * shingle_imr_open() - prepare to send hints to a device
  * @d: result
- * @fd: the device, open as long as @d is used
+ * @fd: the device; it must stay open while @d is used
  *
- * Returns 0; -ENOTTY if the device is no mapped one with the target imr; or what
- * opening and asking device mapper has failed with, -EACCES or -EPERM where the right
- * to do so is lacking.
+ * Return: 0; -ENOTTY if the device has not the target imr; or the error of opening or using
+ * device mapper, for example -EACCES or -EPERM without permission.
  */
 static inline int shingle_imr_open(struct shingle_imr *d, int fd)
 {
@@ -132,7 +131,7 @@ static inline int shingle_imr_open(struct shingle_imr *d, int fd)
 	err = shingle_imr_ask(d, DM_TABLE_STATUS, &r);
 	if (err)
 		return err == -ENXIO ? -ENOTTY : err;
-	/* The table may be longer than there is room for: its type comes first. */
+	/* The table may be truncated, but its type comes first. */
 	if (r.head.target_count != 1 || strcmp(r.data.spec.target_type, "imr"))
 		return -ENOTTY;
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/queue/optimal_io_size",
@@ -147,7 +146,7 @@ static inline int shingle_imr_open(struct shingle_imr *d, int fd)
 	return err;
 }
 
-/* @what of some tracks. */
+/* Send message @what for some tracks. */
 static inline int shingle_imr_send(struct shingle_imr *d, const char *what, uint64_t first,
 				   uint64_t n, unsigned int level)
 {
@@ -163,7 +162,7 @@ static inline int shingle_imr_send(struct shingle_imr *d, const char *what, uint
 	return err;
 }
 
-/* @what of all tracks that a range has a part of. */
+/* Send message @what for all tracks that overlap a range. */
 static inline int shingle_imr_say(struct shingle_imr *d, const char *what, uint64_t offset,
 				  uint64_t length, unsigned int level)
 {
@@ -173,7 +172,7 @@ static inline int shingle_imr_say(struct shingle_imr *d, const char *what, uint6
 	if (!length)
 		return 0;
 	end = (offset + length - 1) / d->track_bytes + 1;
-	/* A range that is refused is refused before anything of it was said. */
+	/* Check the whole range before the first message. */
 	if (offset + length - 1 < offset || end > d->tracks)
 		return -EINVAL;
 	for (; first < end && !err; first += n) {
@@ -184,15 +183,15 @@ static inline int shingle_imr_say(struct shingle_imr *d, const char *what, uint6
 }
 
 /**
- * shingle_imr_level() - what is about to be written is of this level
+ * shingle_imr_level() - set the level of data that are about to be written
  * @d: the device
- * @offset: in bytes; what was there before must be discarded already
+ * @offset: in bytes; the old data there must be discarded already
  * @length: in bytes
- * @level: of the tree, below SHINGLE_IMR_LEVELS; the larger the longer it will live
+ * @level: level of the tree, below SHINGLE_IMR_LEVELS; data of a larger level live longer
  *
- * Tracks that the range has only a part of are meant as a whole.
+ * A track that overlaps the range only in part is included as a whole.
  *
- * Returns 0, or -EINVAL if there is no such range or level, or another -errno.
+ * Return: 0; -EINVAL if the range or the level is invalid; or another -errno.
  */
 static inline int shingle_imr_level(struct shingle_imr *d, uint64_t offset, uint64_t length,
 				    unsigned int level)
@@ -201,13 +200,13 @@ static inline int shingle_imr_level(struct shingle_imr *d, uint64_t offset, uint
 }
 
 /**
- * shingle_imr_relevel() - what is there already is of this level from now on
+ * shingle_imr_relevel() - change the level of existing data
  * @d: the device
- * @offset: as shingle_imr_level()
- * @length: as shingle_imr_level()
- * @level: as shingle_imr_level()
+ * @offset: see shingle_imr_level()
+ * @length: see shingle_imr_level()
+ * @level: see shingle_imr_level()
  *
- * Returns as shingle_imr_level().
+ * Return: as for shingle_imr_level().
  */
 static inline int shingle_imr_relevel(struct shingle_imr *d, uint64_t offset, uint64_t length,
 				      unsigned int level)
@@ -216,16 +215,16 @@ static inline int shingle_imr_relevel(struct shingle_imr *d, uint64_t offset, ui
 }
 
 /**
- * shingle_imr_discard() - what is there is needed no more
+ * shingle_imr_discard() - discard data that are no longer needed
  * @d: the device
  * @offset: in bytes
  * @length: in bytes
  *
- * Only whole tracks are forgotten, and their levels with them; parts of one, at
- * both ends, stay as they are.  Flush first what takes the place of this: after a power
- * cut the discard may count, though what was written before it and not flushed is lost.
+ * Discards whole tracks with their levels; partial tracks at both ends are not changed.
+ * Flush data that replace the discarded data first: after a power cut the discard may be in
+ * force, while writes that preceded it without a flush are lost.
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 static inline int shingle_imr_discard(struct shingle_imr *d, uint64_t offset, uint64_t length)
 {

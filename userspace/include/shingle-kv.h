@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A key-value store that knows its disk: a log-structured merge tree on a raw block
- * device or a file, in bands that are written once, from their start, in order.
+ * A key-value store for shingled disks: a log-structured merge tree on a raw block device or
+ * a file.  It writes each band once, in order, from the start of the band.
  *
- *	struct kv *kv;
+ *   struct kv *kv;
  *
- *	err = kv_format("/dev/mapper/disk", NULL);	destroys what is there
- *	err = kv_open(&kv, "/dev/mapper/disk", NULL);
- *	err = kv_put(kv, "key", 3, "value", 5, KV_SYNC);
- *	err = kv_get(kv, NULL, "key", 3, &value, &bytes);
- *	kv_close(kv);
+ *   err = kv_format("/dev/mapper/disk", NULL);	destroys the old contents
+ *   err = kv_open(&kv, "/dev/mapper/disk", NULL);
+ *   err = kv_put(kv, "key", 3, "value", 5, KV_SYNC);
+ *   err = kv_get(kv, NULL, "key", 3, &value, &bytes);
+ *   kv_close(kv);
  *
- * Link as pkg-config --libs shingle-kv says: to the shared library, or, with --static, to the
- * archive and what that needs.
+ * Link with the output of pkg-config --libs shingle-kv: the shared library or, with --static,
+ * the archive and its dependencies.
  *
- * Keys are strings of bytes, in the order of memcmp(), a prefix before what it is the
- * prefix of.  Sizes and offsets are in bytes.
+ * Keys are strings of bytes in the order of memcmp(); a prefix sorts before a longer key.
+ * Sizes and offsets are in bytes.
  *
- * Errors are negative errnos; what went wrong in words, kv_error() says.  These mean
- * the same from every function:
+ * Errors are negative errnos; kv_error() returns the message.  These have the same meaning in
+ * every function:
  *
- *	-EINVAL		an argument is out of its range
- *	-ENOMEM		no memory: nothing has changed, and the call may be repeated
- *	-EUCLEAN	what was read is damaged; kv_error() names the band
- *	-EIO, ...	the device failed to read; other keys may still be read
- *	-EROFS		a write, or a flush, has failed before, or the store was opened to
- *			be read only: nothing is written any more until it is opened anew
- *	-EOVERFLOW	the numbers of writes, or of what holds them, are used up, which no
- *			store of ours comes to: it can be read only
- *	-ENOSPC		no room, and nothing left that compaction could free
+ *   -EINVAL	an argument is out of range
+ *   -ENOMEM	no memory; nothing has changed, and the call may be repeated
+ *   -EUCLEAN	data that were read are damaged; kv_error() names the band
+ *   -EIO, ...	the device failed to read; other keys may still be readable
+ *   -EROFS	a write or a flush has failed before, or the store was opened
+ *		read-only; nothing can be written until it is opened again
+ *   -EOVERFLOW	the numbers of writes, bands or tables are used up, which does not
+ *		happen in practice; the store can only be read
+ *   -ENOSPC	no room, and no compaction can free any
  *
- * Threads: any function may be called from any thread at the same time on one store,
- * except kv_close(), which must be the last.  A batch and an iterator belong to one
- * thread at a time.
+ * Threads: any function may be called from any thread at the same time on one store, except
+ * kv_close(), which must be the last call.  A batch and an iterator belong to one thread at a
+ * time.
  *
- * Structs that a caller fills in begin with their size, which the caller sets to sizeof: so a
- * program keeps working with a later library, whose structs have more fields at their end.  A
- * field that an older library does not know must be 0: else it answers -E2BIG.
+ * Structs that a caller fills in begin with their size, which the caller sets to sizeof.  A
+ * program thus keeps working with a later library, which may append fields to its structs.  A
+ * field that an older library does not know must be 0, otherwise the library returns -E2BIG.
  *
  * See Documentation/kv.rst.
  */
@@ -51,12 +51,12 @@
 extern "C" {
 #endif
 
-#define KV_KEY_MAX	1024U		/* bytes of the longest key; the shortest has 1 */
-#define KV_BAND_MIN	(64U << 10)	/* of the smallest band */
-#define KV_BAND_MAX	(1U << 30)	/* of the largest */
-#define KV_BAND_USUAL	(80U << 20)	/* where nobody says another */
-#define KV_BAND_BUFFERED (64U << 20)	/* and of KV_BUFFERED */
-#define KV_LEVELS	7		/* of which KV_SOC uses two, KV_BUFFERED four */
+#define KV_KEY_MAX	1024U		/* maximum length of a key in bytes; the minimum is 1 */
+#define KV_BAND_MIN	(64U << 10)	/* minimum length of a band */
+#define KV_BAND_MAX	(1U << 30)	/* maximum length of a band */
+#define KV_BAND_USUAL	(80U << 20)	/* default length of a band */
+#define KV_BAND_BUFFERED (64U << 20)	/* default with KV_BUFFERED */
+#define KV_LEVELS	7		/* KV_SOC uses two of them, KV_BUFFERED four */
 
 struct kv;
 struct kv_batch;
@@ -64,11 +64,13 @@ struct kv_iter;
 struct kv_snapshot;
 
 /**
- * enum kv_organisation - how bands are arranged and compacted; chosen by kv_format()
- * @KV_SOC: two levels; bands of level 1 may overlap, and are merged when that pays
- * @KV_LOC: as LevelDB: levels of growing size, which but for level 0 do not overlap
+ * enum kv_organisation - arrangement and compaction of bands, chosen by kv_format()
+ * @KV_SOC: two levels; bands of level 1 may overlap, and are merged when that is worth the
+ *   cost
+ * @KV_LOC: as in LevelDB: levels of growing size; bands of one level do not overlap, except
+ *   in level 0
  * @KV_BUFFERED: three levels of 10, 10 and 100 bands before the last one; a band of level 0
- *	is the log as it was written, with an index behind it
+ *   is the log as it was written, followed by an index
  */
 enum kv_organisation {
 	KV_SOC,
@@ -77,12 +79,12 @@ enum kv_organisation {
 };
 
 /**
- * struct kv_format_options - the shape of a new store; a 0 stands for the default
+ * struct kv_format_options - shape of a new store; 0 selects the default in brackets
  * @size: sizeof(struct kv_format_options)
- * @bytes: of the device to use (all of it)
+ * @bytes: size of the store (the whole device)
  * @band_bytes: KV_BAND_MIN to KV_BAND_MAX, a multiple of 4096 (KV_BAND_USUAL, or
- *	KV_BAND_BUFFERED)
- * @organisation: see there (KV_SOC)
+ *   KV_BAND_BUFFERED)
+ * @organisation: see enum kv_organisation (KV_SOC)
  */
 struct kv_format_options {
 	size_t size;
@@ -91,43 +93,42 @@ struct kv_format_options {
 	enum kv_organisation organisation;
 };
 
-/* Of struct kv_options and of writes. */
+/* Flags of struct kv_options, and of writes. */
 enum {
-	KV_READ_ONLY = 1 << 0,	/* of kv_open(): nothing is written, not even recovery */
-	KV_NO_THREAD = 1 << 1,	/* of kv_open(): writes, and it, compact themselves if due */
-	KV_NO_LOG = 1 << 2,	/* of kv_open(): not a log; what no kv_flush() followed is lost */
-	KV_STREAM = 1 << 3,	/* of kv_open(): bands one after another, each to its end */
-	KV_NO_LIVE = 1 << 4,	/* of kv_open(): other programs are not answered */
-	KV_SYNC = 1 << 0,	/* of a write: return when it survives a power cut */
+	KV_READ_ONLY = 1 << 0,	/* kv_open(): write nothing, not even for recovery */
+	KV_NO_THREAD = 1 << 1,	/* kv_open(): no thread; writes and kv_open() run compactions */
+	KV_NO_LOG = 1 << 2,	/* kv_open(): write no log; only kv_flush() makes writes durable */
+	KV_STREAM = 1 << 3,	/* kv_open(): write bands one after another, each to its end */
+	KV_NO_LIVE = 1 << 4,	/* kv_open(): do not answer other programs */
+	KV_SYNC = 1 << 0,	/* writes: return when the write is durable */
 };
 
 /**
- * struct kv_options - how to use a store; a 0 stands for the default
+ * struct kv_options - how to use a store; 0 selects the default in brackets
  * @size: sizeof(struct kv_options)
  * @flags: KV_READ_ONLY, KV_NO_THREAD, KV_NO_LOG, KV_STREAM, KV_NO_LIVE.  KV_STREAM is for
- *	layers that
- *	would have to clean what they cannot see coming: a band of the log is filled up
- *	with zeroes before a table is begun, as a table is behind its end, and writes
- *	wait for merges, which no thread does.  Documentation/kv.rst says what it costs
- * @log_buffer_bytes: what is collected before it is written to the log without being
- *	asked for: 4096 to a fourth of a band (1 MiB, or a fourth of a band)
- * @cache_bytes: of blocks, indexes and Bloom filters kept (64 MiB)
- * @around_bytes: so much is read at once around a block that is not in the cache, as long
- *	as the cache has room that nothing else needs: up to 1 MiB in steps of 4096, which
- *	stands for what was asked for and no more (128 KiB)
- * @memtable_bytes: memory of the writes that are collected before they become a band; at
- *	most, and by default, as much as a band has.  Twice that is used while one is written
- * @l0_trigger: bands of level 0 that start a compaction, 1 to 1000 (4; 10 of KV_BUFFERED)
- * @l0_slowdown: bands of level 0 that slow writes down, up to 1000 (8; of KV_BUFFERED none
- *	do)
- * @slowdown_us: by how much, each write, up to 1000000 (1000)
- * @lead_bytes: of KV_STREAM: so much is written in front of a band that does not follow
- *	the one before it: what the disk must see of a stream to believe it, up to half a
- *	band (64 KiB, or half a band)
- * @idle_ms: of KV_BUFFERED: since so long no merge was due: buffer levels that are half
- *	full are merged, too, and what was offloaded, up to 3600000 (10000)
- * @offload: path of the store's offload device, as kv_offload() has made it; NULL for none.
- *	Writes go there while a merge is under way, and only then, band by band
+ *   layers that must clean unless they recognise a stream: before a table is begun, the rest
+ *   of the log's band is filled with zeroes, as is the rest of a table's band, and writes
+ *   wait for merges, which run without a thread.  Documentation/kv.rst gives the cost
+ * @log_buffer_bytes: amount of writes collected before they go to the log without KV_SYNC:
+ *   4096 to a fourth of a band (1 MiB, or a fourth of a band)
+ * @cache_bytes: size of the cache of blocks, indexes and Bloom filters (64 MiB)
+ * @around_bytes: amount read at once around a block that is not in the cache, as long as the
+ *   cache has unused room: up to 1 MiB in steps of 4096; 4096 reads only the block (128 KiB)
+ * @memtable_bytes: memory for writes that are collected before they become a band; at most,
+ *   and by default, the length of a band.  Twice that is used while a band is written
+ * @l0_trigger: number of bands of level 0 that starts a compaction, 1 to 1000 (4; 10 with
+ *   KV_BUFFERED)
+ * @l0_slowdown: number of bands of level 0 that slows writes down, up to 1000 (8; never with
+ *   KV_BUFFERED)
+ * @slowdown_us: delay of each write then, in microseconds, up to 1000000 (1000)
+ * @lead_bytes: with KV_STREAM: amount written in front of a band that does not follow the
+ *   previous one, so that the disk detects a stream; up to half a band (64 KiB, or half a
+ *   band)
+ * @idle_ms: with KV_BUFFERED: time without a due merge after which half-full buffer levels
+ *   and offloaded bands are merged too, up to 3600000 (10000)
+ * @offload: path of the store's offload device, prepared by kv_offload(); NULL for none.
+ *   Writes go there, band by band, only while a merge is in progress
  */
 struct kv_options {
 	size_t size;
@@ -145,156 +146,156 @@ struct kv_options {
 };
 
 /**
- * kv_error() - what went wrong
+ * kv_error() - message of the last error
  *
- * Returns the sentence of this thread's last call that failed, without a full stop.
- * It is good until the thread's next call that fails, and never NULL.
+ * Return: the message of this thread's last call that failed, without a full stop.  It is
+ * valid until the thread's next call that fails, and never NULL.
  */
 const char *kv_error(void);
 
 /**
  * kv_format() - make an empty store
- * @path: a block device, or a file that exists and has its size; what it holds is lost
- * @opt: or NULL for the defaults
+ * @path: a block device, or an existing file of the right size; its contents are lost
+ * @opt: options, or NULL for the defaults
  *
- * It does not ask what is there; the command kv does.  A device in use is refused.
+ * Does not check for existing contents; the command kv does.  A device in use is refused.
  *
- * Returns 0; -EBUSY; -EINVAL if the device is too small for 16 bands, among others.
+ * Return: 0; -EBUSY; -EINVAL, for example if the device is too small for 16 bands.
  */
 int kv_format(const char *path, const struct kv_format_options *opt);
 
 /**
- * kv_open() - use a store
+ * kv_open() - open a store
  * @kv: result
- * @path: as for kv_format()
- * @opt: or NULL for the defaults
+ * @path: see kv_format()
+ * @opt: options, or NULL for the defaults
  *
- * What the logs hold is read back into memory, and unless KV_READ_ONLY is given,
- * written as a band of level 0.  A device is used by one store at a time, but for those
- * that only read: -EBUSY, after a second in which it might have been let go.
+ * Reads the logs into memory and, without KV_READ_ONLY, writes their contents as a band of
+ * level 0.  Several stores may have a device open read-only, but only one if it writes; an
+ * open that conflicts waits up to a second and then returns -EBUSY.
  *
- * Returns 0; -EMEDIUMTYPE if this is no store; -EPROTONOSUPPORT if it is one of another
- * version; -EUCLEAN if a part is damaged without which none is readable, or if the log
- * has lost what was synced: then KV_READ_ONLY still opens it, with what is left; -EIO or
- * another error of a read if a part cannot be read now: nothing has changed, and opening it
- * again may succeed; KV_READ_ONLY opens it where that part is in a log; -ENXIO if
- * writes are on an offload device that is not the one that was named, or none was.
+ * Return: 0; -EMEDIUMTYPE if this is no store; -EPROTONOSUPPORT if its version is not
+ * supported; -EUCLEAN if an essential part is damaged, or if the log has lost synced writes:
+ * then KV_READ_ONLY still opens it, with the remaining contents; -EIO or another read error
+ * if a part cannot be read now: nothing has changed, opening may succeed later, and
+ * KV_READ_ONLY opens it if that part is in a log; -ENXIO if writes are on an offload device
+ * and @opt names none or another one.
  */
 int kv_open(struct kv **kv, const char *path, const struct kv_options *opt);
 
 /**
- * kv_lost() - what is missing of the log that was synced
+ * kv_lost() - describe synced writes that the log has lost
  * @kv: the store
  *
- * Only one that was opened with KV_READ_ONLY may have lost something.  Its keys have the
- * values that they had before that, and this alone says so, but for kv_check().
+ * Only a store opened with KV_READ_ONLY may have lost writes.  Its keys then have earlier
+ * values; only this function and kv_check() report that.
  *
- * Returns a sentence, good until kv_close(); or NULL if nothing is known to be missing.
+ * Return: a message, valid until kv_close(); or NULL if no loss is known.
  */
 const char *kv_lost(const struct kv *kv);
 
 /**
- * kv_lost_error() - is it damaged, or could it not be read?
+ * kv_lost_error() - cause of a loss in the log
  * @kv: the store
  *
- * Returns 0 where kv_lost() returns NULL; -EUCLEAN if the log is damaged; or the error of the
- * read that has failed, and may succeed when the store is opened again.
+ * Return: 0 if kv_lost() returns NULL; -EUCLEAN if the log is damaged; or the error of a
+ * failed read, which may succeed when the store is opened again.
  */
 int kv_lost_error(const struct kv *kv);
 
-/* Of kv_repair(). */
+/* Flags of kv_repair(). */
 enum {
-	KV_REPAIR_UNREADABLE = 1 << 0,	/* give up what cannot be read, as what is damaged */
+	KV_REPAIR_UNREADABLE = 1 << 0,	/* give up unreadable parts like damaged ones */
 };
 
 /**
- * kv_repair() - take what is whole of a log that has lost something that was synced
- * @path: of a store that kv_open() refuses for that; it is not in use
- * @opt: or NULL; of it only @offload and @cache_bytes count
+ * kv_repair() - recover the intact parts of a log that has lost synced writes
+ * @path: a store that kv_open() refuses for that reason; it must not be in use
+ * @opt: options, of which only @offload and @cache_bytes are used; or NULL
  * @flags: KV_REPAIR_UNREADABLE or 0
- * @report: called for each piece of a log that is given up, with a sentence that names it
- * @ctx: for @report
+ * @report: called for each part of a log that is given up, with a message that identifies it
+ * @ctx: passed to @report
  *
- * All writes of chunks that are whole become bands of level 0, in their order, also those
- * behind a chunk that is given up: a key that had a value there has the one of before.  A power
- * cut leaves a store of which some is repaired, and the call may be repeated.  A store whose
- * log is whole, or ends as a power cut leaves it, is opened as kv_open() does it, and nothing
- * is given up.  Tables are left as they are: kv_check() finds what is damaged of them.
+ * Writes of intact chunks become bands of level 0, in their order, including those behind a
+ * chunk that is given up.  A key with a value in such a chunk keeps its earlier value.  A
+ * power cut leaves the store partly repaired, and the call may be repeated.  If the log is
+ * intact, or ends as after a power cut, the store is opened as kv_open() does, and nothing is
+ * given up.  Tables are not changed; kv_check() finds damage in them.
  *
- * Returns 0; -EIO or another error of a read, without KV_REPAIR_UNREADABLE: what cannot be read
- * is not given up; or another -errno, as kv_open().
+ * Return: 0; -EIO or another read error without KV_REPAIR_UNREADABLE: unreadable parts are
+ * not given up; or another -errno as for kv_open().
  */
 int kv_repair(const char *path, const struct kv_options *opt, uint32_t flags,
 	      void (*report)(void *ctx, const char *sentence), void *ctx);
 
 /**
- * kv_offload() - make a device the offload device of a store
- * @path: the store, of KV_BUFFERED; it is not in use, and has nothing on another one
- * @offload: a block device, or a file that exists and has its size; what it holds is lost
- * @bytes: of it to use; 0 for all
+ * kv_offload() - prepare a device as the offload device of a store
+ * @path: the store, of KV_BUFFERED; it must not be in use and must have no offloaded writes
+ * @offload: a block device, or an existing file of the right size; its contents are lost
+ * @bytes: number of bytes to use; 0 for all
  *
- * It does not ask what is there; the command kv does.  The store is not changed: it knows
- * the device from the first write there on, and until nothing is left on it.
+ * Does not check for existing contents; the command kv does.  The store is not changed: it
+ * refers to the device only while it has writes there.
  *
- * Returns 0; -EBUSY; -ENXIO if the store has writes on its offload device; -EINVAL if the
+ * Return: 0; -EBUSY; -ENXIO if the store has writes on its offload device; -EINVAL if the
  * device is too small for two bands, or the store has no unsorted level; or another -errno.
  */
 int kv_offload(const char *path, const char *offload, uint64_t bytes);
 
 /**
- * kv_close() - be done with a store
- * @kv: or NULL; its iterators and snapshots must be closed already
+ * kv_close() - close a store
+ * @kv: the store, or NULL; its iterators and snapshots must be freed already
  *
- * What was written and not synced is synced.
+ * Syncs all writes.
  *
- * Returns 0 or why that failed; the store is closed in both cases.
+ * Return: 0 or the error of the sync; the store is closed in both cases.
  */
 int kv_close(struct kv *kv);
 
 /**
- * kv_put() - give a key a value
+ * kv_put() - set the value of a key
  * @kv: the store
- * @key: of 1 to KV_KEY_MAX bytes
- * @key_bytes: of it
+ * @key: the key
+ * @key_bytes: length of @key, 1 to KV_KEY_MAX
  * @value: its new value
- * @value_bytes: of it, from 0; an eighth of a band at most
+ * @value_bytes: length of @value, from 0 to an eighth of a band
  * @flags: KV_SYNC or 0
  *
- * May wait for room.  After an error from KV_SYNC other than those that say nothing has
- * changed, the value may or may not be there when the store is opened again.
+ * May wait for room.  After an error with KV_SYNC, unless nothing has changed according to
+ * the list of errors, the value may or may not be there when the store is opened again.
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int kv_put(struct kv *kv, const void *key, size_t key_bytes, const void *value,
 	   size_t value_bytes, uint32_t flags);
 
 /**
- * kv_delete() - a key has no value any more
+ * kv_delete() - delete a key
  * @kv: the store
- * @key: as for kv_put(); it need not exist
- * @key_bytes: of it
+ * @key: the key; it need not exist
+ * @key_bytes: length of @key
  * @flags: KV_SYNC or 0
  *
- * Returns 0 or -errno, as kv_put().
+ * Return: 0 or -errno, as for kv_put().
  */
 int kv_delete(struct kv *kv, const void *key, size_t key_bytes, uint32_t flags);
 
 /**
- * kv_batch_new() - begin to collect writes that happen together or not at all
+ * kv_batch_new() - create a batch, a list of writes that is applied atomically
  *
- * Returns an empty batch, or NULL if there is no memory.
+ * Return: an empty batch, or NULL if there is no memory.
  */
 struct kv_batch *kv_batch_new(void);
 
 /**
  * kv_batch_put() - add a kv_put() to a batch
  * @batch: the batch
- * @key: copied, as @value
- * @key_bytes: as for kv_put()
- * @value: see there
- * @value_bytes: see there
+ * @key: the key; it is copied
+ * @key_bytes: see kv_put()
+ * @value: the value; it is copied
+ * @value_bytes: see kv_put()
  *
- * Returns 0, -EINVAL or -ENOMEM; then the batch is as before.
+ * Return: 0; -EINVAL or -ENOMEM: then the batch is unchanged.
  */
 int kv_batch_put(struct kv_batch *batch, const void *key, size_t key_bytes, const void *value,
 		 size_t value_bytes);
@@ -302,152 +303,152 @@ int kv_batch_put(struct kv_batch *batch, const void *key, size_t key_bytes, cons
 /**
  * kv_batch_delete() - add a kv_delete() to a batch
  * @batch: the batch
- * @key: copied
- * @key_bytes: as for kv_put()
+ * @key: the key; it is copied
+ * @key_bytes: see kv_put()
  *
- * Returns 0, -EINVAL or -ENOMEM; then the batch is as before.
+ * Return: 0; -EINVAL or -ENOMEM: then the batch is unchanged.
  */
 int kv_batch_delete(struct kv_batch *batch, const void *key, size_t key_bytes);
 
 /**
- * kv_batch_clear() - forget what was collected
+ * kv_batch_clear() - remove all writes from a batch
  * @batch: the batch
  */
 void kv_batch_clear(struct kv_batch *batch);
 
 /**
- * kv_batch_free() - be done with a batch
- * @batch: or NULL
+ * kv_batch_free() - free a batch
+ * @batch: the batch, or NULL
  */
 void kv_batch_free(struct kv_batch *batch);
 
 /**
- * kv_write() - do all of a batch, in its order
+ * kv_write() - apply all writes of a batch, in their order
  * @kv: the store
- * @batch: what to do, a fourth of a band at most with 14 bytes for each write; stays as
- *	it is
+ * @batch: the batch, at most a fourth of a band including 14 bytes for each write; it is not
+ *   changed
  * @flags: KV_SYNC or 0
  *
- * Readers see all of it or nothing, and so does recovery after a power cut.
+ * The batch is atomic for readers and for recovery after a power cut.
  *
- * Returns 0 or -errno, as kv_put(); -E2BIG if the batch is too large.
+ * Return: 0 or -errno, as for kv_put(); -E2BIG if the batch is too large.
  */
 int kv_write(struct kv *kv, const struct kv_batch *batch, uint32_t flags);
 
 /**
- * kv_delete_range() - all keys of a range have no value any more
+ * kv_delete_range() - delete all keys of a range
  * @kv: the store
- * @from: the first of the range; of 0 bytes: the first of all
- * @from_bytes: of it
- * @to: the first key behind the range; of 0 bytes: there is no end
- * @to_bytes: of it
+ * @from: the first key of the range
+ * @from_bytes: length of @from; 0 to begin at the first key of all
+ * @to: the first key behind the range
+ * @to_bytes: length of @to; 0 for no upper end
  * @flags: KV_SYNC or 0
  *
- * It deletes the keys that had a value when it was called, in their order, as batches of a
- * fourth of a band: a deletion of each, of 14 bytes and the key.  What is one batch happens
- * at once.  After an error, or a power cut, the keys up to some one are deleted, and the call
- * may be repeated.
+ * Deletes the keys that had a value at the time of the call, in their order, with batches of
+ * a fourth of a band.  Each deletion takes 14 bytes and the key.  Each batch is atomic.
+ * After an error or a power cut the keys up to some point are deleted, and the call may be
+ * repeated.
  *
- * Returns 0 or -errno, as kv_put().
+ * Return: 0 or -errno, as for kv_put().
  */
 int kv_delete_range(struct kv *kv, const void *from, size_t from_bytes, const void *to,
 		    size_t to_bytes, uint32_t flags);
 
 /**
- * kv_sync() - all writes so far survive a power cut when this returns
+ * kv_sync() - make all previous writes durable
  * @kv: the store
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int kv_sync(struct kv *kv);
 
 /**
  * kv_get() - look a key up
  * @kv: the store
- * @snap: as of when, or NULL for now
- * @key: as for kv_put()
- * @key_bytes: of it
+ * @snap: snapshot to read, or NULL for the current state
+ * @key: the key
+ * @key_bytes: length of @key
  * @value: result, to be freed by free(); never NULL after success
  * @value_bytes: result
  *
- * Returns 0; -ENOENT if the key has no value; or another -errno.
+ * Return: 0; -ENOENT if the key has no value; or another -errno.
  */
 int kv_get(struct kv *kv, const struct kv_snapshot *snap, const void *key, size_t key_bytes,
 	   void **value, size_t *value_bytes);
 
 /**
- * kv_get_into() - look a key up, into memory of the caller's
+ * kv_get_into() - look a key up and copy the value into the caller's memory
  * @kv: the store
- * @snap: as of when, or NULL for now
- * @key: as for kv_put()
- * @key_bytes: of it
+ * @snap: snapshot to read, or NULL for the current state
+ * @key: the key
+ * @key_bytes: length of @key
  * @value: result
- * @room: of it
- * @value_bytes: bytes of the value, also where there is no room for it; else 0
+ * @room: size of @value
+ * @value_bytes: length of the value after success and -ENOBUFS; else 0
  *
- * Returns 0; -ENOENT if the key has no value; -ENOBUFS if there is too little room; or
- * another -errno.
+ * Return: 0; -ENOENT if the key has no value; -ENOBUFS if @room is too small; or another
+ * -errno.
  */
 int kv_get_into(struct kv *kv, const struct kv_snapshot *snap, const void *key, size_t key_bytes,
 		void *value, size_t room, size_t *value_bytes);
 
 /**
- * kv_snapshot_new() - keep what there is now readable
+ * kv_snapshot_new() - preserve the current state for reading
  * @kv: the store
  *
- * Old values are kept as long as a snapshot needs them.
+ * Old values are kept while a snapshot needs them.
  *
- * Returns the snapshot, or NULL if there is no memory.
+ * Return: the snapshot, or NULL if there is no memory.
  */
 struct kv_snapshot *kv_snapshot_new(struct kv *kv);
 
 /**
- * kv_snapshot_free() - a snapshot is needed no more
+ * kv_snapshot_free() - free a snapshot
  * @kv: the store
- * @snap: or NULL
+ * @snap: the snapshot, or NULL
  */
 void kv_snapshot_free(struct kv *kv, struct kv_snapshot *snap);
 
 /**
- * kv_iter_new() - begin to walk through the keys in order
+ * kv_iter_new() - create an iterator over the keys in order
  * @kv: the store
- * @snap: as of when, or NULL for now; may be freed before the iterator
- * @iter: result, which is nowhere yet: kv_iter_seek() comes next
+ * @snap: snapshot to read, or NULL for the current state; may be freed before the iterator
+ * @iter: result; it has no position until kv_iter_seek() or a similar function sets one
  *
- * It sees nothing that is written later.  Bands are not used anew while it may read
- * them, so it should not live for long.
+ * The iterator does not see later writes.  Bands that it may read are not reused, so it
+ * should not live long.
  *
- * Returns 0 or -ENOMEM.
+ * Return: 0 or -ENOMEM.
  */
 int kv_iter_new(struct kv *kv, const struct kv_snapshot *snap, struct kv_iter **iter);
 
 /**
  * kv_iter_seek() - go to the first key that is not below a given one
  * @iter: the iterator
- * @key: of 0 to KV_KEY_MAX bytes; with none, the first key of all
- * @key_bytes: of it
+ * @key: the key
+ * @key_bytes: length of @key, 0 to KV_KEY_MAX; 0 for the first key of all
  *
- * Returns 0; -ENOENT if there is none; or another -errno: then the iterator is nowhere,
+ * Return: 0; -ENOENT if there is none; or another -errno: then the iterator has no position,
  * and may seek elsewhere.
  */
 int kv_iter_seek(struct kv_iter *iter, const void *key, size_t key_bytes);
 
 /**
  * kv_iter_next() - go to the next key
- * @iter: at a key
+ * @iter: an iterator with a position
  *
- * Returns as kv_iter_seek(); -EINVAL if it is nowhere.
+ * Return: as for kv_iter_seek(); -EINVAL if the iterator has no position.
  */
 int kv_iter_next(struct kv_iter *iter);
 
 /**
- * kv_iter_prev() - go to the key before
- * @iter: at a key
+ * kv_iter_prev() - go to the previous key
+ * @iter: an iterator with a position
  *
  * Each change of direction costs a seek.
  *
- * Returns 0; -ENOENT if it was at the first one; -EINVAL if it is nowhere; or another -errno:
- * then the iterator is nowhere, and may seek elsewhere.
+ * Return: 0; -ENOENT if it was at the first key; -EINVAL if it has no position; or another
+ * -errno: then it has no position, and may seek elsewhere.
  */
 int kv_iter_prev(struct kv_iter *iter);
 
@@ -455,108 +456,108 @@ int kv_iter_prev(struct kv_iter *iter);
  * kv_iter_seek_last() - go to the last key of all
  * @iter: the iterator
  *
- * Returns as kv_iter_seek().
+ * Return: as for kv_iter_seek().
  */
 int kv_iter_seek_last(struct kv_iter *iter);
 
 /**
  * kv_iter_seek_for_prev() - go to the last key that is not above a given one
  * @iter: the iterator
- * @key: of 0 to KV_KEY_MAX bytes
- * @key_bytes: of it
+ * @key: the key
+ * @key_bytes: length of @key, 0 to KV_KEY_MAX
  *
- * Returns as kv_iter_seek().
+ * Return: as for kv_iter_seek().
  */
 int kv_iter_seek_for_prev(struct kv_iter *iter, const void *key, size_t key_bytes);
 
 /**
- * kv_iter_key() - the key it is at
- * @iter: at a key
- * @bytes: result
+ * kv_iter_key() - the key at the iterator's position
+ * @iter: the iterator
+ * @bytes: result, length of the key
  *
- * Returns the key, good until the iterator moves; NULL if it is nowhere.
+ * Return: the key, valid until the iterator moves; NULL if there is no position.
  */
 const void *kv_iter_key(const struct kv_iter *iter, size_t *bytes);
 
 /**
- * kv_iter_value() - the value it is at
- * @iter: at a key
- * @bytes: result
+ * kv_iter_value() - the value at the iterator's position
+ * @iter: the iterator
+ * @bytes: result, length of the value
  *
- * Returns the value, good until the iterator moves; NULL if it is nowhere.
+ * Return: the value, valid until the iterator moves; NULL if there is no position.
  */
 const void *kv_iter_value(const struct kv_iter *iter, size_t *bytes);
 
 /**
- * kv_iter_free() - be done with an iterator
- * @iter: or NULL
+ * kv_iter_free() - free an iterator
+ * @iter: the iterator, or NULL
  */
 void kv_iter_free(struct kv_iter *iter);
 
 /**
- * kv_checkpoint() - copy all that there is now to another device or file
- * @kv: the store, which others may read and write meanwhile
- * @path: a block device or a file, of which what it holds is lost; a file that does not exist,
- *	or has no bytes, gets the size; in a directory, a file with the UUID of this store and
- *	.kv behind it
- * @opt: shape of the copy; NULL: as this store's.  Bands of 0 bytes are as long as this
- *	store's, and of a device all is used
+ * kv_checkpoint() - copy the current state to another device or file
+ * @kv: the store, which may be read and written meanwhile
+ * @path: a block device or a file, which loses its contents.  A file that does not exist or
+ *   is empty gets the necessary size; in a directory the copy is a file named UUID.kv, with
+ *   the UUID of this store
+ * @opt: shape of the copy; NULL for the shape of this store.  With @band_bytes 0 the bands
+ *   are as long as those of this store, and with @bytes 0 a whole device is used
  *
- * The copy is a store of its own, with another UUID: the values that keys have when it is
- * called, and no older ones.  Until it is complete and durable it is no store: a power cut
- * leaves something that kv_open() refuses.  A file that was created goes after an error.
+ * The copy is a separate store with another UUID.  It has the values of the time of the call,
+ * and no older ones.  It becomes a store only when it is complete and durable: after a power
+ * cut kv_open() refuses it.  After an error a file that the call created is removed.
  *
- * Returns 0; -ENOSPC if the copy has too little room; -EUCLEAN if something is damaged or was
- * lost: then there is no copy; or another -errno.
+ * Return: 0; -ENOSPC if the copy has too little room; -EUCLEAN if data are damaged or lost:
+ * then there is no copy; or another -errno.
  */
 int kv_checkpoint(struct kv *kv, const char *path, const struct kv_format_options *opt);
 
 /**
- * kv_flush() - write what is in memory as a band of level 0
+ * kv_flush() - write the contents of memory as a band of level 0
  * @kv: the store
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int kv_flush(struct kv *kv);
 
 /**
- * kv_compact() - clean and order all: no band overlaps another when this returns
+ * kv_compact() - compact all bands until none overlap
  * @kv: the store
  *
- * As long as nobody else writes.  Waits until it is done.
+ * Waits until this is done.  The result holds while there are no other writes.
  *
- * Returns 0; -EUCLEAN if a band is damaged; -ENOSPC if there is too little room to work
- * in; or another -errno.  What was done until then stays done.
+ * Return: 0; -EUCLEAN if a band is damaged; -ENOSPC if there is too little working room; or
+ * another -errno.  Merges completed before an error persist.
  */
 int kv_compact(struct kv *kv);
 
 /**
- * kv_compact_range() - clean and order the bands that have keys of a range
+ * kv_compact_range() - compact the bands that have keys of a range
  * @kv: the store
- * @from: the first of the range; of 0 bytes: the first of all
- * @from_bytes: of it
- * @to: the first key behind the range; of 0 bytes: there is no end
- * @to_bytes: of it
+ * @from: the first key of the range
+ * @from_bytes: length of @from; 0 to begin at the first key of all
+ * @to: the first key behind the range
+ * @to_bytes: length of @to; 0 for no upper end
  *
- * A band with keys of the range is merged with all that overlap it, as kv_compact() does it.
- * What has no key of the range is left alone, unless its room is needed.
+ * Merges each band that has keys of the range with all bands that overlap it, as kv_compact()
+ * does.  Bands without such keys are not changed unless their room is needed.
  *
- * Returns as kv_compact().
+ * Return: as for kv_compact().
  */
 int kv_compact_range(struct kv *kv, const void *from, size_t from_bytes, const void *to,
 		     size_t to_bytes);
 
 /**
- * kv_approximate_size() - how much of the disk the keys of a range take
+ * kv_approximate_size() - size on the disk of the keys of a range
  * @kv: the store
- * @from: the first of the range; of 0 bytes: the first of all
- * @from_bytes: of it
- * @to: the first key behind the range; of 0 bytes: there is no end
- * @to_bytes: of it
- * @bytes: result, to within a block for each band at either end; old versions and deletions
- *	count, what is only in memory and in the log does not
+ * @from: the first key of the range
+ * @from_bytes: length of @from; 0 to begin at the first key of all
+ * @to: the first key behind the range
+ * @to_bytes: length of @to; 0 for no upper end
+ * @bytes: result, to within a block for each band at either end; includes old versions and
+ *   deletions, but not writes that are only in memory and in the log
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int kv_approximate_size(struct kv *kv, const void *from, size_t from_bytes, const void *to,
 			size_t to_bytes, uint64_t *bytes);
@@ -565,52 +566,53 @@ int kv_approximate_size(struct kv *kv, const void *from, size_t from_bytes, cons
  * kv_settle() - wait until no compaction is due
  * @kv: the store
  *
- * Returns 0, or why a compaction that is due cannot be done.
+ * Return: 0, or the error of a compaction that is due and fails.
  */
 int kv_settle(struct kv *kv);
 
 /**
- * struct kv_stats - a store in figures
+ * struct kv_stats - statistics of a store
  * @size: sizeof(struct kv_stats); kv_stats() fills in no more
- * @bands: of the store, in all
- * @bands_free: of them ready to be written
- * @bands_log: of them logs
- * @bands_pinned: of them dead, and still readable by iterators
- * @band_bytes: of each
- * @level_bands: tables, by level
- * @level_bytes: of these, with index and all
- * @unsorted_bands: of level 0, that are in the order in which they were written
- * @unsorted_bytes: of these
- * @offload_bands: of the offload device; 0 without one
- * @offload_bands_free: of them
- * @memtable_bytes: in memory, not yet in a band
- * @puts: since the store was opened, as all that follow
- * @deletes: see there
- * @gets: see there
- * @user_bytes: keys and values of @puts and @deletes
- * @offloaded_writes: of @puts and @deletes, those that went to the offload device
- * @offloaded_bytes: of @user_bytes
- * @log_bytes: written to logs
- * @flush_bytes: written to bands of level 0; of one that is a log, what is behind it
- * @compact_read_bytes: read by compactions
- * @compact_written_bytes: written by compactions
- * @table_bytes: written to the band table
- * @pad_bytes: zeroes that only KV_STREAM has written; in no other figure
- * @read_bytes: read otherwise
- * @syncs: flushes of the device, and of the offload device
- * @flushes: memtables that became bands
- * @compactions: merges
- * @moves: bands that changed their level as they are
- * @discards: bands handed back to the device
- * @levels_told: tables of which the device was told the level: as they were begun, or moved
- * @bloom_checks: Bloom filters asked
- * @bloom_passes: of them said maybe
- * @bloom_wrong: of these the key was not in the band
- * @flush_us: microseconds in which memtables became bands
- * @compact_us: microseconds in compactions, but for what of @flush_us came between
+ * @bands: number of bands
+ * @bands_free: number of bands free for writing
+ * @bands_log: number of bands used by logs
+ * @bands_pinned: number of dead bands that iterators may still read
+ * @band_bytes: length of a band
+ * @level_bands: number of tables of each level
+ * @level_bytes: size of these tables, with indexes
+ * @unsorted_bands: number of bands of level 0 in the order of writing
+ * @unsorted_bytes: size of @unsorted_bands
+ * @offload_bands: number of bands of the offload device; 0 without one
+ * @offload_bands_free: number of free bands of the offload device
+ * @memtable_bytes: size of writes in memory that are not yet in a band
+ * @puts: number of puts since the store was opened, like all following fields
+ * @deletes: number of deletes
+ * @gets: number of gets
+ * @user_bytes: size of the keys and values of @puts and @deletes
+ * @offloaded_writes: number of @puts and @deletes that went to the offload device
+ * @offloaded_bytes: the part of @user_bytes that went to the offload device
+ * @log_bytes: bytes written to logs
+ * @flush_bytes: bytes written to bands of level 0; for a log that becomes a band, only those
+ *   behind the log
+ * @compact_read_bytes: bytes read by compactions
+ * @compact_written_bytes: bytes written by compactions
+ * @table_bytes: bytes written to the band table
+ * @pad_bytes: zeroes written by KV_STREAM; no other figure includes them
+ * @read_bytes: other bytes read
+ * @syncs: flushes of the device and of the offload device
+ * @flushes: number of memtables that became bands
+ * @compactions: number of merges
+ * @moves: number of bands that changed their level without being rewritten
+ * @discards: number of bands discarded on the device
+ * @levels_told: number of tables with a level announced to the device, at their start or move
+ * @bloom_checks: number of queries of Bloom filters
+ * @bloom_passes: number of @bloom_checks with a positive answer
+ * @bloom_wrong: number of @bloom_passes for a key that was not in the band
+ * @flush_us: microseconds spent writing memtables
+ * @compact_us: microseconds spent in compactions, without interleaved @flush_us
  * @slow_us: microseconds that writes were slowed down or waited for room
- * @ring_error: errno with which the kernel has refused an io_uring for the device or the
- *	offload device: requests are made one at a time, by pread() and pwrite(); 0 with one
+ * @ring_error: errno with which the kernel refused an io_uring for the device or the offload
+ *   device: requests are then made one at a time, by pread() and pwrite(); 0 with an io_uring
  */
 struct kv_stats {
 	uint64_t size;
@@ -630,56 +632,57 @@ struct kv_stats {
 };
 
 /**
- * kv_stats() - how is it doing?
+ * kv_stats() - read the statistics
  * @kv: the store
- * @stats: result; its @size is set by the caller
+ * @stats: result; the caller sets its @size
  *
- * A caller that was built with a larger struct than the library's gets zeroes behind it, and
- * one with a smaller struct gets what that has room for.
+ * If the caller's struct is larger than the library's, the additional fields become 0; if it
+ * is smaller, only its fields are filled in.
  *
- * Returns 0; -EINVAL if @size is not set.
+ * Return: 0; -EINVAL if @size is not set.
  */
 int kv_stats(struct kv *kv, struct kv_stats *stats);
 
 /**
- * kv_live_stats() - how is a store doing that another program has open?
- * @path: of its device or file
- * @stats: result, as of kv_stats()
+ * kv_live_stats() - read the statistics of a store that another program has open
+ * @path: device or file of the store
+ * @stats: result, see kv_stats()
  *
- * A program that has a store open to write, without KV_NO_THREAD and KV_NO_LIVE, answers
- * root and programs of its own user.  While it makes a checkpoint that it was asked for, the
- * answer waits.
+ * A program answers root and programs of its own user if it has the store open for writing
+ * without KV_NO_THREAD and KV_NO_LIVE.  While it makes a checkpoint on request, the answer
+ * waits.
  *
- * Returns 0; -ENOTCONN if no program that answers has the store open; -EPERM if what answers
- * is a program of another user, who neither is root nor owns the file; or another -errno.
+ * Return: 0; -ENOTCONN if no program that answers has the store open; -EPERM if the answering
+ * program belongs to another user, who is neither root nor the owner of the file; or another
+ * -errno.
  */
 int kv_live_stats(const char *path, struct kv_stats *stats);
 
 /**
- * kv_live_checkpoint() - have the program that has a store open make a checkpoint
- * @path: of its device or file
- * @to: as @path of kv_checkpoint(), which that program calls, with its rights
+ * kv_live_checkpoint() - make the program that has a store open write a checkpoint
+ * @path: device or file of the store
+ * @to: @path of kv_checkpoint(), which that program calls with its own rights
  *
- * Returns as kv_live_stats(), or what kv_checkpoint() has returned there.
+ * Return: as for kv_live_stats(), or the result of kv_checkpoint() in that program.
  */
 int kv_live_checkpoint(const char *path, const char *to);
 
 /**
- * struct kv_band - one band that is in use
- * @band: its number; those of the offload device come behind the last of the store
- * @offset: of its first byte on its device
- * @bytes: used of it; of a log that is being written, 0
- * @level: of a table; -1 for a log
- * @age: within a level, what is newer has more
- * @id: of the table or log; no two have the same, ever
- * @entries: of a table
- * @tombstones: of them deletions
- * @unsorted: it is a log with an index behind it
+ * struct kv_band - a band in use
+ * @band: its number; those of the offload device follow the last band of the store
+ * @offset: offset of its first byte on its device
+ * @bytes: number of bytes used; 0 for a log that is being written
+ * @level: level of a table; -1 for a log
+ * @age: greater for newer tables of the same level
+ * @id: unique number of the table or log, never reused
+ * @entries: number of entries of a table
+ * @tombstones: number of @entries that are deletions
+ * @unsorted: it is a log followed by an index
  * @offloaded: it is on the offload device
- * @min_key: the range of a table; good until the callback returns
- * @min_bytes: of it
- * @max_key: see there
- * @max_bytes: of it
+ * @min_key: first key of a table; valid until the callback returns
+ * @min_bytes: length of @min_key
+ * @max_key: last key of a table; valid until the callback returns
+ * @max_bytes: length of @max_key
  */
 struct kv_band {
 	uint64_t band, offset, bytes;
@@ -691,24 +694,24 @@ struct kv_band {
 };
 
 /**
- * kv_bands() - what is in which band
+ * kv_bands() - list the bands in use
  * @kv: the store
- * @fn: called for each band in use, logs first, then by level and key; it must not
- *	call the store; what is not 0 ends the walk
- * @ctx: for @fn
+ * @fn: called for each band in use, logs first, then by level and key; it must not call the
+ *   store; a result other than 0 ends the walk
+ * @ctx: passed to @fn
  *
- * Returns 0, -ENOMEM, or what @fn has returned.
+ * Return: 0, -ENOMEM, or the result of @fn.
  */
 int kv_bands(struct kv *kv, int (*fn)(void *ctx, const struct kv_band *band), void *ctx);
 
 /**
- * struct kv_shape - what kv_format() has decided, and kv_open() has found
+ * struct kv_shape - the shape of a store, fixed by kv_format()
  * @size: sizeof(struct kv_shape); kv_shape() fills in no more
- * @uuid: of the store
- * @organisation: see there
- * @band_bytes: see there
- * @bands: how many
- * @generation: how often the band table was committed
+ * @uuid: UUID of the store
+ * @organisation: see enum kv_organisation
+ * @band_bytes: length of a band
+ * @bands: number of bands
+ * @generation: number of commits of the band table
  */
 struct kv_shape {
 	size_t size;
@@ -720,26 +723,26 @@ struct kv_shape {
 };
 
 /**
- * kv_shape() - which store is it?
+ * kv_shape() - read the shape of a store
  * @kv: the store
- * @shape: result; its @size is set by the caller, as that of struct kv_stats
+ * @shape: result; the caller sets its @size, as for struct kv_stats
  *
- * Returns 0; -EINVAL if @size is not set.
+ * Return: 0; -EINVAL if @size is not set.
  */
 int kv_shape(struct kv *kv, struct kv_shape *shape);
 
 /**
- * kv_check() - read and verify all
+ * kv_check() - read and verify the whole store
  * @kv: the store
- * @report: called for each finding, with a sentence that names the band; and for a copy of
- *	the band table that an interrupted commit has left, which is no damage
- * @ctx: for @report
+ * @report: called for each finding, with a message that names the band; also for a copy of
+ *   the band table left by an interrupted commit, which is no damage
+ * @ctx: passed to @report
  *
- * Checksums of all that was written, order of keys and of versions, ranges, counts,
- * Bloom filters, and that no band is used twice.
+ * Checks all checksums, the order of keys and versions, ranges, counts and Bloom filters, and
+ * that no band is used twice.
  *
- * Returns 0 if all is well; -EUCLEAN after the last finding; the error of a read if something
- * could not be read and nothing that could be read is damaged; or another -errno.
+ * Return: 0 if the store is clean; -EUCLEAN after the last finding; the error of a read if
+ * something could not be read and the rest is not damaged; or another -errno.
  */
 int kv_check(struct kv *kv, void (*report)(void *ctx, const char *sentence), void *ctx);
 

@@ -9,7 +9,7 @@ static double two(const struct zipfian *z)
 	return 1 + pow(0.5, z->theta);
 }
 
-/* The sum is known: for numbers of items that take minutes to add up. */
+/* Initialise with a known sum @zeta, for numbers of items that take minutes to add up. */
 void zipfian_init_known(struct zipfian *z, u64 n, double theta, double zeta)
 {
 	*z = (struct zipfian){ .n = n, .theta = theta, .zeta = zeta };
@@ -22,7 +22,7 @@ void zipfian_init(struct zipfian *z, u64 n, double theta)
 	zipfian_grow(z, n);
 }
 
-/* To @n items, if there are fewer: only what is new is added to the sum. */
+/* Grow to @n items, if there are fewer; only the new terms are added to the sum. */
 void zipfian_grow(struct zipfian *z, u64 n)
 {
 	double sum = z->zeta;
@@ -35,7 +35,7 @@ void zipfian_grow(struct zipfian *z, u64 n)
 	zipfian_init_known(z, n, z->theta, sum);
 }
 
-/* From 0, the most popular; @unit is random, at least 0 and below 1. */
+/* Rank from 0, the most popular, for a random @unit of at least 0 and below 1. */
 u64 zipfian_rank(const struct zipfian *z, double unit)
 {
 	double uz = unit * z->zeta;

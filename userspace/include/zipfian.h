@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Zipfian ranks after Gray and others, "Quickly generating billion-record synthetic
- * databases", as YCSB draws them.
+ * Zipfian ranks after Gray et al., "Quickly generating billion-record synthetic databases",
+ * as YCSB computes them.
  */
 #ifndef SHINGLE_ZIPFIAN_H
 #define SHINGLE_ZIPFIAN_H
@@ -9,8 +9,8 @@
 #include <shim.h>
 
 /**
- * struct zipfian - what depends on the number of items and on the skew only
- * @n: items
+ * struct zipfian - constants that depend only on the number of items and on the skew
+ * @n: number of items
  * @theta: skew, above 0 and below 1
  * @zeta: sum of 1 / i^theta over 1 to @n
  * @eta: see the paper

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Looking a device's metadata over, offline.
+ * Offline check of a device's metadata.
  *
- * The difficulty is to tell damage from what a power cut leaves, which is legal:
- * a block is old or new, and on a shingled medium what lies in front of the last
- * write may be anything.  So a block that is not sound counts as damaged if its
- * header says that it was meant for its place.
+ * The check must distinguish damage from the legal traces of a power cut: a block has its old
+ * or its new content, and on a shingled medium the blocks just ahead of the last write may
+ * hold anything.  An unsound block therefore counts as damaged only if its header shows that
+ * it was meant for its place.
  */
 #include <stdarg.h>
 
@@ -14,7 +14,7 @@
 #include "pages/pages.h"
 #include "engine/settings.h"
 
-/* Of interlaced data the metadata may be on a shingled medium of their own. */
+/* The metadata may lie on a shingled medium.  With interlaced data this may be META. */
 static bool shingled(const struct image *img)
 {
 	return img->l.head_tracks > 1 || img->l.journal_gap_blocks;
@@ -47,7 +47,7 @@ static void read_copy(struct image *img, struct sb_copy *copy, u64 block)
 	kvfree(sb);
 }
 
-/* Do two layouts say the same, generation aside? */
+/* True if two layouts are equal apart from the generation. */
 static bool same_layout(const struct shingle_layout *a, const struct shingle_layout *b)
 {
 	struct shingle_sb *sa = shingle_zalloc_array(1, sizeof(*sa));
@@ -90,7 +90,10 @@ static void compare_copies(struct check *c, const struct sb_copy *one, const str
 	}
 }
 
-/* Fills @img->l.  False: no superblock to go by; a sentence or findings say so. */
+/*
+ * Check both superblocks and fill @img->l.  Returns false if neither can be used; a message
+ * or findings then give the reason.
+ */
 static bool check_superblocks(struct image *img, struct check *c)
 {
 	struct device *meta = image_meta(img);
@@ -105,13 +108,13 @@ static bool check_superblocks(struct image *img, struct check *c)
 		goto out;
 	}
 	read_copy(img, &copy[0], 0);
-	/* The other copy is not there: the size is what is wrong, as image_accept() says. */
+	/* The device has shrunk, so the other copy is gone; image_accept() reports the size. */
 	if (!copy[0].err && copy[0].l.dev_blocks[dev] > meta->blocks) {
 		img->l = copy[0].l;
 		ok = true;
 		goto out;
 	}
-	/* If the device has grown, the other copy is where its end was. */
+	/* If the device has grown, the other copy is at its former end. */
 	if (!copy[0].err && copy[0].l.dev_blocks[dev] > 1 &&
 	    copy[0].l.dev_blocks[dev] <= meta->blocks)
 		last = copy[0].l.dev_blocks[dev] - 1;
@@ -199,7 +202,7 @@ static void scan_slot(struct image *img, struct check *c, u32 slot)
 		    "checkpoint slot %u cannot be read", slot);
 }
 
-/* Might what is behind the slot's last whole checkpoint be newer than what counts? */
+/* True if blocks behind the slot's last complete checkpoint may be newer than the newest one. */
 static bool may_be_newest(const struct check *c, u32 slot)
 {
 	const struct shingle_slot_scan *s = &c->slot[slot].scan;
@@ -254,7 +257,7 @@ static void check_checkpoints(struct image *img, struct check *c, struct progres
 		     slot_seq(&c->slot[i]) > slot_seq(&c->slot[c->newest])))
 			c->newest = i;
 	}
-	/* The recovery reads the newest one thrice. */
+	/* Recovery reads the newest checkpoint three times. */
 	if (c->newest != SHINGLE_SLOT_NEWEST)
 		total += 3 * c->slot[c->newest].scan.end;
 	progress_begin(p, "Checking", total);
@@ -281,11 +284,11 @@ static void map_report(void *ctx, const char *fmt, ...)
 }
 
 /**
- * check_map() - does the recovered map make sense?
- * @img: recovered
- * @f: gets a line for each thing that does not
+ * check_map() - check that the recovered map is consistent
+ * @img: recovered image
+ * @f: receives one finding for each inconsistency
  *
- * Returns how many there are.
+ * Return: the number of inconsistencies.
  */
 u32 check_map(struct image *img, struct findings *f)
 {
@@ -316,10 +319,10 @@ u32 check_map(struct image *img, struct findings *f)
 }
 
 /**
- * check_pages() - are all pages of the map sound that the last footer names?
- * @img: recovered
- * @c: gets a line for each that is not
- * @give_up: those are given up, and no line is written; @c counts those that are missed
+ * check_pages() - check the pages of the map that the last footer refers to
+ * @img: recovered image
+ * @c: receives a finding and a count for each unsound page
+ * @give_up: give unsound pages up; count them, but add no findings
  */
 void check_pages(struct image *img, struct check *c, bool give_up)
 {
@@ -339,7 +342,7 @@ void check_pages(struct image *img, struct check *c, bool give_up)
 		if (place == SHINGLE_PAGE_LOST) {
 			if (give_up && shingle_pages_forgive(p, nr)) {
 				c->idle_pages++;
-				/* This recovery gave it up, when nobody knew; or an earlier one. */
+				/* Recovery counted this page if it gave the page up itself. */
 				img->rec.pages_lost -= p->given_up && test_bit(nr, p->given_up);
 				continue;
 			}
@@ -402,7 +405,7 @@ static void check_state(struct image *img, struct check *c)
 		return;
 	}
 	if (c->lost_seq)
-		return;		/* has been said */
+		return;		/* already reported */
 	err = image_recover(img, SHINGLE_SLOT_NEWEST, false, false, 0, &why);
 	journal_findings(img, c, err, why);
 	if (err)
@@ -417,12 +420,11 @@ static void check_state(struct image *img, struct check *c)
 }
 
 /**
- * check_run() - look everything over
- * @img: its devices are open
+ * check_run() - check everything
+ * @img: image with open devices
  * @c: result, to be freed even on error
  *
- * Returns false if there was nothing to check: a sentence was said, or there are
- * findings that say so.
+ * Return: false if nothing could be checked; a message or findings then give the reason.
  */
 bool check_run(struct image *img, struct check *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Looking a device's metadata over, offline. */
+/* Offline check of a device's metadata. */
 #ifndef SHINGLE_CHECK_H
 #define SHINGLE_CHECK_H
 
@@ -7,15 +7,15 @@
 #include "json.h"
 
 enum severity {
-	FINDING_NOTE,	/* legal, though worth a line */
+	FINDING_NOTE,	/* legal, but worth reporting */
 	FINDING_ERROR,	/* damage */
 };
 
 /**
- * struct finding - one thing worth a line
- * @severity: how bad it is
- * @block: where, in blocks of the metadata device; U64_MAX if nowhere
- * @text: a sentence
+ * struct finding - one result of a check
+ * @severity: note or error
+ * @block: position in blocks of the metadata device; U64_MAX for none
+ * @text: one sentence
  */
 struct finding {
 	enum severity severity;
@@ -24,11 +24,11 @@ struct finding {
 };
 
 /**
- * struct findings - a list of them
- * @nr: used of @f
- * @room: of @f
- * @nr_errors: how many are errors
- * @dropped: how many did not fit
+ * struct findings - a list of findings
+ * @nr: number of elements used in @f
+ * @room: number of elements allocated in @f
+ * @nr_errors: number of errors
+ * @dropped: number of findings that did not fit
  * @f: the list
  */
 struct findings {
@@ -43,8 +43,8 @@ enum copy_state { COPY_SOUND, COPY_OLDER, COPY_BAD };
 
 /**
  * struct slot_state - a checkpoint slot
- * @damaged: something in it is broken that no power cut breaks
- * @scan: what it holds
+ * @damaged: the slot has damage that a power cut cannot cause
+ * @scan: contents of the slot
  */
 struct slot_state {
 	bool damaged;
@@ -52,20 +52,20 @@ struct slot_state {
 };
 
 /**
- * struct check - what checking found
- * @found: the lines
- * @copy: the superblocks
- * @bad_settings: the settings make no sense
- * @bad_members: headers of other devices that are not sound
- * @slot: the checkpoints
- * @newest: the slot with the newest whole checkpoint, SHINGLE_SLOT_NEWEST if there is none
- * @lost_seq: number of a newer one that is damaged, 0 if there is none
- * @lost_journal_seq: first transaction to replay on that one
+ * struct check - result of a check
+ * @found: the findings
+ * @copy: state of the two superblocks
+ * @bad_settings: the stored settings are invalid
+ * @bad_members: number of unsound headers on other devices
+ * @slot: the checkpoint slots
+ * @newest: slot of the newest complete checkpoint, or SHINGLE_SLOT_NEWEST
+ * @lost_seq: number of a newer, damaged checkpoint; 0 if there is none
+ * @lost_journal_seq: first transaction to replay on checkpoint @lost_seq
  * @recovered: the state could be loaded
- * @broken_map: the engine found its map broken
- * @bad_pages: pages of the map that are damaged
- * @unread_pages: pages that cannot be read for a reason that may pass
- * @idle_pages: of the lost ones, that say of no block where it is: they hold nothing now
+ * @broken_map: number of inconsistencies in the map
+ * @bad_pages: number of damaged pages of the map
+ * @unread_pages: number of pages that cannot be read, possibly only for now
+ * @idle_pages: number of lost pages that locate no block; they are empty now
  */
 struct check {
 	struct findings found;

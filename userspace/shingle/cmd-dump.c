@@ -5,13 +5,13 @@
 #include "show.h"
 
 /**
- * struct dump - what to dump
- * @img: of which device
- * @j: in JSON, or NULL
- * @to: of it the long array that is being printed
+ * struct dump - a dump in progress
+ * @img: the device
+ * @j: the JSON document, or NULL for text
+ * @to: the streamed array of @j that is being printed
  * @recovered: the map could be rebuilt
- * @journal: the ring's transactions too
- * @map: the recovered map too
+ * @journal: dump the transactions of the ring
+ * @map: dump the recovered map
  */
 struct dump {
 	struct image *img;
@@ -156,7 +156,7 @@ static int dump_journal_block(void *ctx, u64 pos, const struct shingle_journal_b
 	return 0;
 }
 
-/* From the replayed part on round the ring, so that old rounds come last. */
+/* Begin with the replayed part, so that older rounds of the ring come last. */
 static void dump_journal(struct json_stream *to, void *ctx)
 {
 	struct dump *d = ctx;
@@ -206,7 +206,7 @@ static void dump_run(const struct dump *d, const struct shingle_run *run, u64 n)
 	json_stream_put(d->to, j);
 }
 
-/* Neighbouring runs are put together where they go on. */
+/* Print the map; adjacent runs with consecutive locations are merged. */
 static void dump_map(struct json_stream *to, void *ctx)
 {
 	struct dump *d = ctx;
@@ -225,7 +225,7 @@ static void dump_map(struct json_stream *to, void *ctx)
 				  (u32)min_t(u64, left, S32_MAX), &run);
 		if (!run.n)
 			break;
-		/* Nowhere, as those that are zeroes. */
+		/* Lost blocks have no location, like zero blocks. */
 		if (run.kind == SHINGLE_RUN_ABSENT)
 			run.pblk = 0;
 		if (n && run.kind == first.kind &&

@@ -19,28 +19,28 @@ enum tracks_from { TRACKS_AUTO, TRACKS_PACK, TRACKS_NONE, TRACKS_UNIFORM, TRACKS
 /**
  * struct format_args - the command line
  * @target: name of the translation layer
- * @preset: a drive by name, or NULL
- * @scale: its capacities are divided by this, 0 if not given
- * @of_preset: the options that it stands for
- * @data: DATA
- * @cache: CACHE or NULL
- * @meta: META or NULL
- * @name: of the mapped device, for create
- * @label: for the superblock
- * @preset_label: a label, if none was given
+ * @preset: the preset of --preset, or NULL
+ * @scale: divisor of the preset's capacities, 0 if not given
+ * @of_preset: the options that @preset stands for
+ * @data: path of DATA
+ * @cache: path of CACHE, or NULL
+ * @meta: path of META, or NULL
+ * @name: name of the mapped device, for create
+ * @label: label for the superblock, or NULL
+ * @preset_label: label derived from @preset, used without --label
  * @given: layout options of the command line, in their order
- * @nr_given: used of @given
- * @req: the plan, as far as options say
- * @tracks: where knowledge of tracks comes from
- * @track_blocks: with TRACKS_UNIFORM
- * @geometry: with TRACKS_FILE, its name
+ * @nr_given: number of elements used in @given
+ * @req: the plan, as far as options determine it
+ * @tracks: source of the track layout of DATA
+ * @track_blocks: length of a track with TRACKS_UNIFORM
+ * @geometry: file name with TRACKS_FILE
  * @param: engine parameters as given
- * @nr_params: used of @param
- * @force: format whatever is there
- * @dry_run: only say what would be done
- * @json: say it in JSON
- * @one_time: its settings are not kept
- * @table: what is kept, and what create loads
+ * @nr_params: number of elements used in @param
+ * @force: overwrite existing contents
+ * @dry_run: only print the plan
+ * @json: print the layout in JSON
+ * @one_time: do not store the settings on the device
+ * @table: features and keys to store, which create also loads
  */
 struct format_args {
 	const char *target;
@@ -134,7 +134,7 @@ static bool choice(const char *arg, const char *text, const char *no, const char
 	return false;
 }
 
-/* One option by its name: those of a preset, then those of the command line. */
+/* Apply one option by its name.  Options of a preset come before those of the command line. */
 static bool layout_option(struct format_args *a, const char *name, const char *value)
 {
 	u64 v;
@@ -180,7 +180,7 @@ static bool layout_option(struct format_args *a, const char *name, const char *v
 		fail("--label is %zu bytes long: at most %u fit", strlen(value), SHINGLE_LABEL_SIZE);
 		return false;
 	}
-	/* What remains are parameters of an engine, checked when it is known. */
+	/* All other options are parameters of an engine; take_params() checks them. */
 	if (a->nr_params == TABLE_MAX_ARGS) {
 		fail("too many parameters");
 		return false;
@@ -201,7 +201,7 @@ static const char *last_given(const struct format_args *a, const char *name)
 	return NULL;
 }
 
-/* Rows of regions, from which a band's length follows in the place of the preset's; or NULL. */
+/* Value of --rows if it determines the band length instead of the preset; else NULL. */
 static const char *rows_instead(const struct format_args *a)
 {
 	if (!a->preset || !a->preset->least_bands || last_given(a, "band"))
@@ -209,7 +209,7 @@ static const char *rows_instead(const struct format_args *a)
 	return last_given(a, "rows");
 }
 
-/* By what is given beside a preset; 0 blocks for its own. */
+/* Band length that the options beside a preset ask for; 0 blocks for the preset's own. */
 static bool band_wanted(const struct format_args *a, u64 *blocks)
 {
 	const char *band = last_given(a, "band"), *rows = rows_instead(a);
@@ -223,7 +223,7 @@ static bool band_wanted(const struct format_args *a, u64 *blocks)
 	return true;
 }
 
-/* Options of the preset at @scale, then those of the command line. */
+/* Apply the options of the preset at @scale, then those of the command line. */
 static bool take_options(struct format_args *a, u64 scale, char *why)
 {
 	const char *rows = rows_instead(a);
@@ -321,15 +321,15 @@ static bool find_media(struct format_args *a, struct image *img)
 	}
 	if (!a->req.head_tracks)
 		a->req.head_tracks = head;
-	/* Whoever knows better than the medium knows it of its windows too. */
+	/* An explicit --head-tracks also replaces the head width in the media's geometry. */
 	for (i = 0; i < SHINGLE_NR_DEVS && a->req.head_tracks != head; i++)
 		a->req.medium[i].geo.head_mtracks = a->req.head_tracks * 1000;
 	return true;
 }
 
 /*
- * Does the preset fit at another scale, or on a DATA of another size, whatever
- * CACHE is?
+ * Check whether the preset fits at scale @scale and, unless @data_blocks is 0, on a DATA of
+ * that size.  CACHE is then assumed to be just as large.
  */
 static bool preset_fits(const struct format_args *a, const struct engine_row *row, u64 scale,
 			u64 data_blocks)
@@ -354,7 +354,7 @@ static bool preset_fits(const struct format_args *a, const struct engine_row *ro
 	return ok;
 }
 
-/* Smallest value in @low to @high that fits, or @high. */
+/* Smallest value from @low to @high that fits, or @high if none below it does. */
 static u64 least_fit(const struct format_args *a, const struct engine_row *row, u64 low, u64 high,
 		     bool is_scale)
 {
@@ -389,7 +389,7 @@ static void preset_too_large(const struct format_args *a, const struct engine_ro
 	fail("%s%s%s", why, data, fits);
 }
 
-/* Of imr bands are tracks, and so is a journal on DATA. */
+/* In imr a band is a track, and a journal on DATA has the length of a track. */
 static bool interlaced_means_something(const struct format_args *a)
 {
 	bool own_meta = !a->meta, is_track = a->tracks == TRACKS_UNIFORM;
@@ -406,7 +406,7 @@ static bool interlaced_means_something(const struct format_args *a)
 	return false;
 }
 
-/* Is it longer than the gap that the tracks leave it, if it is on them? */
+/* A journal on the tracks of DATA must be longer than the gap that the head needs. */
 static bool journal_is_long_enough(const struct format_args *a)
 {
 	u32 head = a->req.head_tracks ?: 2;
@@ -420,7 +420,7 @@ static bool journal_is_long_enough(const struct format_args *a)
 	return false;
 }
 
-/* One band is the whole cache where nothing else was said, and has a length of 32 bits. */
+/* An engine with a single cache band uses it for the whole cache; its length has 32 bits. */
 static bool cache_is_short_enough(const struct format_args *a, const struct engine_row *row)
 {
 	if (!row->one_cache || a->req.cache_band_blocks ||
@@ -431,7 +431,7 @@ static bool cache_is_short_enough(const struct format_args *a, const struct engi
 	return false;
 }
 
-/* What the target makes of the options, whatever the devices are. */
+/* Check the options against the target, independent of the devices. */
 static bool means_something(const struct format_args *a, struct image *img)
 {
 	const struct engine_row *row = img->row;
@@ -459,7 +459,7 @@ static bool means_something(const struct format_args *a, struct image *img)
 	return !why && table_known(row, &a->table);
 }
 
-/* Of those that were not given some follow from the devices. */
+/* Text of all parameters in force, including those derived from the devices. */
 static const char *params_in_force(const struct image *img, char *out, size_t size)
 {
 	const struct shingle_option *p = img->row->ops->params;
@@ -515,7 +515,7 @@ static bool plan(struct format_args *a, struct image *img)
 	return true;
 }
 
-/* One without blocks would be taken for none, and what was to lie there for DATA's. */
+/* Refuse an empty device: later code would treat it as absent and use DATA instead. */
 static bool have_blocks(const struct image *img)
 {
 	u32 i;
@@ -532,7 +532,7 @@ static bool have_blocks(const struct image *img)
 	return true;
 }
 
-/* Is there something on one of the devices that formatting would destroy? */
+/* True if no device has contents that formatting would destroy; else prints an error. */
 static bool nothing_there(struct image *img, bool creating)
 {
 	char what[256];
@@ -567,7 +567,7 @@ static void tell_overwritten(struct image *img)
 	}
 }
 
-/* Who looks for file systems and arrays would still find the old ones. */
+/* Without this, libblkid would still find the old file systems and arrays. */
 static bool wipe_signatures(struct image *img)
 {
 	u32 i;
@@ -585,7 +585,7 @@ static bool wipe_signatures(struct image *img)
 	return true;
 }
 
-/* The kernel still has the partitions of a table that is not there any more. */
+/* Make the kernel forget the partitions of the table that was overwritten. */
 static void forget_partitions(struct image *img)
 {
 	u32 i;
@@ -599,7 +599,10 @@ static void forget_partitions(struct image *img)
 	}
 }
 
-/* What says that the device is one of ours, now or of old; what cannot be read, too. */
+/*
+ * Zero the first and the last block if they hold, or may have held, a superblock or header.
+ * A block that cannot be read is zeroed, too.
+ */
 static int forget_old(struct device *d)
 {
 	u8 *buf = shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
@@ -627,8 +630,8 @@ static int forget_old(struct device *d)
 }
 
 /*
- * A medium without a store reads as zeroes, whatever was written.  To refuse it
- * would be to refuse to emulate large disks in little memory.
+ * Set @nothing if the headers at @places read as zeroes, as they do on a medium without a
+ * store.  Such a medium is allowed, so that large disks can be emulated in little memory.
  */
 static int keeps_nothing(struct device *d, const u64 *places, bool *nothing)
 {
@@ -665,8 +668,8 @@ static int write_headers(struct image *img, enum shingle_dev dev, bool quiet)
 }
 
 /*
- * Does a device forget what is written, as a platter without a store does?  Asked with a
- * block that holds nothing, and holds nothing again.
+ * Check whether a device discards what is written, as a platter without a store does.  The
+ * test uses a block of zeroes and restores it.
  */
 static int forgets(struct device *d, u64 block, bool *yes)
 {
@@ -675,7 +678,7 @@ static int forgets(struct device *d, u64 block, bool *yes)
 	int err = buf ? device_read(d, block, 1, buf) : -ENOMEM;
 
 	*yes = false;
-	/* What cannot be read now can be written, and what holds something keeps it. */
+	/* An unreadable block can still be written, and a block with contents proves a store. */
 	if (!buf || err || memcmp(buf, zero, SHINGLE_BLOCK_SIZE)) {
 		kvfree(buf);
 		return buf ? 0 : err;
@@ -689,7 +692,7 @@ static int forgets(struct device *d, u64 block, bool *yes)
 	return err;
 }
 
-/* Metadata are read again; says so where they could not be. */
+/* Check that the metadata device stores what is written; prints an error if it does not. */
 static bool keeps_metadata(struct image *img)
 {
 	struct device *d = image_meta(img);
@@ -712,10 +715,12 @@ static bool keeps_metadata(struct image *img)
 }
 
 /*
- * The old superblocks go first and the new ones come last: in between nothing opens,
- * whatever of the old devices or the new ones is there.  One of the new ones means
- * that all else is in its place.  @wipe: signatures go as well; behind the old superblocks,
- * since what looks like one may be data of the old device.
+ * Write the whole format.  The old superblocks are removed first and the new ones written
+ * last, so that neither the old nor the new device can be opened in between, and one new
+ * superblock proves that everything else is in place.
+ *
+ * @wipe also removes signatures.  This comes after the old superblocks are gone, because a
+ *   match may have been data of the old device.
  */
 static int write_format(struct image *img, bool wipe, bool quiet)
 {
@@ -742,7 +747,10 @@ static int write_format(struct image *img, bool wipe, bool quiet)
 	}
 	if (!err) {
 		d = image_meta(img);
-		/* What cannot be read there was none of this device's; a start reads it all. */
+		/*
+		 * Recovery reads the whole ring, so unreadable blocks in it are overwritten
+		 * first.
+		 */
 		err = ring_make_readable(img, &why);
 		if (!err)
 			why = "cannot be written";
@@ -852,7 +860,7 @@ static bool give(struct format_args *a, const char *option, const char *value)
 	return true;
 }
 
-/* A preset says the target itself. */
+/* Parse the operands.  With --preset there is no TARGET operand. */
 static bool operands(const struct command *cmd, struct format_args *a, int argc, char **argv)
 {
 	if (cmd == &cmd_create && a->preset)
@@ -865,7 +873,7 @@ static bool operands(const struct command *cmd, struct format_args *a, int argc,
 	return parse_operands(cmd, argc, argv, 2, "TARGET", &a->target, "DATA", &a->data);
 }
 
-/* Parameters of all engines; ends the list. */
+/* Append the parameters of all engines to the options, and the end of the list. */
 static void add_params(struct option *to)
 {
 	const struct option like = { NULL, required_argument, NULL, 'L' };

@@ -4,7 +4,10 @@
 #include "engines.h"
 #include "tab.h"
 
-/* The table is refused: by what the device keeps, or only with what was given beside it? */
+/*
+ * Report a refused table.  If the stored settings alone are refused, name them and the
+ * remedy; otherwise the options given with the command are at fault.
+ */
 static int refused(struct image *img, const struct table_args *given, const struct preset *preset,
 		   const char *kept)
 {
@@ -64,7 +67,10 @@ static int do_open(struct image *img, const char *const path[], const char *name
 	return ret;
 }
 
-/* What has the name of a line, is it a layer?  A person may have opened it by hand. */
+/*
+ * True if the open device @name is a layer; it may have been opened by hand.  Else prints an
+ * error.
+ */
 static bool is_ours(const char *name)
 {
 	struct dm_line line;
@@ -80,7 +86,7 @@ static bool is_ours(const char *name)
 	return ours;
 }
 
-/* What is open already is as it should be. */
+/* Open the device of a line.  A device that is open already is a success. */
 static int open_line(const struct tab *tab, const struct tab_line *line, bool no_udev,
 		     bool dry_run)
 {
@@ -110,7 +116,7 @@ static int open_line(const struct tab *tab, const struct tab_line *line, bool no
 	return ret;
 }
 
-/* What is wrong anywhere is put right before anything is opened or closed. */
+/* Check all lines before any device is opened or closed. */
 static bool tab_is_sound(const struct tab *tab)
 {
 	bool ok = true;
@@ -125,7 +131,7 @@ static bool tab_is_sound(const struct tab *tab)
 	return ok;
 }
 
-/* One that fails does not keep the others. */
+/* Open all devices; a failure does not stop the others. */
 static int open_all(const struct tab *tab, bool no_udev, bool dry_run)
 {
 	int ret = EXIT_CLEAN, one;
@@ -153,7 +159,7 @@ static int open_named(const struct tab *tab, char **names, int nr, bool no_udev,
 	return ret;
 }
 
-/* The operands of --tab: either names or --all. */
+/* Check the operands of --tab: either names or --all. */
 static bool names_or_all(const struct command *cmd, int argc, char **argv, bool all)
 {
 	if (all && optind < argc)
@@ -206,7 +212,7 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 
 	opterr = 0;
 	while ((c = next_option(argc, argv, ":h", options, NULL)) != -1) {
-		/* What a line of the tab says itself. */
+		/* Options that the line in the tab specifies itself. */
 		own |= strchr("CMPNFWS", c) != NULL;
 		switch (c) {
 		case 'T':
@@ -279,7 +285,7 @@ const struct command cmd_open = {
 	.run = run_open,
 };
 
-/* Ours are the translation layers and their medium; one without a table is nobody's. */
+/* Only layers, platters and devices without a table may be removed. */
 static bool may_remove(const char *name, bool dry_run)
 {
 	struct dm_line line;
@@ -300,7 +306,7 @@ static bool may_remove(const char *name, bool dry_run)
 	return ours;
 }
 
-/* Data that cannot be saved keep no device open: it is closed, and they are reported. */
+/* Remove a device even if it has data that cannot be saved; report the number of lost blocks. */
 static int remove_one(const char *name, bool udev, bool dry_run)
 {
 	unsigned long long unsaved;
@@ -319,7 +325,7 @@ static int remove_one(const char *name, bool udev, bool dry_run)
 	return EXIT_UNCORRECTED;
 }
 
-/* Whatever is closed already is as it should be. */
+/* Close the device of a line.  A device that is closed already is a success. */
 static int remove_line(const struct tab_line *line, bool udev, bool dry_run)
 {
 	bool open;
@@ -343,7 +349,7 @@ static int run_remove_tab(const struct command *cmd, int argc, char **argv, bool
 		tab_free(&tab);
 		return EXIT_USAGE;
 	}
-	/* A later one may stand on an earlier one. */
+	/* A later device may be stacked on an earlier one, so close them in reverse order. */
 	for (i = (int)tab.nr - 1; all && i >= 0; i--) {
 		one = remove_line(&tab.line[i], udev, dry_run);
 		ret = max(ret, one);

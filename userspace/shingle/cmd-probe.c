@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
-/* shingle probe: is this one of our devices, in the words of udev. */
+/* shingle probe: identify a device of dm-shingle, in udev's format. */
 #include <blkid/blkid.h>
 #include <uuid/uuid.h>
 
 #include "format/codec.h"
 #include "show.h"
 
-/* Fields where struct shingle_member has them, too: see shingle_format_check(). */
+/*
+ * True for a superblock or a header.  The common fields of both structs have the same
+ * offsets, see shingle_format_check().
+ */
 static bool is_ours(const struct shingle_sb *sb)
 {
 	return !shingle_check_block(sb, SHINGLE_MAGIC_SB, NULL, 0) ||
 	       !shingle_check_block(sb, SHINGLE_MAGIC_MEMBER, NULL, 0);
 }
 
-/* Which part of its target a device plays. */
+/* Role of a device in its target. */
 static const char *part_of(const struct shingle_sb *sb)
 {
 	const struct shingle_member *m = (const void *)sb;
@@ -23,7 +26,7 @@ static const char *part_of(const struct shingle_sb *sb)
 	return sb->dev_blocks[SHINGLE_DEV_META] ? "META" : "DATA";
 }
 
-/* As udev's own builtin writes it: one safe to use in a name, one that says it all. */
+/* Print a label in both forms, like udev's builtin: one safe in a name, and one complete. */
 static void say_label(const char *key, const char *text)
 {
 	char buf[4 * SHINGLE_LABEL_SIZE + 1];
@@ -49,7 +52,7 @@ static void say_all(const struct shingle_sb *sb)
 	say("ID_FS_UUID_ENC=%s", uuid);
 	memcpy(text, sb->label, SHINGLE_LABEL_SIZE);
 	say_label("LABEL", text);
-	/* Whoever wrote the block may have written a line break and a property of his own. */
+	/* Encode the name: a forged superblock may contain a line break and another property. */
 	memset(text, 0, sizeof(text));
 	memcpy(text, sb->engine, SHINGLE_ENGINE_NAME_SIZE);
 	if (!blkid_encode_string(text, encoded, sizeof(encoded)))

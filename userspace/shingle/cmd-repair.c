@@ -2,9 +2,8 @@
 /*
  * shingle repair.
  *
- * The order of writes makes a power cut harmless at any moment: the state goes
- * into the checkpoint slot that does not count, its footer last; only then are
- * the superblocks rewritten.
+ * A power cut during a repair does no harm: the state is written into the checkpoint slot
+ * that is not valid, its footer last, and only then are the superblocks rewritten.
  */
 #include <stdarg.h>
 
@@ -13,13 +12,13 @@
 #include "ring.h"
 
 /**
- * struct repair - what is going to be done
- * @checkpoint: write the recovered state into a fresh checkpoint
+ * struct repair - the plan of a repair
+ * @checkpoint: write the recovered state into a new checkpoint
  * @from: slot that the state was recovered from
- * @superblock: rewrite them
- * @truncated: the journal ends at a hole: something is lost
- * @pages_lost: pages of the map are damaged: what they say is
- * @pages_idle: pages of the map are damaged, and say of no block where it is
+ * @superblock: rewrite the superblocks
+ * @truncated: the journal ends at a hole, so transactions are lost
+ * @pages_lost: number of damaged pages of the map; the locations in them are lost
+ * @pages_idle: number of damaged pages of the map that locate no block
  */
 struct repair {
 	bool checkpoint;
@@ -30,7 +29,7 @@ struct repair {
 	u32 pages_idle;
 };
 
-/* Where what is told goes: to the reader, or into a line of JSON each. */
+/* Destination of the messages: stdout, or with --json a buffer that becomes one string a line. */
 static FILE *told;
 
 static void tell(const char *fmt, ...) __printf(1, 2);
@@ -45,7 +44,7 @@ static void tell(const char *fmt, ...)
 	fputc('\n', told);
 }
 
-/* What lies behind a hole, by type of record. */
+/* Contents of the journal behind a hole: blocks, records, records that change the map. */
 struct lost {
 	const struct image *img;
 	u64 blocks;
@@ -92,8 +91,8 @@ static void tell_loss(struct image *img)
 }
 
 /*
- * The newest checkpoint cannot be read.  The older one leads to the same state if
- * the journal still holds all that happened since.
+ * Use the older checkpoint in place of the unreadable newest one.  It leads to the same state
+ * if the journal still holds every transaction since.
  */
 static bool fall_back(struct image *img, struct check *c, struct repair *r)
 {
@@ -104,7 +103,10 @@ static bool fall_back(struct image *img, struct check *c, struct repair *r)
 		tell("The newest checkpoint is damaged, and the older one is of no use either: %s.", why);
 		return false;
 	}
-	/* There is no transaction 0: nobody knows where its journal begins. */
+	/*
+	 * No transaction has number 0, so 0 means that the start of the needed journal is
+	 * unknown.
+	 */
 	if (!needed || img->rec.next_seq < needed) {
 		tell("The newest checkpoint is damaged, and the journal no longer reaches from the older one");
 		tell("to it (it has transactions up to %llu, and %llu are needed): this cannot be repaired.",
@@ -115,7 +117,7 @@ static bool fall_back(struct image *img, struct check *c, struct repair *r)
 	return true;
 }
 
-/* Load the best state there is.  False: there is none, as has been said. */
+/* Load the best state available.  Prints the reason and returns false if there is none. */
 static bool find_state(struct image *img, struct check *c, struct repair *r)
 {
 	const char *why = "";
@@ -167,7 +169,7 @@ static bool make_plan(struct image *img, struct check *c, struct repair *r)
 		return false;
 	}
 	free(map.f);
-	/* Those that records name were given up by the recovery. */
+	/* Recovery has already given up the pages that journal records refer to. */
 	if (img->engine->pages) {
 		check_pages(img, c, true);
 		r->pages_lost = c->bad_pages + c->unread_pages + (u32)img->rec.pages_lost;
@@ -182,7 +184,7 @@ static bool make_plan(struct image *img, struct check *c, struct repair *r)
 	return true;
 }
 
-/* Does the journal end before the end? */
+/* True if the last part of the journal cannot be replayed. */
 static bool cut_short(const struct shingle_recovery *rec)
 {
 	return rec->hole || rec->torn_end;
@@ -252,7 +254,10 @@ static void tell_plan(struct image *img, const struct check *c, const struct rep
 		tell("%llu blocks of the journal cannot be read.", img->rec.unread_blocks);
 }
 
-/* Does a device fail in a way that says nothing of what it holds?  Says so. */
+/*
+ * Report each device that fails to read without reporting a medium error; such a failure may
+ * be temporary.  Returns true if there is one.
+ */
 static bool tell_unread(const struct image *img)
 {
 	bool any = false;
@@ -273,8 +278,8 @@ static bool tell_unread(const struct image *img)
 }
 
 /*
- * What is damaged at the place where the journal begins anew must not look like a first
- * transaction that was damaged there.
+ * Choose @journal so that a damaged block at its new first position cannot pass for a damaged
+ * first transaction: neither its number nor its checksum chain matches.
  */
 static void tell_apart(struct image *img, struct journal_start *journal)
 {
@@ -288,8 +293,9 @@ static void tell_apart(struct image *img, struct journal_start *journal)
 }
 
 /*
- * The new checkpoint is above every other, and its first transaction above any
- * that the ring holds, so that no old block is ever taken for a new one.
+ * Write the recovered state.  The new checkpoint has a higher number than every existing one,
+ * and its first transaction a higher number than any in the ring, so no old block can be
+ * taken for a new one.
  */
 static int write_checkpoint(struct image *img, const struct check *c, const struct repair *r,
 			    const char **why)
@@ -303,7 +309,10 @@ static int write_checkpoint(struct image *img, const struct check *c, const stru
 
 	if (cut_short(rec)) {
 		journal.seq = max(rec->max_seq, rec->next_seq) + 1;
-		/* What cannot be read now may be there again: it holds no more than so many. */
+		/*
+		 * A block that is unreadable now may come back; each holds at most one
+		 * transaction.
+		 */
 		if (rec->unread_blocks)
 			journal.seq += img->l.journal.blocks;
 		journal.pos = 0;
@@ -366,7 +375,7 @@ static int carry_out(struct image *img, struct check *c, const struct repair *r,
 	return EXIT_CORRECTED;
 }
 
-/* What there is to do, and do it; what was found is in @c. */
+/* Plan the repair of the errors in @c, confirm it and carry it out.  Return: an exit code. */
 static int plan_and_do(struct image *img, struct check *c, const struct offline_args *a,
 		       const char **result)
 {

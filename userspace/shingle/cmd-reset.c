@@ -3,7 +3,7 @@
 #include "dm.h"
 #include "engines.h"
 
-/* Typed in full: a yes is typed too easily for this. */
+/* Ask for the complete name, because y is too easily typed for this. */
 static bool confirm_name(const struct dm_line *line)
 {
 	char answer[sizeof(line->name) + 2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* shingle set: what a device keeps for 'shingle open'. */
+/* shingle set: change the settings that a device stores for 'shingle open'. */
 #include "format/codec.h"
 #include "dm.h"
 #include "engines.h"
@@ -8,12 +8,12 @@
 
 /**
  * struct set_args - the command line
- * @name: of an open device, or the path of a closed DATA
- * @meta: META of a closed one, or NULL
- * @table: features and keys to be kept, features to be left out
- * @unset: keys that are to have their defaults
- * @nr_unset: used of @unset
- * @one_time: change the open device, keep nothing
+ * @name: name of an open device, or path of a closed DATA
+ * @meta: META of a closed device, or NULL
+ * @table: features and keys to store, and features to leave out
+ * @unset: keys to reset to their defaults
+ * @nr_unset: number of elements used in @unset
+ * @one_time: change only the open device, store nothing
  */
 struct set_args {
 	const char *name;
@@ -29,7 +29,7 @@ static bool changes(const struct set_args *a)
 	return a->table.nr_features || a->table.nr_keys || a->table.nr_without || a->nr_unset;
 }
 
-/* Is one of the keys a table's, which no message changes? */
+/* True for a key that only a table can set, not a message. */
 static bool by_table(const struct engine_row *row, const char *key)
 {
 	const struct shingle_option *o = table_key(row, key);
@@ -37,7 +37,7 @@ static bool by_table(const struct engine_row *row, const char *key)
 	return o && o->when == SHINGLE_OPTION_TABLE;
 }
 
-/* Takes the keys that are to have their defaults out of @kept. */
+/* Remove the keys of --default from @kept. */
 static bool unset(const struct set_args *a, char *kept)
 {
 	u32 i;
@@ -64,8 +64,8 @@ static bool unset(const struct set_args *a, char *kept)
 }
 
 /*
- * What the device is to keep then, if the target would take it: what cannot be opened
- * must not be kept.
+ * Compute the new settings and check that the target accepts them, so that the device can
+ * still be opened.
  */
 static int merge(struct set_args *a, struct image *img, char *kept,
 		 struct shingle_disk_settings *s)
@@ -94,7 +94,10 @@ static int tell(const char *name, const struct shingle_disk_settings *s)
 	return tell_words(name, words);
 }
 
-/* Which superblock can be spared: what is damaged is repair's business. */
+/*
+ * Find the superblock to overwrite first.  Both must be sound; otherwise refer the user to
+ * repair.
+ */
 static bool find_spare(struct image *img, u32 *spare)
 {
 	struct shingle_layout *l = shingle_zalloc_array(2, sizeof(*l));
@@ -154,7 +157,7 @@ static int set_closed(struct set_args *a, struct image *img)
 	return tell(a->name, &img->l.settings);
 }
 
-/* Each that a message changes. */
+/* Set all keys that a message can change. */
 static bool set_live(const struct engine_row *row, const char *name, const struct table_args *t)
 {
 	u32 i;
@@ -165,7 +168,7 @@ static bool set_live(const struct engine_row *row, const char *name, const struc
 
 		if (by_table(row, t->key[i]))
 			continue;
-		/* Cut short, a number would be another one. */
+		/* A truncated number would be a different one. */
 		if (asprintf(&text, "%.*s %s", (int)(value - t->key[i]), t->key[i], value + 1) < 0)
 			return !fail("out of memory");
 		reply = dm_device_message(name, text);
@@ -191,7 +194,7 @@ static bool load_open(struct image *img, const char *name)
 	else
 		ok = devices_open(&img->ds, path[SHINGLE_DEV_DATA], path[SHINGLE_DEV_CACHE],
 				  path[SHINGLE_DEV_META], DEVICE_LOOK) && image_load(img);
-	/* Their names are not wanted any more, but whether there are such. */
+	/* Only the presence of each path matters from here on, so point it to a valid string. */
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		if (path[i] && ok)
 			img->ds.dev[i].path = name;
@@ -220,7 +223,7 @@ static bool tells_nothing_live(const struct set_args *a, const struct engine_row
 	return false;
 }
 
-/* Words and answers of the target. */
+/* Store the settings through the target. */
 static int keep(const char *name, const struct shingle_disk_settings *s)
 {
 	char words[SHINGLE_SETTINGS_BYTES + 1], text[SHINGLE_SETTINGS_BYTES + 8], *reply;
@@ -269,7 +272,7 @@ static int set_open(struct set_args *a, struct image *img)
 	free(kept);
 	if (!changes(a))
 		return tell_words(a->name, words);
-	/* The kernel would write over the one that is left, too. */
+	/* The kernel would overwrite the only sound superblock, too. */
 	if (!load_open(img, a->name) || !find_spare(img, &spare))
 		return EXIT_OPERATION;
 	given = a->table;

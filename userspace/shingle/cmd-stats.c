@@ -21,10 +21,10 @@ struct stat_line {
 #define MAX_FIELDS	64
 
 /**
- * struct stat_table - an answer to the message "stats"
- * @name: of the device
- * @target: its type
- * @nr: used of @s
+ * struct stat_table - a device's answer to the message "stats"
+ * @name: name of the device
+ * @target: its target type
+ * @nr: number of elements used in @s
  * @s: the lines
  */
 struct stat_table {
@@ -35,10 +35,10 @@ struct stat_table {
 };
 
 /**
- * struct stat_round - what all devices answered, at one time
- * @nr: used of @t
- * @t: one for each device
- * @ok: all have answered
+ * struct stat_round - answers of all devices at one time
+ * @nr: number of elements used in @t
+ * @t: one table for each device
+ * @ok: all devices have answered
  */
 struct stat_round {
 	u32 nr;
@@ -48,12 +48,12 @@ struct stat_round {
 
 /**
  * struct stats_args - the command line
- * @name: of the one device, or NULL for all
- * @fields: what is wanted of each, or none for everything
- * @nr_fields: used of @fields
- * @seconds: between two looks, 0 for a single one
- * @json: in JSON
- * @prometheus: in its text format
+ * @name: the only device to show, or NULL for all
+ * @fields: fields to show; if there are none, all are shown
+ * @nr_fields: number of elements used in @fields
+ * @seconds: interval of --watch, 0 for a single output
+ * @json: print JSON
+ * @prometheus: print the text format of Prometheus
  */
 struct stats_args {
 	const char *name;
@@ -66,7 +66,7 @@ struct stats_args {
 
 #define AMPLIFICATION	"write_amplification"
 
-/* Lines of "name value"; names are the target's own. */
+/* Parse lines of "name value"; the target chooses the names. */
 static void parse_stats(const char *reply, struct stat_table *t)
 {
 	const char *line = reply;
@@ -95,7 +95,7 @@ static u64 value_of(const struct stat_table *t, const char *name)
 	return 0;
 }
 
-/* Everything written, for each block that the host wrote; 0 if it wrote none. */
+/* Blocks written for any purpose per block that the host wrote; 0 if it wrote none. */
 static double write_amplification(const struct stat_table *t)
 {
 	static const char *const written[] = {
@@ -107,7 +107,7 @@ static double write_amplification(const struct stat_table *t)
 
 	for (i = 0; i < ARRAY_SIZE(written); i++)
 		all += value_of(t, written[i]);
-	/* What the write cache took was not written then. */
+	/* Host writes into the write cache are written only when they are destaged. */
 	all -= value_of(t, "wcache_write_blocks");
 	return host ? (double)all / (double)host : 0.0;
 }
@@ -141,7 +141,7 @@ static bool has_field(const struct stat_table *t, const char *field)
 	return !strcmp(field, AMPLIFICATION) && strcmp(t->target, "platter");
 }
 
-/* Whether one device at least counts each of the fields; says so if not. */
+/* True if at least one device has each of the fields; else prints an error. */
 static bool fields_known(const struct stats_args *a, const struct stat_round *r)
 {
 	u32 i, k;
@@ -158,7 +158,7 @@ static bool fields_known(const struct stats_args *a, const struct stat_round *r)
 	return true;
 }
 
-/* @then is the table one interval ago, or NULL. */
+/* Print one table.  @then is the table one interval ago, or NULL. */
 static void print(const struct stats_args *a, const struct stat_table *t,
 		  const struct stat_table *then)
 {
@@ -232,13 +232,13 @@ static void print_json(const struct stats_args *a, const struct stat_round *r)
 		json_print(all, stdout);
 }
 
-/* The most that there was at one time: it grows, and yet its growth has no rate. */
+/* A maximum: it only grows, but a rate of it makes no sense. */
 static bool is_maximum(const char *name)
 {
 	return !strncmp(name, "longest_", strlen("longest_")) || strstr(name, "_max_");
 }
 
-/* What says how many there are now, or how much the most was, and may become less. */
+/* True for values that may decrease or are a maximum: gauges to Prometheus. */
 static bool is_gauge(const char *name)
 {
 	static const char *const now[] = {
@@ -266,7 +266,7 @@ static bool is_gauge(const char *name)
 	return false;
 }
 
-/* Ends of names as targets have them, and with units as Prometheus wants them. */
+/* Suffixes in the targets' names, and the units that Prometheus expects. */
 static const struct unit {
 	const char *ours;
 	const char *what;
@@ -276,7 +276,7 @@ static const struct unit {
 	bool micro;
 } units[] = {
 	{ "_blocks", "", "_bytes", "bytes", SHINGLE_BLOCK_SIZE, false },
-	/* As platters have them: the unit is in front of what was done. */
+	/* Platters put the unit in front of the operation. */
 	{ "blocks_read", "read", "_bytes", "bytes", SHINGLE_BLOCK_SIZE, false },
 	{ "blocks_written", "written", "_bytes", "bytes", SHINGLE_BLOCK_SIZE, false },
 	{ "_us", "", "_seconds", "seconds", 1, true },
@@ -298,7 +298,7 @@ static void print_label(const char *name, const char *value)
 	struct shown_text t;
 
 	printf("%s=\"", name);
-	/* One that is no UTF-8 costs all others their metrics. */
+	/* A label that is not UTF-8 would make Prometheus reject the whole answer. */
 	for (value = spelt(value, &t); *value; value++) {
 		if (*value == '\n')
 			fputs("\\n", stdout);
@@ -310,7 +310,7 @@ static void print_label(const char *name, const char *value)
 	putchar('"');
 }
 
-/* A line of a metric up to its value. */
+/* Print the name and the labels of a metric. */
 static void print_labels(const char *metric, const struct stat_table *t)
 {
 	printf("%s{", metric);
@@ -319,7 +319,7 @@ static void print_labels(const char *metric, const struct stat_table *t)
 	print_label("target", t->target);
 }
 
-/* Name and words of what is counted under @name, once for all devices. */
+/* Print help and type of the metric for counter @name, once for all devices. */
 static void print_head(const char *name, bool number, char *metric, size_t size)
 {
 	const struct unit *u = unit_of(name);
@@ -367,7 +367,7 @@ static void print_metric(const struct stat_round *r, const char *name, bool numb
 	}
 }
 
-/* Was @name that of an earlier line, of this device or another? */
+/* True if an earlier line of this or another device has the same name. */
 static bool seen_before(const struct stat_round *r, u32 device, u32 line)
 {
 	const char *name = r->t[device].s[line].name;
@@ -432,7 +432,7 @@ static bool has_stats(const char *target)
 	return engine_by_name(target) || !strcmp(target, "platter");
 }
 
-/* One that is being closed need not answer; the others do. */
+/* A device that is being closed may not answer; continue with the others. */
 static int visit(const char *name, void *ctx)
 {
 	struct stat_round *r = ctx;
@@ -448,7 +448,7 @@ static int visit(const char *name, void *ctx)
 	return 0;
 }
 
-/* Ask the one device, or all; whoever answers is in @r. */
+/* Query the one device, or all; @r receives the answers. */
 static void ask_round(const struct stats_args *a, struct stat_round *r)
 {
 	struct dm_line line;
@@ -517,7 +517,10 @@ static int watch(const struct stats_args *a)
 		ask_round(a, &now);
 		if (!now.ok)
 			ret = EXIT_OPERATION;
-		/* Later on, who counts a field may have been closed, and may be opened again. */
+		/*
+		 * Check fields only once: later the device that has a field may be closed and
+		 * reopened.
+		 */
 		if ((a->name && !now.ok) || (first && !fields_known(a, &now))) {
 			ret = now.ok ? EXIT_USAGE : ret;
 			break;
@@ -527,7 +530,7 @@ static int watch(const struct stats_args *a)
 		free(then.t);
 		then = now;
 		now.t = NULL;
-		/* Nobody reads any more, or there is no room: nor will there be for the next. */
+		/* The output is closed or full; the next round would fail too. */
 		if (output_end(EXIT_CLEAN)) {
 			ret = EXIT_OPERATION;
 			break;

@@ -5,12 +5,12 @@
 #include "json.h"
 
 /**
- * struct status - what a target says in STATUSTYPE_INFO
- * @cached: blocks that live in the cache
- * @capacity: that could
- * @journal_used: blocks of the journal in use
- * @journal: blocks of the journal
- * @steps: cleaning steps done
+ * struct status - fields of a target's STATUSTYPE_INFO line
+ * @cached: number of blocks in the cache
+ * @capacity: capacity of the cache in blocks
+ * @journal_used: number of journal blocks in use
+ * @journal: length of the journal in blocks
+ * @steps: number of cleaning steps done
  * @cleaning: "idle" or "cleaning"
  * @needs_check: "needs_check" or "-"
  * @mode: "rw", "ro" or "fail"
@@ -43,7 +43,7 @@ static double percent(u64 part, u64 whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
-/* Why a device is not read-write, to be freed; NULL if it is, or if nothing says so. */
+/* Reason why a device is not read-write, to be freed; NULL if it is, or if it is unknown. */
 static char *mode_why(const struct dm_line *line, const struct status *s)
 {
 	char *reply = strcmp(s->mode, "rw") ? dm_device_ask(line->name, "mode") : NULL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Block devices and files: opening without harm, reading, writing. */
+/* Block devices and files: safe opening, reading, writing. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -12,10 +12,10 @@
 
 #include "device.h"
 
-/* Long transfers: between two of them a disk may turn once. */
+/* Transfers are long because a disk may lose a revolution between two of them. */
 #define BOUNCE_BLOCKS	256
 
-/* First line of a small file; false if there is none. */
+/* Read the first line of a small file; false if there is none. */
 static bool first_line(const char *path, char *line, size_t size)
 {
 	FILE *f = fopen(path, "re");
@@ -28,7 +28,7 @@ static bool first_line(const char *path, char *line, size_t size)
 	return ok;
 }
 
-/* Who sits on a block device: a dm or md device, or a mount point. */
+/* Describe the user of a busy block device: a dm or md device, or a mount point. */
 static void name_user(dev_t rdev, char *who, size_t size)
 {
 	char path[128], line[1024];
@@ -83,7 +83,7 @@ static bool find_size(struct device *d, const struct stat *st)
 	return true;
 }
 
-/* Can a block be written anywhere? */
+/* Refuse a host-managed zoned disk, which does not allow writes at any block. */
 static bool can_be_used(const struct device *d)
 {
 	char path[64], zoned[32];
@@ -101,11 +101,11 @@ static bool can_be_used(const struct device *d)
 /**
  * device_open() - open a device or file
  * @d: result
- * @arg: what the argument is called
- * @path: its name
- * @mode: how
+ * @arg: name of the argument
+ * @path: path of the device
+ * @mode: access mode
  *
- * Returns false after saying what is wrong.
+ * Return: true, or false after printing an error.
  */
 bool device_open(struct device *d, const char *arg, const char *path, enum device_mode mode)
 {
@@ -136,7 +136,7 @@ bool device_open(struct device *d, const char *arg, const char *path, enum devic
 		return false;
 	}
 
-	/* What the target wrote past the page cache must be what is read here. */
+	/* Use direct I/O: the target writes past the page cache of this device. */
 	d->fd = open(path, flags | (d->is_block ? O_DIRECT : 0));
 	if (d->fd < 0 && d->is_block && errno == EINVAL)
 		d->fd = open(path, flags);
@@ -217,28 +217,28 @@ int device_sync(struct device *d)
 }
 
 /**
- * device_forget_partitions() - the kernel looks for partitions again
+ * device_forget_partitions() - make the kernel read the partition table again
  * @d: the device, open for writing and written
  *
- * Returns 0, also where there can be none, or -1 and errno.
+ * Return: 0, also if the device cannot have partitions, or -1 with errno set.
  */
 int device_forget_partitions(struct device *d)
 {
 	if (!d->is_block || !ioctl(d->fd, BLKRRPART))
 		return 0;
-	/* A device without partitions, or one itself. */
+	/* The device cannot have partitions, or is one itself. */
 	return errno == EINVAL || errno == ENOTTY ? 0 : -1;
 }
 
 /**
  * devices_open() - open the devices of one dm-shingle device
  * @ds: result
- * @data: name of the data device
- * @cache: of the cache device, or NULL
- * @meta: of the metadata device, or NULL
- * @mode: how
+ * @data: path of the data device
+ * @cache: path of the cache device, or NULL
+ * @meta: path of the metadata device, or NULL
+ * @mode: access mode
  *
- * Returns false after saying what is wrong.
+ * Return: true, or false after printing an error.
  */
 bool devices_open(struct devices *ds, const char *data, const char *cache, const char *meta,
 		  enum device_mode mode)
@@ -282,10 +282,12 @@ void devices_close(struct devices *ds)
 }
 
 /**
- * devices_read_only() - is one of the devices read-only itself?
- * @ds: open
+ * devices_read_only() - check whether one of the devices is read-only
+ * @ds: open devices
  *
- * Some kernels let nobody open such a device for writing.
+ * Some kernels refuse to open such a device for writing, so the table must be read-only, too.
+ *
+ * Return: true if one is.
  */
 bool devices_read_only(const struct devices *ds)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Block devices and files: opening without harm, reading, writing. */
+/* Block devices and files: safe opening, reading, writing. */
 #ifndef SHINGLE_DEVICE_H
 #define SHINGLE_DEVICE_H
 
@@ -9,16 +9,16 @@
 #include "tool.h"
 
 /**
- * struct device - a device or a file that plays one
- * @path: as the user named it, NULL if there is none
- * @arg: what the argument is called, for sentences
+ * struct device - a block device, or a file used as one
+ * @path: name given by the user, NULL if there is none
+ * @arg: name of the argument, for messages
  * @fd: open file, -1 if there is none
  * @blocks: size in blocks of 4 KiB
- * @is_block: a block device, not a file
- * @rdev: its number, if it is one
+ * @is_block: it is a block device, not a file
+ * @rdev: device number if @is_block
  * @bounce: aligned memory for direct I/O, NULL if not needed
- * @unread: why a read of it has failed, if not for the medium (ENODATA): what is there
- *	may be read the next time.  0 if none has
+ * @unread: errno of a failed read that was no medium error (ENODATA) and may succeed later; 0
+ *   if there was none
  */
 struct device {
 	const char *path;
@@ -32,14 +32,14 @@ struct device {
 };
 
 enum device_mode {
-	DEVICE_LOOK,	/* read, whoever else uses it */
-	DEVICE_READ,	/* read, and be alone */
-	DEVICE_WRITE,	/* write, and be alone */
+	DEVICE_LOOK,	/* read, shared with other users */
+	DEVICE_READ,	/* read, exclusively */
+	DEVICE_WRITE,	/* read and write, exclusively */
 };
 
 /**
- * struct devices - those of one dm-shingle device
- * @dev: by enum shingle_dev; @dev[i].path is NULL where there is none
+ * struct devices - the devices of one dm-shingle device
+ * @dev: by enum shingle_dev; @dev[i].path is NULL for an absent device
  * @progress: counts the blocks read, or NULL
  */
 struct devices {
@@ -60,7 +60,7 @@ bool devices_read_only(const struct devices *ds);
 struct shingle_reader devices_reader(struct devices *ds);
 enum shingle_dev devices_meta(const struct devices *ds);
 
-/* What a device holds already, as the end of a sentence; false if nothing. */
+/* Detection of existing contents, see holds.c. */
 bool device_holds(struct device *d, char *what, size_t size);
 bool device_member_of(struct device *d, char *name, size_t size);
 bool device_raid_type(const struct device *d, char *type, size_t size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Device mapper, as far as the tool needs it. */
+/* Interface to device mapper. */
 #include <fcntl.h>
 #include <libdevmapper.h>
 #include <linux/dm-ioctl.h>
@@ -10,7 +10,7 @@
 #include "dm.h"
 #include "kmsg.h"
 
-/* libdevmapper's own sentences name ioctls; the tool says it in its words. */
+/* Suppress libdevmapper's messages, which name ioctls; the tool prints its own. */
 static void quiet(int level, const char *file, int line, int dm_errno, const char *f, ...)
 {
 }
@@ -41,10 +41,13 @@ static int dm_fail(const char *doing, const char *name, int err)
 		    err ? strerror(err) : "it failed");
 }
 
-/* Why libdevmapper made no task at all. */
+/* errno of a failed dm_task_create(). */
 static int no_task;
 
-/* Without leave to talk to the kernel there is no task, which says no more. */
+/*
+ * Create a task.  It fails if the caller has no permission to use device mapper; errno is
+ * then the only cause known.
+ */
 static struct dm_task *task_on(int type, const char *name)
 {
 	struct dm_task *t;
@@ -64,7 +67,7 @@ static int task_errno(struct dm_task *t)
 	return t ? dm_task_get_errno(t) : no_task;
 }
 
-/* Does the kernel know the type of target, or find its module? */
+/* True if the kernel knows the target type or can load its module. */
 static bool target_known(const char *target)
 {
 	struct dm_task *t = task_on(DM_DEVICE_GET_TARGET_VERSION, target);
@@ -76,10 +79,12 @@ static bool target_known(const char *target)
 }
 
 /**
- * dm_name_reserved() - would a device's node have another's place in /dev/mapper?
- * @name: of the device
+ * dm_name_reserved() - check for a name that is used otherwise in /dev/mapper
+ * @name: name of the device
  *
- * Older kernels take such names.
+ * Older kernels do not refuse such names.
+ *
+ * Return: true if it is reserved.
  */
 bool dm_name_reserved(const char *name)
 {
@@ -87,11 +92,12 @@ bool dm_name_reserved(const char *name)
 }
 
 /**
- * dm_name_valid() - can a device have this name?
- * @name: as it was given
+ * dm_name_valid() - check the name of a device
+ * @name: name as given by the user
  *
- * With a slash libdevmapper would take it for a path, and look for another name.
- * Returns false after saying what is wrong.
+ * libdevmapper would take a name with a slash for a path, and use another name.
+ *
+ * Return: true, or false after printing an error.
  */
 bool dm_name_valid(const char *name)
 {
@@ -102,7 +108,7 @@ bool dm_name_valid(const char *name)
 	return false;
 }
 
-/* False if it is not known, or there is no such device. */
+/* Query a device; false if that fails or it does not exist. */
 static bool find_info(const char *name, struct dm_info *info)
 {
 	struct dm_task *t = task_on(DM_DEVICE_INFO, name);
@@ -114,11 +120,11 @@ static bool find_info(const char *name, struct dm_info *info)
 }
 
 /**
- * dm_device_is_open() - is there a device of this name?
+ * dm_device_is_open() - check whether a device of a name exists
  * @name: its name
  * @open: result
  *
- * Returns false after saying why nobody knows.
+ * Return: true, or false after printing an error if the check fails.
  */
 bool dm_device_is_open(const char *name, bool *open)
 {
@@ -135,11 +141,11 @@ bool dm_device_is_open(const char *name, bool *open)
 }
 
 /**
- * dm_device_possible() - could a device be created?
+ * dm_device_possible() - check whether a device can be created, before anything is written
  * @name: its name
- * @target: its type
+ * @target: its target type
  *
- * Before anything is written.  Returns false after saying why not.
+ * Return: true, or false after printing an error.
  */
 bool dm_device_possible(const char *name, const char *target)
 {
@@ -161,7 +167,7 @@ bool dm_device_possible(const char *name, const char *target)
 	return ok;
 }
 
-/* Without udev, libdevmapper makes the node itself. */
+/* Run a task and wait for udev.  Without udev, libdevmapper creates the node itself. */
 static bool run_with_flags(struct dm_task *t, bool udev, u16 flags)
 {
 	u32 cookie = 0;
@@ -180,7 +186,7 @@ static bool run_with_udev(struct dm_task *t, bool udev)
 	return run_with_flags(t, udev, 0);
 }
 
-/* The device that has a UUID, to be freed, or NULL. */
+/* Name of the device with a UUID, to be freed, or NULL. */
 static char *name_of_uuid(const char *uuid)
 {
 	struct dm_task *t = task_on(DM_DEVICE_INFO, NULL);
@@ -194,7 +200,7 @@ static char *name_of_uuid(const char *uuid)
 	return name;
 }
 
-/* A device without a table: it has a number, by which the kernel's log names it. */
+/* Create the device without a table; the kernel's log identifies it by its number. */
 static bool make_device(const char *name, const char *uuid, struct dm_info *info)
 {
 	struct dm_task *t = task_on(DM_DEVICE_CREATE, name);
@@ -226,7 +232,7 @@ static bool load_table(const char *name, const char *target, u64 sectors, const 
 	return ok;
 }
 
-/* @node: as of dm_device_create(). */
+/* Resume the device.  @node: see dm_device_create(). */
 static bool activate(const char *name, bool udev, char **node, int *err)
 {
 	struct dm_task *t = task_on(DM_DEVICE_RESUME, name);
@@ -236,7 +242,7 @@ static bool activate(const char *name, bool udev, char **node, int *err)
 	*err = ok ? 0 : task_errno(t);
 	if (t)
 		dm_task_destroy(t);
-	/* One by any other name would stay when the device has gone, and be the next one's. */
+	/* Use the encoded name: a node of another name would outlive the device. */
 	if (coded && asprintf(node, "%s/%s", dm_dir(), coded) < 0)
 		*node = NULL;
 	if (*node && access(*node, F_OK))
@@ -256,7 +262,10 @@ static void take_back(const char *name, bool udev)
 	}
 }
 
-/* Modules of another version may know another format, or fewer options: @text, or "". */
+/*
+ * Describe a version mismatch with the loaded modules, as their format or options may differ;
+ * "" if there is none.
+ */
 static void other_modules(char *text, size_t size)
 {
 	int fd = open("/sys/module/dm_shingle/version", O_RDONLY | O_CLOEXEC);
@@ -279,18 +288,18 @@ static void other_modules(char *text, size_t size)
  * dm_device_create() - open a device
  * @name: its name
  * @uuid: its UUID
- * @target: its type
+ * @target: its target type
  * @sectors: its length
- * @params: of its table
- * @read_only: nothing may be written to it
+ * @params: parameters of the table
+ * @read_only: make the device read-only
  * @udev: wait for udev
- * @node: result, the path of its node, to be freed: what in a name is no letter to libdevmapper
- *	and udev is \\xHH there.  NULL if there is no memory for it
+ * @node: result, the path of its node, to be freed; libdevmapper and udev encode special
+ *   characters in it as \\xHH.  NULL if there is no memory for it
  *
- * libdevmapper would make, load and resume in one task, and not say which of them failed, nor
- * which number the device had.
+ * Runs create, load and resume as separate tasks: with a single task libdevmapper reports
+ * neither the step that failed nor the number of the device.
  *
- * Returns false after saying why there is no device.
+ * Return: true, or false after printing an error.
  */
 bool dm_device_create(const char *name, const char *uuid, const char *target, u64 sectors,
 		      const char *params, bool read_only, bool udev, char **node)
@@ -312,7 +321,7 @@ bool dm_device_create(const char *name, const char *uuid, const char *target, u6
 		if (kmsg_cause(mark, info.major, info.minor, target, why))
 			fail("opening %s: the kernel refuses it: %s%s", name, why, modules);
 		else
-			/* The device was there: what else errno says is of its table. */
+			/* The device existed, so any other errno concerns its table. */
 			fail("opening %s: %s; the kernel log says more (dmesg)%s", name,
 			     err == ENOMEM ? "the kernel has not enough free memory" :
 			     err ? strerror(err) : "it failed", modules);
@@ -321,7 +330,7 @@ bool dm_device_create(const char *name, const char *uuid, const char *target, u6
 	return ok;
 }
 
-/* A mount or a device on top does not end by itself. */
+/* True if a mount or a device on top uses the device; waiting would not help then. */
 static bool held_for_good(const char *name)
 {
 	struct dm_info info;
@@ -335,11 +344,10 @@ static bool held_for_good(const char *name)
  * @name: its name
  * @udev: wait for udev
  *
- * After the last writer has closed a device udev opens it to look for signatures.  Such a
- * short reader makes the removal fail with EBUSY, so libdevmapper tries 25 times more, 0.2 s
- * apart.
+ * After the last writer has closed a device, udev opens it briefly to look for signatures.
+ * The removal then fails with EBUSY, so libdevmapper retries it 25 times, 0.2 s apart.
  *
- * Returns false after saying why the device is still there.
+ * Return: true, or false after printing an error.
  */
 bool dm_device_remove(const char *name, bool udev)
 {
@@ -355,7 +363,7 @@ bool dm_device_remove(const char *name, bool udev)
 	return ok;
 }
 
-/* A number that a device counts; 0 if it counts none of that name. */
+/* Value of a counter of a device; 0 if it has no such counter. */
 static u64 counted(const char *name, const char *what)
 {
 	struct dm_task *t = task_on(DM_DEVICE_TARGET_MSG, name);
@@ -378,7 +386,7 @@ static u64 counted(const char *name, const char *what)
 	return n;
 }
 
-/* These two print no error: the removal that follows fails, too, and prints its own. */
+/* suspend() and resume() print no error: the removal that follows fails too and prints one. */
 static bool suspend(const char *name)
 {
 	struct dm_task *t = task_on(DM_DEVICE_SUSPEND, name);
@@ -402,14 +410,13 @@ static void resume(const char *name, bool udev)
 }
 
 /**
- * dm_device_unsaved() - make all durable that a device has acknowledged
+ * dm_device_unsaved() - make all acknowledged data of a device durable
  * @name: its name
  * @udev: wait for udev
  *
- * A suspend does that, and waits for no FLUSH.  The device takes I/O afterwards as it did
- * before.
+ * Suspends the device, which writes the data and waits for no FLUSH, and resumes it.
  *
- * Returns how many blocks could not be.
+ * Return: the number of blocks that could not be made durable.
  */
 u64 dm_device_unsaved(const char *name, bool udev)
 {
@@ -423,7 +430,7 @@ u64 dm_device_unsaved(const char *name, bool udev)
 	dm_line_free(&line);
 	if (active && !suspend(name))
 		return 0;
-	/* As a translation layer counts, and as platter does. */
+	/* Counters of a translation layer, and of a platter. */
 	n = counted(name, "unsaved_blocks") + counted(name, "unreported_blocks");
 	if (active)
 		resume(name, udev);
@@ -474,11 +481,11 @@ bool dm_device_table(const char *name, struct dm_line *line)
 }
 
 /**
- * dm_device_at() - is a block device a mapped one?
+ * dm_device_at() - query the table of a block device if it is a mapped one
  * @rdev: its number
  * @line: result, its table
  *
- * Returns false if it is not, without a word.
+ * Return: true, or false without a message if it is not.
  */
 bool dm_device_at(dev_t rdev, struct dm_line *line)
 {
@@ -498,10 +505,10 @@ bool dm_device_at(dev_t rdev, struct dm_line *line)
 }
 
 /**
- * dm_line_idle() - does nobody have a device open?
- * @line: of the device
+ * dm_line_idle() - check that a device is not in use
+ * @line: the device
  *
- * Returns false after saying what to do.
+ * Return: true, or false after printing an error.
  */
 bool dm_line_idle(const struct dm_line *line)
 {
@@ -517,7 +524,7 @@ void dm_line_free(struct dm_line *line)
 	line->params = NULL;
 }
 
-/* The reply to a message, to be freed; else NULL, and errno in @err. */
+/* Send a message.  Returns the reply, to be freed; or NULL, with errno in @err. */
 static char *send_message(const char *name, const char *message, int *err)
 {
 	struct dm_task *t = task_on(DM_DEVICE_TARGET_MSG, name);
@@ -534,10 +541,10 @@ static char *send_message(const char *name, const char *message, int *err)
 
 /**
  * dm_device_ask() - send a message that the target may not know
- * @name: of the device
+ * @name: name of the device
  * @message: the text
  *
- * Returns the reply, to be freed, or NULL without a word.
+ * Return: the reply, to be freed, or NULL without a message.
  */
 char *dm_device_ask(const char *name, const char *message)
 {
@@ -548,10 +555,10 @@ char *dm_device_ask(const char *name, const char *message)
 
 /**
  * dm_device_message() - send a message to a device
- * @name: of the device
+ * @name: name of the device
  * @message: the text
  *
- * Returns its reply, to be freed, or NULL after saying what is wrong.
+ * Return: the reply, to be freed, or NULL after printing an error.
  */
 char *dm_device_message(const char *name, const char *message)
 {
@@ -570,10 +577,12 @@ char *dm_device_message(const char *name, const char *message)
 
 /**
  * dm_for_each() - visit all mapped devices
- * @fn: what to do with each; anything but 0 ends it
- * @ctx: for @fn
+ * @fn: called for each device; a result other than 0 ends the walk
+ * @ctx: passed to @fn
  *
- * Without a device mapper there are none.  Returns false after saying what is wrong.
+ * Without device mapper in the kernel there are no devices, which is no error.
+ *
+ * Return: true, or false after printing an error.
  */
 bool dm_for_each(int (*fn)(const char *name, void *ctx), void *ctx)
 {

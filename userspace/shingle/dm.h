@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Device mapper, as far as the tool needs it. */
+/* Interface to device mapper. */
 #ifndef SHINGLE_DM_H
 #define SHINGLE_DM_H
 
@@ -8,13 +8,13 @@
 #include "tool.h"
 
 /**
- * struct dm_line - the one line of a mapped device
- * @name: of the device
- * @target: its type
- * @params: its table, or its status
- * @sectors: its length
- * @suspended: no I/O now
- * @users: who have it open, mounts included
+ * struct dm_line - the only target of a mapped device
+ * @name: name of the device
+ * @target: type of the target
+ * @params: its table or status
+ * @sectors: length of the device
+ * @suspended: the device is suspended
+ * @users: open count, mounts included
  */
 struct dm_line {
 	char name[128];

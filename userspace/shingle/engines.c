@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the tool knows of each translation layer: one row each. */
+/* Table of the translation layers that the tool knows. */
 #include "dual/engine.h"
 #include "rmwf/engine.h"
 #include "engines.h"
@@ -26,7 +26,10 @@ static u64 full_provision(u64 zone_bands)
 	return max(DIV_ROUND_UP(zone_bands * FULL_PROVISION_PERCENT, 100), 3ULL);
 }
 
-/* Zones of 40 GiB, 5 % not addressable, 1 % log: Aghayev (2020), section 2.3.1. */
+/*
+ * Fill in defaults: zones of 40 GiB, 5 % not addressable, 1 % log: Aghayev (2020), section
+ * 2.3.1.
+ */
 static void stl_full_settle(struct shingle_layout *l)
 {
 	struct stl_full_params *p = (void *)l->params;
@@ -43,7 +46,10 @@ static void stl_full_settle(struct shingle_layout *l)
 	p->provision = cpu_to_le32(provision);
 }
 
-/* A zone may have fewer bands than it should, and then less of a provision, not more. */
+/*
+ * Check parameters before the layout is known.  A zone may later get fewer bands, and then a
+ * smaller default provision, never a larger one.
+ */
 static const char *stl_full_wrong(const struct shingle_layout *l)
 {
 	const struct stl_full_params *p = (const void *)l->params;
@@ -65,10 +71,10 @@ static const char *tiler_wrong(const struct shingle_layout *l)
 	return "a region has 1 to 65535 blocks, and --rows times --columns are more";
 }
 
-/* Tracks of 2 MiB, where there are none. */
+/* Assumed length of a track, 2 MiB, on media without tracks. */
 #define TILER_TRACK_BLOCKS	512U
 
-/* So many rows, on the longest tracks, too. */
+/* Length of a band of @rows tracks; the caller passes the longest track. */
 static u64 tiler_band(const struct shingle_layout *l, u32 track_blocks)
 {
 	const struct tiler_params *p = (const void *)l->params;
@@ -136,7 +142,7 @@ u32 engine_param_get(const struct shingle_option *p, const u8 *params)
 	return le32_to_cpu(v);
 }
 
-/* What a record is called, and its fields; NULL if unknown. */
+/* Name and fields of a record type; NULL if unknown. */
 const struct shingle_record_kind *record_kind(const struct engine_row *row, u16 type)
 {
 	if (type < SHINGLE_REC_ENGINE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the tool knows of each translation layer. */
+/* Table of the translation layers that the tool knows. */
 #ifndef SHINGLE_ENGINES_H
 #define SHINGLE_ENGINES_H
 
@@ -8,15 +8,15 @@
 /**
  * struct engine_row - a translation layer
  * @ops: the engine
- * @cached: it has cache bands, which may be on a device of their own
- * @one_cache: there is one, as long as the whole cache
- * @staging_bands: that it needs
- * @interlaced: it is for interlaced tracks
- * @settle: fill in the parameters that were left 0 for @l's data bands; or NULL
- * @wrong: what no layout would make right in @l's parameters, a sentence; or NULL, as where
- *	this is NULL
- * @band: blocks that @l's parameters want in a band on tracks of so many, 0 of which if
- *	there are no tracks; 0 if they want nothing; or NULL
+ * @cached: it has cache bands, which may be on a separate device
+ * @one_cache: the whole cache is one band
+ * @staging_bands: number of staging bands that it needs
+ * @interlaced: it works on interlaced tracks
+ * @settle: derives parameters that are 0 from @l's data bands; or NULL
+ * @wrong: returns an error in @l's parameters that no layout can avoid, or NULL if there is
+ *   none; may be NULL
+ * @band: returns the length of a band that @l's parameters ask for with tracks of
+ *   @track_blocks (0 without tracks), or 0 if they ask for none; may be NULL
  */
 struct engine_row {
 	const struct shingle_engine_ops *ops;

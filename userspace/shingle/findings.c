@@ -4,14 +4,14 @@
 
 #include "check.h"
 
-/* Beyond this a list helps nobody. */
+/* A longer list would not be read. */
 #define MAX_FINDINGS	1000
 
 /**
- * finding_add() - one more line
+ * finding_add() - add a finding
  * @f: the list
- * @severity: how bad it is
- * @block: where, U64_MAX if nowhere
+ * @severity: note or error
+ * @block: position, U64_MAX for none
  * @fmt: a sentence without its full stop
  */
 void finding_add(struct findings *f, enum severity severity, u64 block, const char *fmt, ...)

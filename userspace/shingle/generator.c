@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The systemd generator: a unit for each line of shingletab, as systemd's own write for
- * veritytab.  It runs in the middle of an early boot: what is wrong with a line is said,
- * and costs that line alone.
+ * systemd generator: writes a unit for each line of shingletab, as
+ * systemd-veritysetup-generator does for veritytab.  It runs early in the boot, so an error
+ * in one line is reported and affects only that line.
  */
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 #define UNIT_NAME_BYTES	255U
 
-/* A part of a unit's name, as systemd-escape writes it; "/" becomes "-". */
+/* Write a part of a unit's name, escaped as systemd-escape does; "/" becomes "-". */
 static void put_escaped(FILE *f, const char *text)
 {
 	const char *at;
@@ -27,7 +27,7 @@ static void put_escaped(FILE *f, const char *text)
 	}
 }
 
-/* A unit's name, to be freed; NULL after saying why there is none. */
+/* Build the name of a unit.  Returns it, to be freed, or NULL after printing an error. */
 static char *unit_name(const char *begin, const char *text, const char *end)
 {
 	char *unit = NULL;
@@ -51,7 +51,7 @@ static char *unit_name(const char *begin, const char *text, const char *end)
 	return NULL;
 }
 
-/* The unit of a device, of its path without needless slashes. */
+/* Name of the unit of a device; superfluous slashes in @path are dropped. */
 static char *device_unit(const char *path)
 {
 	char plain[TAB_DEVICE];
@@ -70,7 +70,7 @@ static int unwritten(const char *path)
 	return fail("%s cannot be written: %s", path, strerror(errno));
 }
 
-/* What @way in the directory of a unit is, such as sysinit.target.wants, points to ours. */
+/* Link @of into the directory @unit.@way, for example sysinit.target.wants. */
 static int link_into(const char *dest, const char *unit, const char *way, const char *of)
 {
 	char path[3 * 1024], target[1024];
@@ -93,7 +93,7 @@ static FILE *begin(const char *path)
 	return f;
 }
 
-/* Whoever needs the device waits as long as its map takes to be read. */
+/* Disable the job timeout of the device, because reading its map may take long. */
 static int write_timeout(const char *dest, const char *device)
 {
 	char path[3 * 1024];
@@ -110,7 +110,7 @@ static int write_timeout(const char *dest, const char *device)
 	return fclose(f) ? unwritten(path) : 0;
 }
 
-/* @tool: this program, by which a unit opens and closes its device. */
+/* Write the service.  The unit opens and closes the device by running @tool, this program. */
 static int write_service(FILE *f, const char *tool, const struct tab *tab,
 			 const struct tab_line *line, char *const device[])
 {
@@ -122,13 +122,13 @@ static int write_service(FILE *f, const char *tool, const struct tab *tab,
 	fputs("Documentation=man:shingletab(5) man:shingle(8)\n", f);
 	fprintf(f, "SourcePath=%s\n", tab->file);
 	fputs("DefaultDependencies=no\nIgnoreOnIsolate=true\n", f);
-	/* Who opens and who closes waits for udev's answer: it must not be stopped before. */
+	/* Opening and closing wait for udev, so udevd must not be stopped earlier. */
 	fputs("After=systemd-udevd.service systemd-udevd-kernel.socket\n", f);
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		if (device[i])
 			fprintf(f, "BindsTo=%s\nAfter=%s\n", device[i], device[i]);
 	}
-	/* What is mounted of it waits, and is gone before it. */
+	/* File systems on the device are mounted after this unit and unmounted before it stops. */
 	fputs("Wants=blockdev@dev-mapper-", f);
 	put_escaped(f, line->name);
 	fputs(".target\nBefore=blockdev@dev-mapper-", f);
@@ -181,15 +181,15 @@ static int write_line(const char *dest, const char *tool, const struct tab *tab,
 }
 
 /**
- * tab_generate() - what systemd calls
- * @argc: of the program
- * @argv: its directories for units: the usual, the early and the late
+ * tab_generate() - run as the systemd generator
+ * @argc: number of arguments
+ * @argv: one directory for units, or three: normal, early and late
  *
- * Returns an exit code.
+ * Return: an exit code.
  */
 int tab_generate(int argc, char **argv)
 {
-	/* What it is called as is a link to the tool. */
+	/* argv[0] is a link to the tool; the units need the tool's own path. */
 	char *tool = realpath("/proc/self/exe", NULL);
 	struct tab tab;
 	int ret = EXIT_CLEAN;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What does a device hold already? */
+/* Detection and removal of existing contents of a device. */
 #include <blkid/blkid.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,16 +8,16 @@
 #include "shingle-kv-magic.h"
 #include "text.h"
 
-/* Of a wipe; libblkid knows less than 200 signatures, and passes each once. */
+/* Bound on errors during a wipe; libblkid knows fewer than 200 signatures and tries each once. */
 #define MAX_ERRORS	1000
 
 /**
- * device_member_of() - is it the cache device, say, of a dm-shingle device?
+ * device_member_of() - check whether a device belongs to a dm-shingle device
  * @d: the device
- * @name: which one of which, as the object of a sentence
- * @size: of @name
+ * @name: result, the role and the dm-shingle device, as the object of a sentence
+ * @size: size of @name
  *
- * Returns false if neither its first nor its last block says so.
+ * Return: true if the first or the last block holds a header.
  */
 bool device_member_of(struct device *d, char *name, size_t size)
 {
@@ -32,7 +32,7 @@ bool device_member_of(struct device *d, char *name, size_t size)
 	return found;
 }
 
-/* A key-value store or its offload device; NULL if it is neither. */
+/* Name of a key-value store or of its offload device; NULL if it is neither. */
 static const char *holds_store(struct device *d)
 {
 	__le64 *buf = shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
@@ -43,15 +43,15 @@ static const char *holds_store(struct device *d)
 		magic == KV_OFFLOAD_MAGIC ? "the offload device of a key-value store" : NULL;
 }
 
-/* What does a block begin with, if it is that of a store? */
+/* First 8 bytes of a block, or 0 if it cannot be read. */
 static u64 kv_magic(struct device *d, u64 block, __le64 *buf)
 {
 	return block >= d->blocks || device_read(d, block, 1, buf) ? 0 : le64_to_cpu(*buf);
 }
 
 /*
- * The same, where the first block is zeroes: of a store the band table follows it, and the
- * header has a copy, which is looked for where usual bands would put it.
+ * Detect a store with a zeroed first block: by its band table, which follows the header, or
+ * by the copy of the header at the place for each common band size.
  */
 static const char *holds_lost_store(struct device *d)
 {
@@ -63,7 +63,7 @@ static const char *holds_lost_store(struct device *d)
 	if (!buf || device_read(d, 0, 1, buf) || memchr_inv(buf, 0, SHINGLE_BLOCK_SIZE))
 		goto out;
 	magic = kv_magic(d, 1, buf) == KV_BANDS_MAGIC ? KV_MAGIC : 0;
-	/* Powers of two from 64 KiB to 1 GiB, and the one that is none. */
+	/* Powers of two from 64 KiB to 1 GiB, then 80 MiB. */
 	for (i = 16, last = 31; i <= last && !magic; i++) {
 		band = i < last ? 1U << i : odd;
 		of_store = kv_places(bytes, band).bands_offset;
@@ -113,13 +113,12 @@ static const char *lookup(blkid_probe pr, const char *name)
 }
 
 /**
- * device_holds() - what would be lost by formatting?
+ * device_holds() - find contents that formatting would destroy
  * @d: the device
- * @what: what it holds, as the object of a sentence
- * @size: of @what
+ * @what: result, the contents as the object of a sentence
+ * @size: size of @what
  *
- * Returns false if nothing is there.  What cannot be read or looked at may be
- * anything.
+ * Return: false if the device is empty.  A device that cannot be read counts as not empty.
  */
 bool device_holds(struct device *d, char *what, size_t size)
 {
@@ -133,7 +132,7 @@ bool device_holds(struct device *d, char *what, size_t size)
 	if (holds_ours(d, what, size))
 		return true;
 
-	/* libblkid reads in its own way, which direct I/O may not allow. */
+	/* libblkid needs its own descriptor: its reads may not be aligned for direct I/O. */
 	fd = open(d->path, O_RDONLY | O_CLOEXEC);
 	pr = blkid_new_probe();
 	if (fd < 0 || !pr || blkid_probe_set_device(pr, fd, 0, 0)) {
@@ -173,13 +172,15 @@ out:
 }
 
 /**
- * device_raid_type() - is a device a part of an array?
+ * device_raid_type() - check whether a device is part of an array
  * @d: the device
  * @type: result, as libblkid names it
- * @size: of @type
+ * @size: size of @type
  *
- * Some arrays have their superblock at the end.  A mirror of that kind begins with what the
- * array begins with, so each of its parts looks like the array, but is longer.
+ * Some arrays have their superblock at the end.  A mirror of that kind begins with the
+ * array's own first block, so each part looks like the array but is longer.
+ *
+ * Return: true if it is.
  */
 bool device_raid_type(const struct device *d, char *type, size_t size)
 {
@@ -203,13 +204,13 @@ bool device_raid_type(const struct device *d, char *type, size_t size)
 }
 
 /**
- * device_wipe_signatures() - nobody is to find what the device held
+ * device_wipe_signatures() - remove all signatures that libblkid knows
  * @d: the device, open for writing
  *
- * Signatures and their copies that libblkid knows are zeroed, with checksums
- * right or wrong; nothing else is, and what cannot be read is passed over.
+ * Zeroes the signatures and their copies, with valid or invalid checksums, and nothing else.
+ * Unreadable places are skipped.
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int device_wipe_signatures(struct device *d)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A dm-shingle device, seen from outside: its metadata in memory. */
+/* The metadata of a dm-shingle device in memory, for offline use. */
 #include "image.h"
 #include "format/codec.h"
 #include "pages/pages.h"
@@ -27,7 +27,7 @@ struct image *image_new(void)
  * image_drop_engine() - free the map
  * @img: with or without an engine
  *
- * A map of 8 TiB may have more than 1 GB, which the kernel needs for its own.
+ * The map of an 8 TiB disk may take more than 1 GB, which the kernel needs for its own copy.
  */
 void image_drop_engine(struct image *img)
 {
@@ -50,19 +50,21 @@ struct device *image_meta(struct image *img)
 	return &img->ds.dev[devices_meta(&img->ds)];
 }
 
-/* Where the second superblock is: the device may have grown since. */
+/* Location of the second superblock; the device may have grown since formatting. */
 u64 image_last_block(const struct image *img)
 {
 	return img->l.dev_blocks[shingle_meta_dev(&img->l)] - 1;
 }
 
 /**
- * image_larger() - has a device grown since it was formatted?
- * @img: with its layout
- * @dev: which device
+ * image_larger() - check whether a device has grown since it was formatted
+ * @img: image with its layout
+ * @dev: the device
  * @text: result if it has, a sentence; SIZE_SENTENCE bytes
  *
- * As after dd onto a larger disk.  The target uses what was there at format time.
+ * This happens after dd onto a larger disk.  The target uses only the formatted size.
+ *
+ * Return: true if it has grown.
  */
 bool image_larger(const struct image *img, enum shingle_dev dev, char *text)
 {
@@ -95,7 +97,7 @@ static bool size_fits(const struct image *img, enum shingle_dev dev)
 	return false;
 }
 
-/* Where a device has its header: @copy 0 at the start, 1 at the end. */
+/* Location of a device's header: @copy 0 at the start, 1 at the end. */
 u64 image_member_block(const struct image *img, enum shingle_dev dev, u32 copy)
 {
 	return copy ? img->l.dev_blocks[dev] - 1 : 0;
@@ -106,7 +108,7 @@ static bool has_member(const struct image *img, enum shingle_dev dev)
 	return img->ds.dev[dev].path && dev != shingle_meta_dev(&img->l);
 }
 
-/* Do the devices belong together?  Damage is no stranger, if @damage_too. */
+/* Check that the devices belong together.  With @damage_too a damaged header is accepted. */
 static bool members_fit(struct image *img, bool damage_too)
 {
 	struct shingle_reader r = devices_reader(&img->ds);
@@ -128,12 +130,12 @@ static bool members_fit(struct image *img, bool damage_too)
 }
 
 /**
- * image_accept() - can this tool work with the layout, on these devices?
- * @img: @img->l is filled in
+ * image_accept() - check that the tool supports the layout on these devices
+ * @img: image; @img->l is filled in
  *
- * Damaged headers are left to the caller, in @img->member.
+ * Damaged headers are accepted and recorded in @img->member.
  *
- * Returns false after saying why not.
+ * Return: true, or false after printing an error.
  */
 bool image_accept(struct image *img)
 {
@@ -164,9 +166,9 @@ bool image_accept(struct image *img)
 }
 
 /**
- * image_no_superblock() - say what to do where no superblock was found
- * @img: its devices are open
- * @why: what was found, as the tail of a sentence
+ * image_no_superblock() - report a missing superblock and a remedy
+ * @img: image with open devices
+ * @why: contents found instead, as the tail of a sentence
  */
 void image_no_superblock(struct image *img, const char *why)
 {
@@ -186,9 +188,9 @@ void image_no_superblock(struct image *img, const char *why)
 
 /**
  * image_load() - read the superblock
- * @img: @img->ds is open
+ * @img: image with open devices
  *
- * Returns false after saying what is wrong.
+ * Return: true, or false after printing an error.
  */
 bool image_load(struct image *img)
 {
@@ -209,11 +211,11 @@ bool image_load(struct image *img)
 }
 
 /**
- * image_fresh_engine() - an engine as it is right after formatting
- * @img: layout and row are known
+ * image_fresh_engine() - create the engine in the state after formatting
+ * @img: image with layout and row
  * @why: on error, a sentence
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int image_fresh_engine(struct image *img, const char **why)
 {
@@ -228,7 +230,7 @@ int image_fresh_engine(struct image *img, const char **why)
 					max(shingle_pages_least(img->engine), PAGE_FRAMES), why);
 }
 
-/* Read a page from where the last footer says that it is: 0 or why it cannot be used. */
+/* Read the valid copy of a page.  Returns 0 or the reason why it cannot be used. */
 int image_read_page(struct image *img, u32 nr, struct shingle_chunk *c)
 {
 	enum shingle_page_place place = shingle_place_of(img->engine->pages->places, nr);
@@ -237,7 +239,7 @@ int image_read_page(struct image *img, u32 nr, struct shingle_chunk *c)
 	return err ?: shingle_page_check(&img->l, img->engine, c, nr, place);
 }
 
-/* What a person is told of a page: which, and what nobody finds without it. */
+/* Describe a page for a message: its number, and the blocks that it locates. */
 const char *image_page_text(struct image *img, u32 nr, char *buf, size_t size)
 {
 	u64 lblk, n;
@@ -253,14 +255,14 @@ const char *image_page_text(struct image *img, u32 nr, char *buf, size_t size)
 
 /**
  * image_recover() - load the state
- * @img: layout and row are known
+ * @img: image with layout and row
  * @slot: see shingle_recover_slot()
  * @stop_at_hole: see shingle_recover_slot()
  * @give_up_pages: see struct shingle_loaded
  * @lost_seq: see struct shingle_loaded
  * @why: on error, a sentence tail
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int image_recover(struct image *img, u32 slot, bool stop_at_hole, bool give_up_pages,
 		  u64 lost_seq, const char **why)
@@ -269,7 +271,7 @@ int image_recover(struct image *img, u32 slot, bool stop_at_hole, bool give_up_p
 	struct shingle_loaded to;
 	int err;
 
-	/* Nothing is known of what was not even begun. */
+	/* Valid result if creating the engine fails and recovery never starts. */
 	img->rec = (struct shingle_recovery){ .bad_page = SHINGLE_NO_PAGE };
 	err = image_fresh_engine(img, why);
 	if (err)
@@ -280,7 +282,7 @@ int image_recover(struct image *img, u32 slot, bool stop_at_hole, bool give_up_p
 	return shingle_recover_slot(&r, &img->l, &to, slot, stop_at_hole, &img->rec, why);
 }
 
-/* Changed pages, each to the place that does not count. */
+/* Write all changed pages, each to the place that is not valid now. */
 static int write_pages(struct image *img, u64 seq, struct shingle_chunk *c)
 {
 	struct shingle_pages *p = img->engine->pages;
@@ -308,7 +310,7 @@ static void pages_written(struct image *img, bool good)
 		;
 }
 
-/* The next piece of where pages are. */
+/* Fill in the next chunk of the locations of pages.  Returns 0 at the end. */
 static u32 next_places(struct image *img, u64 *cursor, struct shingle_chunk *c)
 {
 	u64 index = 0;
@@ -326,7 +328,7 @@ static u32 next_places(struct image *img, u64 *cursor, struct shingle_chunk *c)
 	return bytes;
 }
 
-/* The next chunk of the state: the engine's, then core's. */
+/* Fill in the next chunk of the state: first those of the engine, then those of core. */
 static u32 next_chunk(struct image *img, u64 *cursor, bool *core_done, u64 *places,
 		      struct shingle_chunk *c)
 {
@@ -345,7 +347,7 @@ static u32 next_chunk(struct image *img, u64 *cursor, bool *core_done, u64 *plac
 		if (!bytes)
 			return next_places(img, places, c);
 	}
-	/* What the engine left beyond its bytes is not worth keeping. */
+	/* Clear what the engine left behind the encoded bytes. */
 	memset(c->payload + bytes, 0, sizeof(c->payload) - bytes);
 	c->index = cpu_to_le64(index);
 	c->bytes = cpu_to_le32(bytes);
@@ -354,14 +356,16 @@ static u32 next_chunk(struct image *img, u64 *cursor, bool *core_done, u64 *plac
 
 /**
  * image_write_checkpoint() - write the state into a checkpoint slot
- * @img: with an engine
+ * @img: image with an engine
  * @slot: 0 or 1
- * @seq: its number, above that of any other checkpoint
- * @journal: what comes after it
+ * @seq: number of the checkpoint, above that of every other one
+ * @journal: start of the journal behind the checkpoint
  * @why: on error, a sentence tail
  *
- * The footer goes last, behind a flush: until it is there, the slot's old state
- * or the other slot counts.  Returns 0 or -errno.
+ * Writes the footer last, behind a flush; until then the slot's old state or the other slot
+ * is valid.
+ *
+ * Return: 0 or -errno.
  */
 int image_write_checkpoint(struct image *img, u32 slot, u64 seq,
 			   const struct journal_start *journal, const char **why)
@@ -409,7 +413,7 @@ int image_write_checkpoint(struct image *img, u32 slot, u64 seq,
 	err = device_write(meta, block, 1, &u->footer) ?: device_sync(meta);
 	if (err || nr + 1 == room)
 		goto out;
-	/* What is left there of a damaged one would look like the next. */
+	/* Clear the next block: remains of a damaged checkpoint could pass for the next one. */
 	memset(u, 0, sizeof(*u));
 	err = device_write(meta, shingle_ckpt_block(&img->l, slot, nr + 1), 1, u) ?:
 	      device_sync(meta);
@@ -420,11 +424,11 @@ out:
 }
 
 /**
- * image_write_superblock() - write one copy
- * @img: with its layout, generation included
- * @block: where
+ * image_write_superblock() - write one copy of the superblock
+ * @img: image with its layout, including the generation
+ * @block: location
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int image_write_superblock(struct image *img, u64 block)
 {
@@ -442,10 +446,11 @@ int image_write_superblock(struct image *img, u64 block)
 
 /**
  * image_write_superblocks() - write both copies, with the next generation
- * @img: with its layout
- * @first: the copy that can be spared: 0 at the start, 1 at the end
+ * @img: image with its layout
+ * @first: the copy to overwrite first, which must not be the only sound one: 0 at the start,
+ *   1 at the end
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int image_write_superblocks(struct image *img, u32 first)
 {
@@ -457,12 +462,12 @@ int image_write_superblocks(struct image *img, u32 first)
 }
 
 /**
- * image_settings() - what the device keeps for who opens it
- * @img: with its layout
+ * image_settings() - decode the settings that the device stores for opening
+ * @img: image with its layout
  * @words: result, SHINGLE_SETTINGS_BYTES + 1 bytes
- * @way: what to do where they are of no use, as the tail of a sentence
+ * @way: remedy if they cannot be used, as the tail of a sentence
  *
- * Returns false after saying what is wrong.
+ * Return: true, or false after printing an error.
  */
 bool image_settings(const struct image *img, char *words, const char *way)
 {
@@ -477,11 +482,11 @@ bool image_settings(const struct image *img, char *words, const char *way)
 
 /**
  * image_write_member() - write one copy of the header of a device without superblocks
- * @img: with its layout
- * @dev: which device
- * @block: where
+ * @img: image with its layout
+ * @dev: the device
+ * @block: location
  *
- * Returns 0 or -errno.
+ * Return: 0 or -errno.
  */
 int image_write_member(struct image *img, enum shingle_dev dev, u64 block)
 {

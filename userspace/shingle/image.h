@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A dm-shingle device, seen from outside: its metadata in memory. */
+/* The metadata of a dm-shingle device in memory, for offline use. */
 #ifndef SHINGLE_IMAGE_H
 #define SHINGLE_IMAGE_H
 
@@ -13,9 +13,9 @@
  * @row: its translation layer
  * @engine: the engine, once recovered, or NULL
  * @bad: the list of unreadable blocks, once recovered
- * @rec: what recovery found
- * @member: what the headers of devices without superblocks are, in the first and
- *	in the last block
+ * @rec: result of recovery
+ * @member: state of the headers of devices without superblocks, in the first and in the last
+ *   block
  */
 struct image {
 	struct devices ds;
@@ -27,10 +27,10 @@ struct image {
 	enum shingle_member_fault member[SHINGLE_NR_DEVS][2];
 };
 
-/* Room for a sentence about the size of a device. */
+/* Size of a buffer for a sentence about the size of a device. */
 #define SIZE_SENTENCE	160
 
-/* Which journal a checkpoint goes on with. */
+/* Start of the journal behind a checkpoint. */
 struct journal_start {
 	u64 seq;
 	u64 pos;

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Trees of json-c, a line for each member; and arrays that are too long to be held. */
+/*
+ * JSON output with json-c, one line for each member, and streamed arrays that do not fit in
+ * memory.
+ */
 #include <json-c/printbuf.h>
 
 #include "json.h"
 #include "text.h"
 #include "tool.h"
 
-/* Where json_print() prints. */
+/* Destination of json_print(). */
 static FILE *out;
 
 /**
- * json_put() - a member of an object or an array
- * @in: the object or array, or NULL: @v is the document
- * @key: in an object; NULL at the end of an array
- * @v: its value; NULL if there was no memory for it, which ends the program
+ * json_put() - add a member to an object or an array
+ * @in: the object or array, or NULL if @v is the document
+ * @key: key in an object; NULL to append to an array
+ * @v: the value; NULL after a failed allocation, which ends the program
  *
- * Returns @v.
+ * Return: @v.
  */
 struct json_object *json_put(struct json_object *in, const char *key, struct json_object *v)
 {
@@ -24,7 +27,7 @@ struct json_object *json_put(struct json_object *in, const char *key, struct jso
 	return v;
 }
 
-/* A text that anybody may have written: what is no letter in it is spelt as shown() does. */
+/* Add an untrusted string; spelt() makes it safe. */
 void json_str(struct json_object *in, const char *key, const char *v)
 {
 	struct shown_text t;
@@ -54,7 +57,10 @@ static int print_stream(struct json_object *array, struct printbuf *text, int le
 	return sprintbuf(text, s->some ? "\n%*s]" : "]", s->indent, "");
 }
 
-/* As json_list(), but @s->walk is asked for the members; it must be there till then. */
+/*
+ * Like json_list(), but @s->walk supplies the members when json_print() prints them; @s must
+ * exist until then.
+ */
 struct json_object *json_stream(struct json_object *in, const char *key, struct json_stream *s)
 {
 	struct json_object *array = json_list(in, key);
@@ -63,7 +69,7 @@ struct json_object *json_stream(struct json_object *in, const char *key, struct 
 	return array;
 }
 
-/* The next member; it is freed. */
+/* Print the next member and free it. */
 void json_stream_put(struct json_stream *s, struct json_object *v)
 {
 	fputs(s->before->buf, out);
@@ -73,7 +79,7 @@ void json_stream_put(struct json_stream *s, struct json_object *v)
 	s->some = true;
 }
 
-/* @doc is freed. */
+/* Print @doc and free it. */
 void json_print(struct json_object *doc, FILE *f)
 {
 	out = f;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Trees of json-c, a line for each member; and arrays that are too long to be held. */
+/* JSON output with json-c, and streamed arrays that do not fit in memory. */
 #ifndef SHINGLE_JSON_H
 #define SHINGLE_JSON_H
 
@@ -7,12 +7,12 @@
 #include <shim.h>
 
 /**
- * struct json_stream - an array whose members are printed as they are made
- * @walk: hands them to json_stream_put(), while json_print() waits
- * @ctx: for it
- * @before: text that json_print() has still to print
- * @indent: of the array
- * @some: it has had a member
+ * struct json_stream - an array with members that are printed as they are made
+ * @walk: passes the members to json_stream_put(); json_print() calls it
+ * @ctx: passed to @walk
+ * @before: text that json_print() has not printed yet
+ * @indent: indentation of the array
+ * @some: a member has been printed
  */
 struct json_stream {
 	void (*walk)(struct json_stream *s, void *ctx);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sentences of the kernel's log about a mapped device.
+ * Messages in the kernel's log about a mapped device.
  *
- * An ioctl of device mapper returns a number.  The sentence of a target, or of device mapper
- * itself, is in the kernel's log alone: "device-mapper: table: 253:0: stl-set: SENTENCE
+ * An ioctl of device mapper only returns a number.  The message of the target, or of device
+ * mapper itself, is in the kernel's log: "device-mapper: table: 253:0: stl-set: SENTENCE
  * (-EINVAL)" when a table is refused, "device-mapper: shingle: 253:0: SENTENCE" otherwise.
  */
 #include <fcntl.h>
@@ -14,14 +14,14 @@
 /* Longer than any record of /dev/kmsg. */
 #define RECORD_BYTES	8192
 
-/* As the kernel's levels go; the lower, the worse. */
+/* Levels of the kernel's log; lower is more severe. */
 #define LEVEL_ERR	3
 #define LEVEL_WARNING	4
 
 /**
  * kmsg_mark() - remember the end of the kernel's log
  *
- * Returns a mark for kmsg_cause() and kmsg_end(), or -1 if the log cannot be read.
+ * Return: a mark for kmsg_cause() and kmsg_end(), or -1 if the log cannot be read.
  */
 int kmsg_mark(void)
 {
@@ -34,7 +34,7 @@ int kmsg_mark(void)
 	return fd;
 }
 
-/* The next record: its text, and its level in @level; NULL if there is none. */
+/* Read the next record: returns its text, and its level in @level; NULL if there is none. */
 static char *next_record(int fd, char *record, u32 *level)
 {
 	char *text;
@@ -42,7 +42,7 @@ static char *next_record(int fd, char *record, u32 *level)
 
 	for (;;) {
 		n = read(fd, record, RECORD_BYTES - 1);
-		/* The log has wrapped: the oldest records are gone, the next read goes on. */
+		/* The log has wrapped: the oldest records are gone, and the next read continues. */
 		if (n < 0 && (errno == EPIPE || errno == EINTR))
 			continue;
 		if (n <= 0)
@@ -52,13 +52,13 @@ static char *next_record(int fd, char *record, u32 *level)
 		if (!text || sscanf(record, "%u", level) != 1)
 			continue;
 		*level &= 7;
-		/* Behind the first line are the record's properties. */
+		/* The record's properties follow the first line. */
 		text[strcspn(text, "\n")] = '\0';
 		return text + 1;
 	}
 }
 
-/* The end of "(-EINVAL)" and the target's name are for those who read a log. */
+/* Copy the sentence without the target's name and without "(-EINVAL)". */
 static void take_sentence(const char *text, const char *target, char *why)
 {
 	size_t n = strlen(target);
@@ -73,17 +73,17 @@ static void take_sentence(const char *text, const char *target, char *why)
 }
 
 /**
- * kmsg_cause() - find why an ioctl failed
- * @mark: of kmsg_mark()
+ * kmsg_cause() - find the reason why an ioctl failed
+ * @mark: result of kmsg_mark()
  * @major: of the device
  * @minor: of the device
- * @target: the type of the device, or ""
+ * @target: target type of the device, or ""
  * @why: result, KMSG_SENTENCE bytes
  *
- * The first error is the cause; later ones come from the callers of what failed.  Without an
- * error the first warning counts.
+ * The first error is the cause; later ones come from callers of the function that failed.
+ * Without an error the first warning is used.
  *
- * Returns false if the log cannot be read or has no sentence about it.
+ * Return: false if the log cannot be read or has no message about the device.
  */
 bool kmsg_cause(int mark, u32 major, u32 minor, const char *target, char *why)
 {

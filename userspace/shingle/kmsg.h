@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Sentences of the kernel's log about a mapped device. */
+/* Messages in the kernel's log about a mapped device. */
 #ifndef SHINGLE_KMSG_H
 #define SHINGLE_KMSG_H
 

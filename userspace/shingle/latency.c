@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How long requests take as the block layer sees them, by device mapper's own statistics.
+ * Latency of requests at the block layer, from device mapper's own statistics.
  *
- * A region of them is made over the whole device, with a histogram whose bounds are powers
- * of two, is asked after a while and taken away again, whatever ends the wait.
+ * The command creates a statistics region over the whole device, with a histogram in powers
+ * of two.  It reads the region after a while and deletes it, also if a signal ends the wait.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -11,17 +11,17 @@
 #include "dm.h"
 #include "latency.h"
 
-/* Below 2^FIRST us, from there on in powers of two, and from 2^(FIRST + BINS - 2) us on. */
+/* Bins: below 2^FIRST us, then powers of two, then from 2^(FIRST + BINS - 2) us on. */
 #define FIRST	3
 #define BINS	24
 
 /**
- * struct latency - what came of it
- * @reads: that ended
- * @read_ns: that they took together
- * @writes: that ended
- * @write_ns: that they took together
- * @n: how many of both took so long, by bin
+ * struct latency - result of a measurement
+ * @reads: number of reads completed
+ * @read_ns: total time of @reads
+ * @writes: number of writes completed
+ * @write_ns: total time of @writes
+ * @n: number of reads and writes in each bin
  */
 struct latency {
 	u64 reads, read_ns;
@@ -36,7 +36,7 @@ static void interrupt(int signo)
 	interrupted = 1;
 }
 
-/* Whatever ends a program as its user or its terminal wants it; nohup still keeps it running. */
+/* Catch the signals that end a program, but leave SIGHUP ignored under nohup. */
 static void catch_signals(void)
 {
 	static const int ends[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP };
@@ -51,7 +51,7 @@ static void catch_signals(void)
 	}
 }
 
-/* With precise time stamps bounds are in nanoseconds. */
+/* Create the region.  With precise timestamps the bounds are in nanoseconds. */
 static char *begin(const char *name)
 {
 	char message[512];
@@ -74,7 +74,7 @@ static bool parse(const char *reply, struct latency *l)
 	char *end;
 	u32 i;
 
-	/* Times in precise regions are in nanoseconds, too. */
+	/* In precise regions times are in nanoseconds, too. */
 	if (sscanf(reply, "%*u+%*u %llu %*u %*u %llu %llu %*u %*u %llu %*u %*u %*u %*u %*u %n",
 		   &l->reads, &l->read_ns, &l->writes, &l->write_ns, &used) != 4 || !used)
 		return false;
@@ -86,7 +86,7 @@ static bool parse(const char *reply, struct latency *l)
 	return true;
 }
 
-/* Wait, unless somebody has had enough of it: who says so just before a sleep, waits for one. */
+/* Sleep in steps of a second: a signal that arrives just before sleep() costs one step. */
 static void wait_for(u64 seconds)
 {
 	while (!interrupted && seconds--)
@@ -168,12 +168,12 @@ static void print_json(const char *name, const struct latency *l)
 }
 
 /**
- * latency_show() - watch a device for a while, and show how long its requests took
- * @name: of the device
- * @seconds: how long, unless a signal ends it
- * @json: in JSON
+ * latency_show() - measure and print the latency of a device's requests
+ * @name: name of the device
+ * @seconds: duration, unless a signal ends it
+ * @json: print JSON
  *
- * Returns an exit code.
+ * Return: an exit code.
  */
 int latency_show(const char *name, u64 seconds, bool json)
 {

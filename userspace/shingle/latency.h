@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* How long requests take as the block layer sees them. */
+/* Latency of requests at the block layer. */
 #ifndef SHINGLE_LATENCY_H
 #define SHINGLE_LATENCY_H
 

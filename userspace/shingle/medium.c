@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What kind of medium is a device?  A dm `platter' device says it itself. */
+/* Find the tracks of a medium: a dm `platter' device describes them itself. */
 #include "medium.h"
 #include "dm.h"
 
-/* Of a medium that tells no more than its runs each change of length is a zone. */
+/* Append a run of tracks.  A medium that only lists runs gets a zone for each change of length. */
 static bool add_run(struct shingle_medium *m, u64 start, u64 tracks, u32 track_blocks, char *why)
 {
 	struct platter_geo *geo = &m->geo;
@@ -31,7 +31,7 @@ static bool add_run(struct shingle_medium *m, u64 start, u64 tracks, u32 track_b
 	return true;
 }
 
-/* Surfaces, in per mille of what a zone's tracks hold; more than there may be: false. */
+/* Parse the density of each surface, in per mille of the zone's track length. */
 static bool take_densities(struct platter_geo *geo, const char *text)
 {
 	char *end;
@@ -47,7 +47,7 @@ static bool take_densities(struct platter_geo *geo, const char *text)
 	return i == geo->surfaces;
 }
 
-/* Tracks under the head, with up to three decimals, in 1/1000; false if it is no number. */
+/* Parse the head width in tracks, with up to three decimals, into 1/1000 tracks. */
 static bool take_head(struct platter_geo *geo, const char *text)
 {
 	char digits[4] = "000";
@@ -67,7 +67,10 @@ static bool take_head(struct platter_geo *geo, const char *text)
 	return *text == '\0' || *text == '\n';
 }
 
-/* What a line says of how the medium is made; false if it makes no sense. */
+/*
+ * Parse a line of the description.  @told collects what has been found: 1 densities, 2 zones,
+ * 4 an error, 8 the head width.  Returns false on an error.
+ */
 static bool take_line(struct platter_geo *geo, const char *line, u32 *told)
 {
 	struct platter_zone *z = &geo->zone[geo->nr_zones];
@@ -109,8 +112,8 @@ static const char *next_line(const char *line)
 }
 
 /*
- * A medium that describes itself, as platter does.  Returns 1; 0 if it tells too little
- * for that; or -EINVAL with what is wrong.
+ * Parse a complete description, as platter gives it.  Returns 1, 0 if it is not complete, or
+ * -EINVAL with @why.
  */
 static int take_description(const char *reply, struct shingle_medium *m, char *why)
 {
@@ -123,7 +126,7 @@ static int take_description(const char *reply, struct shingle_medium *m, char *w
 			return -EINVAL;
 		}
 	}
-	/* Where a write harms nothing surfaces may take turns every few tracks. */
+	/* On CMR, surfaces may alternate every few tracks: use the runs, not the zones. */
 	if (told != 11 || m->geo.media == PLATTER_CMR)
 		return 0;
 	m->columns = true;
@@ -134,7 +137,7 @@ static int take_description(const char *reply, struct shingle_medium *m, char *w
 	return 1;
 }
 
-/* Does it say the same twice? */
+/* Check that a run line agrees with the zones. */
 static bool same_run(const struct shingle_medium *m, u64 start, u32 track_blocks, char *why)
 {
 	struct platter_run run;
@@ -148,11 +151,11 @@ static bool same_run(const struct shingle_medium *m, u64 start, u32 track_blocks
 }
 
 /**
- * struct side - which tracks lie side by side
- * @zone: of the last run line
- * @surface: of it
- * @outward: it goes to the outer diameter
- * @odd: so far an odd number of tracks do: the next one of them is a top
+ * struct side - state of the check of adjacent tracks
+ * @zone: zone of the last run line
+ * @surface: surface of the last run line
+ * @outward: the last run goes to the outer diameter
+ * @odd: the number of tracks so far is odd, so the next one is a top
  * @start: first block of the last run line
  */
 struct side {
@@ -164,8 +167,9 @@ struct side {
 };
 
 /*
- * Where tracks of another surface, zone or direction begin, bottoms and tops do so
- * anew: behind an odd number of them two bottoms would follow each other.
+ * Check that bottoms and tops alternate.  The alternation restarts where the surface, the
+ * zone or the direction changes, so an odd number of tracks in front of that point would put
+ * two bottoms side by side.
  */
 static bool keeps_turns(struct side *s, const char *line, u64 start, u64 tracks, char *why)
 {
@@ -189,15 +193,17 @@ static bool keeps_turns(struct side *s, const char *line, u64 start, u64 tracks,
 }
 
 /**
- * medium_parse() - understand platter's answer to `geometry'
+ * medium_parse() - parse platter's answer to `geometry'
  * @reply: the lines
- * @m: result; @m->blocks is what the device has
+ * @m: result; @m->blocks is the size of the device
  * @head_tracks: result
  * @why: PLAN_WHY bytes; on error, a sentence tail
  *
- * Lines `run' are enough, but then it is not known which blocks lie side by side.
+ * Lines `run' suffice, but then it is unknown which blocks lie side by side.
  *
- * Context: any.  Returns whether it was understood.
+ * Context: Any context.
+ *
+ * Return: true, or false on an error.
  */
 bool medium_parse(const char *reply, struct shingle_medium *m, u32 *head_tracks, char *why)
 {
@@ -233,7 +239,7 @@ bool medium_parse(const char *reply, struct shingle_medium *m, u32 *head_tracks,
 		snprintf(why, PLAN_WHY, "%s", what);
 		return false;
 	}
-	/* There the head harms both sides, which is another matter. */
+	/* On interlaced tracks the layout itself protects both neighbours of a track. */
 	if (interlaced)
 		*head_tracks = 1;
 	if (*head_tracks && shingle_medium_has_tracks(m))
@@ -243,13 +249,13 @@ bool medium_parse(const char *reply, struct shingle_medium *m, u32 *head_tracks,
 }
 
 /**
- * medium_read() - take a device's tracks from a file
- * @path: of a file with what a platter answers to `geometry'
+ * medium_read() - read a device's tracks from a file
+ * @path: file with a platter's answer to `geometry'
  * @d: the device
  * @m: result
  * @head_tracks: result
  *
- * Returns false after saying what is wrong.
+ * Return: true, or false after printing an error.
  */
 bool medium_read(const char *path, const struct device *d, struct shingle_medium *m, u32 *head_tracks)
 {
@@ -276,12 +282,12 @@ bool medium_read(const char *path, const struct device *d, struct shingle_medium
 }
 
 /**
- * medium_ask() - find out a device's tracks
+ * medium_ask() - query a device's tracks
  * @d: the device
- * @m: result; no tracks unless it is a platter
- * @head_tracks: result, 1 unless it is a platter
+ * @m: result; no tracks unless the device is a platter
+ * @head_tracks: result, 1 unless the device is a platter
  *
- * Returns false after saying what is wrong.
+ * Return: true, or false after printing an error.
  */
 bool medium_ask(const struct device *d, struct shingle_medium *m, u32 *head_tracks)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What kind of medium is a device? */
+/* Find the tracks of a medium. */
 #ifndef SHINGLE_MEDIUM_H
 #define SHINGLE_MEDIUM_H
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Commands that look at the metadata of a device: check, repair, dump. */
+/* Common part of the offline commands: check, repair, dump. */
 #include "offline.h"
 
 /**
- * offline_run() - parse the line, open the devices, do it, clean up
+ * offline_run() - parse the command line, open the devices and run a command
  * @cmd: the command
- * @argc: as given to it
- * @argv: as given to it
- * @options: OFFLINE_OPTIONS and its own
- * @mode: how to open the devices
- * @fn: what it does
+ * @argc: number of arguments
+ * @argv: the arguments
+ * @options: OFFLINE_OPTIONS and the command's own
+ * @mode: access mode of the devices
+ * @fn: function of the command
  *
- * Returns an exit code.
+ * Return: an exit code.
  */
 int offline_run(const struct command *cmd, int argc, char **argv, const struct option *options,
 		enum device_mode mode, offline_fn fn)

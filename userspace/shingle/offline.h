@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Commands that look at the metadata of a device: check, repair, dump. */
+/* Common part of the offline commands: check, repair, dump. */
 #ifndef SHINGLE_OFFLINE_H
 #define SHINGLE_OFFLINE_H
 
 #include "check.h"
 
 /**
- * struct offline_args - their command lines
+ * struct offline_args - the command line
  * @path: the devices, by enum shingle_dev
- * @json: in JSON
- * @yes: do not ask
- * @dry_run: say what would be done, and do not
- * @journal: the journal too
- * @map: the map too
+ * @json: print JSON
+ * @yes: do not ask for confirmation
+ * @dry_run: print the plan and change nothing
+ * @journal: dump the journal
+ * @map: dump the map
  */
 struct offline_args {
 	const char *path[SHINGLE_NR_DEVS];
@@ -23,7 +23,7 @@ struct offline_args {
 	bool map;
 };
 
-/* Options that they all have. */
+/* Options of all these commands. */
 #define OFFLINE_OPTIONS					\
 	{ "cache", required_argument, NULL, 'C' },	\
 	{ "meta", required_argument, NULL, 'M' },	\

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where to lay bands and metadata on given devices: pure arithmetic.
+ * Compute where bands and metadata lie on the devices.
  *
- * From block 0 on: superblock, two checkpoint slots, the journal, the bands; in
- * the last block the other superblock.  Other devices have headers of their own
- * in these two places, and bands between them.  On a medium with tracks everything
- * starts on a track of its own, behind as many tracks as the write head
- * destroys.
+ * From block 0 on: superblock, two checkpoint slots, journal, pages of the map if the engine
+ * has them, bands; the second superblock is in the last block.  Other devices have headers in
+ * these two blocks and bands between them.  On a medium with tracks every area starts on its
+ * own track, behind the tracks that the write head destroys.
  *
- * On interlaced tracks what must be written again and again lies on tops whose
- * bottoms are left alone: track 0 holds a superblock and track 1 nothing; then
- * one top for each checkpoint slot, one for the journal, one for each saved top,
- * a bottom and a top that hold nothing, and the tracks for data.  With the metadata
- * elsewhere track 0 holds a header, and the first saved top is on track 3.
+ * On interlaced tracks the frequently rewritten areas lie on tops above unused bottoms.
+ * Track 0 holds a superblock and track 1 nothing.  Then follow one top for each checkpoint
+ * slot, one for the journal, one for each saved top, an unused bottom and top, and the data
+ * tracks.  With the metadata on another device track 0 holds a header, and the first saved
+ * top is on track 3.
  */
 #include <stdarg.h>
 
@@ -54,7 +53,7 @@ void plan_no_tracks(struct shingle_medium *m, u64 blocks)
 	m->blocks = blocks;
 }
 
-/* Tracks of one length, of which nothing else is known; false if there can be no such. */
+/* Describe tracks of one length; returns false if the numbers are out of bounds. */
 bool plan_uniform_tracks(struct shingle_medium *m, u64 blocks, u64 track_blocks, bool interlaced)
 {
 	const char *why;
@@ -76,7 +75,7 @@ static bool is_interlaced(const struct shingle_medium *m)
 	return shingle_medium_has_tracks(m) && m->geo.media == PLATTER_IMR;
 }
 
-/* The length of all tracks, or 0 if there are none, or several lengths. */
+/* Length of all tracks, or 0 if there are none or several lengths. */
 static u32 only_length(const struct shingle_medium *m)
 {
 	struct shingle_tracks t;
@@ -86,7 +85,7 @@ static u32 only_length(const struct shingle_medium *m)
 	return t.end + t.track_blocks > m->geo.blocks ? t.track_blocks : 0;
 }
 
-/* The length of the longest track, 0 if there are none. */
+/* Length of the longest track, 0 if there are none. */
 u32 plan_longest_track(const struct shingle_medium *m)
 {
 	struct shingle_tracks t;
@@ -122,7 +121,7 @@ static int place_bands(struct shingle_layout *l, struct shingle_room *room, enum
 	got = shingle_take_bands(room, want, &b);
 	g.start = shingle_pblk(dev, b.start);
 	g.nr_bands = want;
-	/* Over tracks of several lengths the place of the first one says it all. */
+	/* Over tracks of several lengths the place of the first band determines the rest. */
 	if (got == want) {
 		g.stride = b.stride;
 		g.track_blocks = b.track_blocks;
@@ -150,7 +149,7 @@ static u64 pages_of(const struct plan_request *req, const struct shingle_layout 
 	return req->nr_pages ? req->nr_pages(l) : 0;
 }
 
-/* Lay the metadata at the start of their device, with slots of @slot blocks. */
+/* Place the metadata at the start of their device, with slots of @slot blocks. */
 static u64 place_metadata(const struct plan_request *req, struct shingle_layout *l, u64 slot,
 			  u64 journal)
 {
@@ -173,13 +172,13 @@ static u64 place_metadata(const struct plan_request *req, struct shingle_layout 
 	return shingle_medium_after_write(m, req->head_tracks, at + l->pages.blocks - 1);
 }
 
-/* Have all bands one length? */
+/* True if all bands have one length. */
 static bool one_length(const struct plan_request *req)
 {
 	return req->cache_band_blocks == req->band_blocks;
 }
 
-/* How many cache bands, where @total bands of data's length would fit. */
+/* Number of cache bands wanted, if @total bands of the data bands' length fit. */
 static u64 wanted_cache(const struct plan_request *req, u64 total)
 {
 	u64 percent = req->cache ?: DEFAULT_CACHE_PERCENT, each = req->cache_band_blocks;
@@ -191,7 +190,7 @@ static u64 wanted_cache(const struct plan_request *req, u64 total)
 	return req->cache;
 }
 
-/* The same for @bands of data, of which the share is one of all, the cache's own included. */
+/* The same for @bands of data.  A percentage refers to all bands, the cache's included. */
 static u64 wanted_beside(const struct plan_request *req, u64 bands)
 {
 	u64 percent = req->cache ?: DEFAULT_CACHE_PERCENT, each = req->cache_band_blocks;
@@ -207,7 +206,7 @@ static u64 cache_bands(const struct plan_request *req, u64 total, u64 bands)
 	return min(wanted_cache(req, total), bands);
 }
 
-/* All bands of one length that DATA must hold, if their number was asked for. */
+/* Number of bands of one length that DATA must hold, or U64_MAX if it is not fixed. */
 static u64 wanted_bands(const struct plan_request *req)
 {
 	u64 bands = req->data_bands;
@@ -220,7 +219,7 @@ static u64 wanted_bands(const struct plan_request *req)
 	return bands + wanted_beside(req, bands);
 }
 
-/* Take @n bands of a role out of what room there is. */
+/* Take @n bands of a role out of @room; false if they do not fit. */
 static bool take_role(const struct shingle_layout *l, struct shingle_room *room,
 		      enum shingle_role role, u64 n)
 {
@@ -243,7 +242,7 @@ static u64 count_role(const struct shingle_layout *l, struct shingle_room room,
 	return count_bands(room);
 }
 
-/* The roles in the order in which they lie. */
+/* The roles in the order of their location. */
 static const enum shingle_role *order_of(const struct plan_request *req)
 {
 	static const enum shingle_role first[] = {
@@ -272,7 +271,7 @@ static int no_data_band(const struct shingle_layout *l, char *why)
 		     l->band_blocks[SHINGLE_ROLE_DATA]);
 }
 
-/* @bands fit on DATA; the cache and staging lie on CACHE. */
+/* Divide with a separate CACHE: @bands fit on DATA; cache and staging lie on CACHE. */
 static int divide_apart(const struct plan_request *req, const struct shingle_layout *l,
 			struct shingle_room flash, u64 bands, u64 *nr, char *why)
 {
@@ -297,7 +296,7 @@ static int divide_apart(const struct plan_request *req, const struct shingle_lay
 	return 0;
 }
 
-/* @bands of one length fit on DATA, for all roles. */
+/* Divide @bands on DATA among all roles, if all bands have one length. */
 static int divide_evenly(const struct plan_request *req, const struct shingle_layout *l,
 			 u64 bands, u64 *nr, char *why)
 {
@@ -312,8 +311,8 @@ static int divide_evenly(const struct plan_request *req, const struct shingle_la
 }
 
 /*
- * The room of @bands of data's length is for all roles, and the cache's have another
- * length: as many of data as leave the cache what it wants.
+ * Divide the room of @bands data bands among all roles, if cache bands have another length:
+ * as many data bands as leave room for the cache.
  */
 static int divide_unevenly(const struct plan_request *req, const struct shingle_layout *l,
 			   struct shingle_room room, u64 bands, u64 *nr, char *why)
@@ -341,8 +340,8 @@ static int divide_unevenly(const struct plan_request *req, const struct shingle_
 }
 
 /*
- * Divide what room there is among the roles: on DATA that of @limit bands at most, of
- * data's length.  @got: that of so many.
+ * Divide the room among the roles and place the bands.  @limit bounds the room used on DATA,
+ * in bands of the data bands' length; @got returns the room used in the same unit.
  */
 static int place_all_bands(const struct plan_request *req, struct shingle_layout *l, u64 data_from,
 			   u64 limit, u64 *got, char *why)
@@ -391,7 +390,7 @@ static int place_all_bands(const struct plan_request *req, struct shingle_layout
 	return err;
 }
 
-/* @params: the engine's parameters as they were wanted, not yet settled. */
+/* Clear the bands of a layout.  @params are the engine's parameters before settling. */
 static void forget_bands(struct shingle_layout *l, const u8 *params)
 {
 	memcpy(l->params, params, sizeof(l->params));
@@ -407,7 +406,7 @@ static u64 ckpt_blocks(const struct plan_request *req, const struct shingle_layo
 				   shingle_places_pieces(pages_of(req, l)));
 }
 
-/* Lay out at most @limit bands with the checkpoint slots that they need. */
+/* Lay out at most @limit bands, with checkpoint slots of the length that they need. */
 static int try_bands(const struct plan_request *req, struct shingle_layout *l, const u8 *params,
 		     u64 limit, u64 journal, u64 *got, char *why)
 {
@@ -428,8 +427,8 @@ static int try_bands(const struct plan_request *req, struct shingle_layout *l, c
 }
 
 /*
- * More bands need longer checkpoint slots, which leave less room for bands: find
- * the largest number that fits.
+ * Find the largest number of bands that fits.  More bands need longer checkpoint slots, which
+ * leave less room for bands.
  */
 static int most_bands(const struct plan_request *req, struct shingle_layout *l, u64 journal,
 		      char *why)
@@ -472,7 +471,7 @@ static int journal_length(const struct plan_request *req, struct shingle_layout 
 	return 0;
 }
 
-/* On tracks as wide as the head, or on a medium that has none. */
+/* True if pages can be rewritten in place: no tracks, or none that a write destroys. */
 static bool pages_are_safe(const struct plan_request *req, const struct shingle_layout *l)
 {
 	const struct shingle_medium *m = &req->medium[shingle_meta_dev(l)];
@@ -481,7 +480,7 @@ static bool pages_are_safe(const struct plan_request *req, const struct shingle_
 	       shingle_medium_is_conventional(m, l->pages.start, l->pages.blocks);
 }
 
-/* With a device of their own the metadata must fit there; the journal yields. */
+/* Fit the metadata on META; a journal of default length is shortened if necessary. */
 static int fit_apart(const struct plan_request *req, struct shingle_layout *l, char *why)
 {
 	const struct shingle_medium *m = &req->medium[SHINGLE_DEV_META];
@@ -502,7 +501,7 @@ static int fit_apart(const struct plan_request *req, struct shingle_layout *l, c
 
 #define DEFAULT_TRACK_BLOCKS	512U
 #define DEFAULT_BACKUP_TRACKS	128ULL
-/* The first top that is used at all. */
+/* The first top in use. */
 #define FIRST_TOP	3
 
 static int interlaced_tracks(const struct shingle_medium *m, u32 *track_blocks, char *why)
@@ -516,7 +515,10 @@ static int interlaced_tracks(const struct shingle_medium *m, u32 *track_blocks, 
 	return 0;
 }
 
-/* The metadata on tops of DATA, slots on @tops: returns the first track behind. */
+/*
+ * Place the metadata on tops of DATA, each slot on @tops of them.  Returns the first track
+ * behind.
+ */
 static u64 metadata_on_tops(struct shingle_layout *l, u32 track, u64 tops)
 {
 	struct shingle_area *area[] = { &l->ckpt[0], &l->ckpt[1], &l->journal };
@@ -534,7 +536,7 @@ static u64 metadata_on_tops(struct shingle_layout *l, u32 track, u64 tops)
 	return top - 1;
 }
 
-/* Saved tops from the top of @from on, and data behind them up to @end. */
+/* Place the saved tops from the top behind @from on, and data behind them up to @end. */
 static int interlaced_bands(const struct plan_request *req, struct shingle_layout *l, u64 from,
 			    u64 end, char *why)
 {
@@ -593,7 +595,7 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 	l->head_tracks = 1;
 	l->band_blocks[SHINGLE_ROLE_DATA] = track;
 	l->band_blocks[SHINGLE_ROLE_STAGING] = track;
-	/* The last block's track, and the one beside it. */
+	/* Exclude the last block's track and its neighbour. */
 	end = (data->blocks - 1) / track;
 	end -= !!end;
 	if (own_meta) {
@@ -609,7 +611,10 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 		return err;
 	l->logical_blocks = req->logical_blocks(l);
 	if (own_meta && ckpt_blocks(req, l) > track) {
-		/* As long as it would be if all these tracks were left for data. */
+		/*
+		 * The length of the slots is computed as if all tracks behind single-track
+		 * slots held data.
+		 */
 		from = metadata_on_tops(l, track,
 					DIV_ROUND_UP(ckpt_blocks(req, l), track));
 		err = interlaced_bands(req, l, from, end, why);
@@ -626,7 +631,10 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 	return fit_apart(req, l, why);
 }
 
-/* The whole cache, in tracks as long as the longest: it is on tracks of one length. */
+/*
+ * Length of the whole cache, a multiple of the longest track, as it lies on tracks of one
+ * length.
+ */
 static u64 whole_cache(const struct plan_request *req)
 {
 	const struct shingle_medium *data = &req->medium[SHINGLE_DEV_DATA];
@@ -639,7 +647,7 @@ static u64 whole_cache(const struct plan_request *req)
 		blocks = of / 100 * percent + of % 100 * percent / 100;
 	else if (req->cache_unit == PLAN_CACHE_BANDS)
 		blocks = req->cache * req->band_blocks;
-	/* If nobody has said how large, beside its headers and the staging band. */
+	/* By default it must fit beside the headers and the staging band. */
 	most = flash->blocks - min(flash->blocks, req->band_blocks + 2 + 2ULL * track);
 	if (flash->blocks && !req->cache)
 		blocks = min(blocks, most);
@@ -648,13 +656,14 @@ static u64 whole_cache(const struct plan_request *req)
 
 /**
  * plan_layout() - lay out a device
- * @req: what is wanted
- * @l: the engine's name and parameters, uuid and label filled in, the rest zero;
- *	on return the whole layout
+ * @req: the requirements
+ * @l: the engine's name and parameters, uuid and label filled in, the rest zero; on return
+ *   the whole layout
  * @why: PLAN_WHY bytes; on error, a sentence
  *
- * Context: any.  Returns 0; -ENOSPC if DATA or CACHE is too small for what is
- * wanted; or -EINVAL.
+ * Context: Any context.
+ *
+ * Return: 0; -ENOSPC if DATA or CACHE is too small; or -EINVAL.
  */
 int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *why)
 {
@@ -687,7 +696,7 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 	if (is_interlaced(data))
 		return sorry(why, "DATA is interlaced, where bands of shingled tracks make no sense: choose another medium, or --geometry none");
 	if (!r.band_blocks) {
-		/* By default whole tracks, where all have one length. */
+		/* The default is a multiple of the track length, if all tracks have one length. */
 		u32 track = only_length(data) ?: 1;
 
 		r.band_blocks = max((DEFAULT_BAND_BLOCKS + track / 2) / track, 1ULL) * track;
@@ -721,7 +730,7 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 	if (l->pages.blocks && !pages_are_safe(req, l))
 		return sorry(why, "the map of this layer is written all over, which would destroy what is beside it on shingled tracks: put the metadata on a conventional device with --meta, or have conventional tracks where they lie, %llu blocks from block %llu on",
 			     l->pages.blocks, l->pages.start);
-	/* If nothing is left to present, the engine itself knows best why. */
+	/* If no logical blocks are left, the engine itself reports the reason. */
 	if (l->logical_blocks && shingle_layout_check(l, &what))
 		return sorry(why, "these sizes do not go together: %s", what);
 	return 0;

@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Where to lay bands and metadata on given devices: pure arithmetic. */
+/* Compute where bands and metadata lie on the devices. */
 #ifndef SHINGLE_PLAN_H
 #define SHINGLE_PLAN_H
 
 #include "engine/pieces.h"
 
 enum plan_cache_unit {
-	PLAN_CACHE_PERCENT,	/* of all bands */
+	PLAN_CACHE_PERCENT,	/* percentage of all bands */
 	PLAN_CACHE_BLOCKS,
 	PLAN_CACHE_BANDS,
 };
 
 /**
- * struct plan_request - what is wanted
- * @medium: the devices; without SHINGLE_DEV_META the metadata go to the data
- *	device, without SHINGLE_DEV_CACHE the cache does
+ * struct plan_request - requirements for a layout
+ * @medium: the devices; without SHINGLE_DEV_META the metadata lie on the data device, and
+ *   without SHINGLE_DEV_CACHE the cache does
  * @head_tracks: width of the write head, 1 on a conventional medium
  * @band_blocks: blocks per band, 0 for the default
- * @cache_band_blocks: blocks per cache band, 0: as many
- * @cache_unit: what @cache counts
+ * @cache_band_blocks: blocks per cache band, 0 for the same as @band_blocks
+ * @cache_unit: unit of @cache
  * @cache: size of the cache, 0 for the default
- * @data_bands: exactly so many bands of data, 0 for as many as fit; and then
- *	@cache is exact too
+ * @data_bands: exact number of data bands, and then @cache is exact too; 0 for as many as fit
  * @cached: the engine has cache bands
- * @one_cache: the engine has one, and without @cache_band_blocks it is the whole cache
- * @staging_bands: how many the engine needs
- * @cache_first: cache at the outer diameter instead of the inner one
- * @interlaced: the engine is for interlaced tracks: every band is one
- * @backup_tracks: of these, to save tops in; 0 for the default
+ * @one_cache: the engine has one cache band, which is the whole cache unless
+ *   @cache_band_blocks is given
+ * @staging_bands: number of staging bands that the engine needs
+ * @cache_first: the cache lies at the outer diameter instead of the inner one
+ * @interlaced: the engine works on interlaced tracks, and every band is a track
+ * @backup_tracks: number of tracks for saved tops with @interlaced; 0 for the default
  * @journal_blocks: length of the ring, 0 for the default
- * @pieces: of the engine's state
- * @nr_pages: of the engine; NULL if its map has none
- * @logical_blocks: of the engine
- * @settle: of the engine, see struct engine_row; or NULL
+ * @pieces: pieces of the engine's state
+ * @nr_pages: the engine's function; NULL if its map has no pages
+ * @logical_blocks: the engine's function
+ * @settle: see struct engine_row; or NULL
  */
 struct plan_request {
 	struct shingle_medium medium[SHINGLE_NR_DEVS];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Drives of the literature by name: pure arithmetic.  Documentation/presets.rst
- * says where each figure is from, and what a scale keeps.
+ * Presets: drives of the literature as layout options.  Documentation/presets.rst gives the
+ * source of each figure and the effect of a scale.
  */
 #include "format/format.h"
 #include "presets.h"
@@ -11,9 +11,9 @@
 
 #define MA	"C. Ma, Read-modify-write optimization for shingled magnetic recording storage systems, thesis, 2019"
 
-/* Of its bands a zone keeps so many free, at the beginning. */
+/* Percentage of its bands that a zone keeps free at the beginning. */
 #define PROVISION_PERCENT	5
-/* Two logs, the least that a zone can do with, are 1 % of this. */
+/* Smallest zone: two logs, the least that a zone needs, are 1 % of it. */
 #define LEAST_ZONE_BANDS	195
 
 static const char *const lazy[] = { "cleaning=lazy", "read_home=always", NULL };
@@ -104,7 +104,9 @@ static const struct preset presets[] = {
  * preset_by_index() - walk the presets
  * @i: 0, 1, ...
  *
- * Context: any.  Returns NULL past the last.
+ * Context: Any context.
+ *
+ * Return: the preset, or NULL past the last one.
  */
 const struct preset *preset_by_index(u32 i)
 {
@@ -115,7 +117,9 @@ const struct preset *preset_by_index(u32 i)
  * preset_by_name() - find a preset
  * @name: its name
  *
- * Context: any.  Returns NULL if there is none.
+ * Context: Any context.
+ *
+ * Return: the preset, or NULL if there is none.
  */
 const struct preset *preset_by_name(const char *name)
 {
@@ -129,11 +133,13 @@ const struct preset *preset_by_name(const char *name)
 }
 
 /**
- * preset_names() - all of them, for a sentence
+ * preset_names() - list the names of all presets
  * @buf: result
- * @size: of @buf, bytes
+ * @size: size of @buf in bytes
  *
- * Context: any.  Returns @buf.
+ * Context: Any context.
+ *
+ * Return: @buf.
  */
 const char *preset_names(char *buf, size_t size)
 {
@@ -148,13 +154,15 @@ const char *preset_names(char *buf, size_t size)
 }
 
 /**
- * preset_max_scale() - how far a preset can be divided
+ * preset_max_scale() - the largest scale of a preset
  * @p: the preset
- * @band_blocks: blocks in a band, 0 for its own
+ * @band_blocks: blocks in a band, 0 for the preset's own
  *
- * Context: any.  Returns the largest scale that leaves it a cache band, a block of its
- * only one and a data band, a zone whose logs are its share, or regions and a spare slot;
- * 0 if bands are too large at any.
+ * Context: Any context.
+ *
+ * Return: the largest scale that leaves at least, depending on the layer: one cache band; one
+ * block of the single cache band and one data band; one zone with its share of logs; or the
+ * regions and a spare slot.  0 if the bands are too large at any scale.
  */
 u64 preset_max_scale(const struct preset *p, u64 band_blocks)
 {
@@ -184,8 +192,8 @@ static void put_text(struct preset_option **opt, const char *name, const char *v
 }
 
 /*
- * Many small zones rather than few whole ones: that its caches are all over the
- * disk is what this drive is known by.
+ * Scale by the number of bands and use small zones of at least LEAST_ZONE_BANDS, because
+ * caches all over the disk are characteristic of this drive.
  */
 static void put_zones(const struct preset *p, u64 scale, u64 band, struct preset_option **opt)
 {
@@ -200,7 +208,7 @@ static void put_zones(const struct preset *p, u64 scale, u64 band, struct preset
 	    "");
 }
 
-/* Whole cache bands, and for each as many data bands as on the drive itself. */
+/* Use whole cache bands, with the drive's own ratio of data bands to cache bands. */
 static void put_sets(const struct preset *p, u64 scale, u64 band, struct preset_option **opt)
 {
 	u64 cache = p->cache_bands * p->band_blocks / (scale * band);
@@ -209,7 +217,7 @@ static void put_sets(const struct preset *p, u64 scale, u64 band, struct preset_
 	put(opt, "cache-size", cache, "b");
 }
 
-/* One band as long as the cache is, or as the flash. */
+/* Use a single cache band with the length of the cache or of the flash. */
 static void put_log(const struct preset *p, u64 scale, u64 band, struct preset_option **opt)
 {
 	put(opt, "bands", p->bands * p->band_blocks / (scale * band), "");
@@ -219,7 +227,7 @@ static void put_log(const struct preset *p, u64 scale, u64 band, struct preset_o
 		put_text(opt, "cache-location", "od");
 }
 
-/* Regions fill their bands, and what these begin with is a track. */
+/* A region fills its band and begins with a track. */
 static void put_regions(const struct preset *p, u64 scale, u64 band, struct preset_option **opt)
 {
 	put(opt, "bands", p->bands * p->band_blocks / (scale * band), "");
@@ -230,14 +238,16 @@ static void put_regions(const struct preset *p, u64 scale, u64 band, struct pres
 }
 
 /**
- * preset_options() - a preset in layout options
+ * preset_options() - the layout options of a preset
  * @p: the preset
- * @scale: all capacities are divided by it, 1 to PRESET_MAX_SCALE
+ * @scale: divisor of all capacities, 1 to PRESET_MAX_SCALE
  * @band_blocks: blocks in a band, 0 for the preset's own
- * @opt: PRESET_MAX_OPTIONS of them; ends with a NULL name
+ * @opt: result, PRESET_MAX_OPTIONS elements; ends with a NULL name
  * @why: PRESET_WHY bytes; on error, a sentence
  *
- * Context: any.  Returns 0, or -EINVAL if there is nothing left at that scale.
+ * Context: Any context.
+ *
+ * Return: 0, or -EINVAL if nothing is left at that scale.
  */
 int preset_options(const struct preset *p, u64 scale, u64 band_blocks, struct preset_option *opt,
 		   char *why)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Drives of the literature by name: what they mean in options. */
+/* Presets: drives of the literature as layout options. */
 #ifndef SHINGLE_PRESETS_H
 #define SHINGLE_PRESETS_H
 
@@ -9,31 +9,31 @@
 #define PRESET_MAX_SCALE	1000000
 #define PRESET_WHY		256
 
-/* Where a preset counts tracks they have 2 MiB. */
+/* Track length of presets that count in tracks: 2 MiB. */
 #define PRESET_TRACK_BLOCKS	512U
 
 /**
  * struct preset - a drive, at the scale of its source
- * @name: on the command line
+ * @name: name on the command line
  * @target: its translation layer
- * @source: where its figures are from
- * @paper: what stands there: type of layer, cache, cleaning, mapping, size; and bands, where
- *	that is not @band_blocks
+ * @source: publication of the figures
+ * @paper: figures of the source: type of layer, cache, cleaning, mapping, size; and bands, if
+ *   different from @band_blocks
  * @band_blocks: blocks in a band
- * @bands: data bands; with @zone_bands all bands
- * @cache_bands: of the persistent cache, 0 with @zone_bands
- * @log_blocks: instead, blocks of the one cache band, at the outer diameter or, with @flash,
- *	there; or 0
- * @flash: the cache is on a device of its own
- * @zone_bands: bands in a zone, 0 where there are no zones
- * @log_bands: of each zone, that may hold cached blocks
- * @least_bands: regions of tracks: a drive has no fewer of these bands; or 0
- * @rows: of a region, which then say how long a band is: @band_blocks on tracks of
- *	PRESET_TRACK_BLOCKS; or 0
- * @columns: of a region, 0 for the whole track
- * @keys: of the table line, as for --set; ends with NULL
- * @features: of the table line, as for --feature; ends with NULL
- * @doc: what these risk, a sentence for who opens the drive; NULL if they risk nothing
+ * @bands: number of data bands; with @zone_bands, of all bands
+ * @cache_bands: number of bands of the persistent cache, 0 with @zone_bands
+ * @log_blocks: length of the single cache band of a drive without @cache_bands, at the outer
+ *   diameter or, with @flash, on flash; or 0
+ * @flash: the cache is on a separate device
+ * @zone_bands: bands in a zone, 0 without zones
+ * @log_bands: bands of each zone that may hold cached blocks
+ * @least_bands: smallest number of bands of a drive with regions of tracks; or 0
+ * @rows: rows of a region, which determine the band length: @band_blocks on tracks of
+ *   PRESET_TRACK_BLOCKS; or 0
+ * @columns: columns of a region, 0 for the whole track
+ * @keys: keys of the table line, as for --set; ends with NULL
+ * @features: features of the table line, as for --feature; ends with NULL
+ * @doc: a sentence about the risk of @features, printed when the drive is opened; or NULL
  */
 struct preset {
 	const char *name;
@@ -64,8 +64,8 @@ struct preset {
 
 /**
  * struct preset_option - a layout option and its value
- * @name: without dashes
- * @value: as on the command line
+ * @name: name without dashes
+ * @value: value as on the command line
  */
 struct preset_option {
 	const char *name;

@@ -5,14 +5,15 @@
 
 /**
  * ring_walk() - visit the sound blocks of the ring
- * @img: its layout is known
+ * @img: image with its layout
  * @from: first position
- * @blocks: how many, round the end of the ring
- * @fn: called for each
- * @ctx: for @fn
+ * @blocks: number of blocks, around the end of the ring
+ * @fn: called for each sound block; a result other than 0 ends the walk
+ * @ctx: passed to @fn
  *
- * Blocks that are not sound, or unreadable, are passed over.  Returns 0,
- * -ENOMEM, or what @fn returned to end the walk.
+ * Unsound and unreadable blocks are skipped.
+ *
+ * Return: 0, -ENOMEM, or the result of @fn.
  */
 int ring_walk(struct image *img, u64 from, u64 blocks, ring_fn fn, void *ctx)
 {
@@ -34,10 +35,10 @@ int ring_walk(struct image *img, u64 from, u64 blocks, ring_fn fn, void *ctx)
 	return err;
 }
 
-/* Blocks that are read or written together. */
+/* Number of blocks that are read or written together. */
 #define RING_BATCH	256
 
-/* Where no head passes only what cannot be read is written. */
+/* Overwrite only the unreadable blocks, on a medium where a write destroys no others. */
 static int mend_singly(struct device *meta, u64 block, u32 n, void *b)
 {
 	int err = 0;
@@ -52,14 +53,16 @@ static int mend_singly(struct device *meta, u64 block, u32 n, void *b)
 }
 
 /**
- * ring_make_readable() - write what cannot be read of the ring
- * @img: its layout is known; nothing in the ring is needed any more
+ * ring_make_readable() - overwrite the unreadable blocks of the ring
+ * @img: image with its layout; the contents of the ring are no longer needed
  * @why: on error, a sentence tail
  *
- * Writing heals a block that cannot be read, or the disk puts another in its place.
- * Where a head destroys what is in front of it, all from that block on is written:
- * what a head has left counts as such at the journal's end only, and that is
- * elsewhere from now on.  Returns 0 or -errno.
+ * Writing repairs an unreadable block, or the disk replaces it.  On a medium where a write
+ * destroys the blocks ahead, all blocks from the first unreadable one on are written:
+ * recovery tolerates such destroyed blocks only at the journal's end, which is elsewhere from
+ * now on.
+ *
+ * Return: 0 or -errno.
  */
 int ring_make_readable(struct image *img, const char **why)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Layouts for people and for machines. */
+/* Print layouts as text and as JSON. */
 #include <time.h>
 #include <uuid/uuid.h>
 
@@ -29,7 +29,7 @@ static void show_role(const struct shingle_layout *l, enum shingle_role role)
 		    blocks_text(n * l->band_blocks[role]).s);
 }
 
-/* Of data, and of other roles where they differ. */
+/* Print the length of data bands, and of other roles where it differs. */
 static void show_band_blocks(const struct shingle_layout *l)
 {
 	u32 data = l->band_blocks[SHINGLE_ROLE_DATA], i;
@@ -42,13 +42,13 @@ static void show_band_blocks(const struct shingle_layout *l)
 	}
 }
 
-/* What the blocks of a device are for. */
+/* Uses of the blocks of a device. */
 enum use {
 	USE_PRESENTED, USE_KEPT, USE_CACHE, USE_STAGING, USE_GUARDS, USE_ROUNDING,
 	USE_METADATA, USE_REST, NR_USES
 };
 
-/* For people, and as a key. */
+/* Names for the text output and keys for JSON. */
 static const struct {
 	const char *name, *key;
 } uses[NR_USES] = {
@@ -62,7 +62,10 @@ static const struct {
 	[USE_REST] = { "left over", "left_over" },
 };
 
-/* Behind what ends at @end: the rest of its track, and as many tracks as the head destroys. */
+/*
+ * Count the space behind an area that ends at @end: the rest of its track, then the tracks
+ * that the head destroys.
+ */
 static void add_space(const struct shingle_layout *l, enum shingle_dev dev, u64 end, u64 *blocks)
 {
 	const struct shingle_medium *m = &l->medium[dev];
@@ -73,7 +76,7 @@ static void add_space(const struct shingle_layout *l, enum shingle_dev dev, u64 
 	blocks[USE_GUARDS] += safe - track;
 }
 
-/* Bands of a group, and what lies between them. */
+/* Count the bands of a group and the space between them. */
 static void add_group(const struct shingle_layout *l, const struct shingle_group *g, u64 *blocks)
 {
 	u64 each = l->band_blocks[g->role], whole = each, last = g->nr_bands - 1;
@@ -87,12 +90,12 @@ static void add_group(const struct shingle_layout *l, const struct shingle_group
 		return;
 	blocks[USE_ROUNDING] += last * (whole - each);
 	blocks[USE_GUARDS] += last * (g->stride - whole);
-	/* Behind the last one tracks may have another length. */
+	/* Behind the last band, tracks may have another length. */
 	add_space(l, shingle_pblk_dev(g->start),
 		  shingle_pblk_block(g->start) + last * g->stride + each, blocks);
 }
 
-/* Of META no tracks are known, but that whatever begins there begins behind what the head harms. */
+/* META has no known tracks; areas on it are only separated by what the head destroys. */
 static void add_space_on_meta(const struct shingle_layout *l, u64 *blocks)
 {
 	u64 end = l->pages.blocks ? l->pages.start + l->pages.blocks :
@@ -102,11 +105,11 @@ static void add_space_on_meta(const struct shingle_layout *l, u64 *blocks)
 		end - (blocks[USE_METADATA] - 1);
 }
 
-/* Up to the data tracks lie others that are left alone, for what is beside them to be safe. */
+/* Count the tracks in front of the data that stay unused to protect their neighbours. */
 static void add_interlaced_space(const struct shingle_layout *l, u64 *blocks)
 {
 	u32 track = l->band_blocks[SHINGLE_ROLE_DATA];
-	/* The last block is behind them; a block 0 that bears nothing is no guard for that. */
+	/* The last block lies behind the data tracks; a block 0 without a header is no guard. */
 	u64 used = blocks[USE_STAGING] + max(blocks[USE_METADATA], 2ULL) - 1, first = 0;
 	u32 i;
 
@@ -118,7 +121,7 @@ static void add_interlaced_space(const struct shingle_layout *l, u64 *blocks)
 	blocks[USE_GUARDS] = first - min(first, used + track - 1);
 }
 
-/* What metadata leave free between and behind them. */
+/* Count the space between and behind the metadata areas. */
 static void add_metadata_space(const struct shingle_layout *l, enum shingle_dev dev, u64 *blocks)
 {
 	const struct shingle_area *area[] = { &l->ckpt[0], &l->ckpt[1], &l->journal, &l->pages };
@@ -139,7 +142,7 @@ static void add_metadata_space(const struct shingle_layout *l, enum shingle_dev 
 	}
 }
 
-/* All uses of a device, which are together as many as it has blocks. */
+/* Count all uses of a device; their sum is its number of blocks. */
 static void count_uses(const struct shingle_layout *l, enum shingle_dev dev, u64 *blocks)
 {
 	u64 used = 0;
@@ -150,7 +153,7 @@ static void count_uses(const struct shingle_layout *l, enum shingle_dev dev, u64
 		if (shingle_pblk_dev(l->groups[i].start) == dev && l->groups[i].nr_bands)
 			add_group(l, &l->groups[i], blocks);
 	}
-	/* All data bands are on DATA, and not all of them may be for the host. */
+	/* All data bands are on DATA; the engine may keep some of them from the host. */
 	if (dev == SHINGLE_DEV_DATA) {
 		blocks[USE_KEPT] = blocks[USE_PRESENTED] -
 				   min(l->logical_blocks, blocks[USE_PRESENTED]);
@@ -168,7 +171,7 @@ static void count_uses(const struct shingle_layout *l, enum shingle_dev dev, u64
 }
 
 /**
- * show_capacity() - what became of the blocks of each device, for people
+ * show_capacity() - print the uses of the blocks of each device
  * @l: the layout
  */
 void show_capacity(const struct shingle_layout *l)
@@ -248,7 +251,7 @@ static void show_groups(const struct shingle_layout *l)
 }
 
 /**
- * show_layout() - a layout for people
+ * show_layout() - print a layout as text
  * @l: the layout
  * @row: its translation layer, or NULL if unknown
  */
@@ -300,7 +303,7 @@ static void area_json(const struct shingle_area *a, const char *key, struct json
 }
 
 /**
- * show_layout_json() - a layout for machines
+ * show_layout_json() - add a layout to a JSON object
  * @l: the layout
  * @row: its translation layer, or NULL if unknown
  * @j: the object that it goes into

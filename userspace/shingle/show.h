@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Layouts for people and for machines. */
+/* Print layouts as text and as JSON. */
 #ifndef SHINGLE_SHOW_H
 #define SHINGLE_SHOW_H
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* /etc/shingletab, read.  shingletab(5) says what is in it. */
+/* Parser of /etc/shingletab, see shingletab(5). */
 #include <ctype.h>
 #include <stdarg.h>
 
 #include "dm.h"
 #include "tab.h"
 
-/* A sentence for the line, its first one. */
+/* Record the first error of a line. */
 static bool wrong(struct tab_line *line, const char *fmt, ...) __printf(2, 3);
 
 static bool wrong(struct tab_line *line, const char *fmt, ...)
@@ -20,7 +20,7 @@ static bool wrong(struct tab_line *line, const char *fmt, ...)
 	return false;
 }
 
-/* Those that neither libdevmapper nor udev writes in another way. */
+/* Take a name that neither libdevmapper nor udev needs to encode. */
 static bool take_name(struct tab_line *line, const char *name)
 {
 	if (strlen(name) >= sizeof(line->name) || *name == '.' ||
@@ -34,7 +34,7 @@ static bool take_name(struct tab_line *line, const char *name)
 	return true;
 }
 
-/* A path that systemd makes a unit's name of: it names something, and has no "." and "..". */
+/* True if systemd can make a unit's name of the path: it has a name, and no "." or "..". */
 static bool is_plain(const char *path)
 {
 	bool names = false;
@@ -50,7 +50,7 @@ static bool is_plain(const char *path)
 	return names;
 }
 
-/* As udev names it, whether it is there or not. */
+/* Take a device and convert it to its path under /dev; it need not exist now. */
 static bool take_device(struct tab_line *line, enum shingle_dev dev, const char *text)
 {
 	static const char *const part[] = { "DATA", "CACHE", "META" };
@@ -80,7 +80,7 @@ static bool take_device(struct tab_line *line, enum shingle_dev dev, const char 
 	if (!len || len > 40 || strspn(value, "0123456789abcdefABCDEF-") != len)
 		return wrong(line, "%s '%.40s' is no UUID", part[dev], text);
 	len = (size_t)snprintf(path, TAB_DEVICE, "/dev/disk/by-%s/%s", way, value);
-	/* As both are written there. */
+	/* udev writes both UUIDs in lower case. */
 	for (; *path; path++)
 		*path = (char)tolower(*path);
 	if (!strcmp(way, "shingle"))
@@ -111,7 +111,7 @@ static bool take_option(struct tab_line *line, char *option)
 		*flag = true;
 		return true;
 	}
-	/* Whoever else reads the file may have options of its own. */
+	/* Ignore options of other programs that read the file. */
 	if (!strcmp(option, "defaults") || !strncmp(option, "x-", 2))
 		return true;
 	if (value)
@@ -165,8 +165,9 @@ static bool parse(struct tab_line *line)
  * tab_read() - read the tab
  * @tab: result, to be freed
  *
- * A file that is not there has no lines.  A line that is wrong is among the others, and
- * says what is.  Returns false after saying why it cannot be read.
+ * A missing file is an empty tab.  An invalid line is included, with its error in @why.
+ *
+ * Return: true, or false after printing an error if the file cannot be read.
  */
 bool tab_read(struct tab *tab)
 {
@@ -230,13 +231,13 @@ void tab_free(struct tab *tab)
 	tab->nr = 0;
 }
 
-/* What is wrong with a line, for who has written it. */
+/* Print the error of a line. */
 void tab_blame(const struct tab *tab, const struct tab_line *line)
 {
 	fail("%s, line %u: %s", tab->file, line->nr, line->why);
 }
 
-/* The line of a name, the first one; NULL after saying that there is none. */
+/* The first line with a name, or NULL after printing an error. */
 const struct tab_line *tab_find(const struct tab *tab, const char *name)
 {
 	u32 i;

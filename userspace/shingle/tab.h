@@ -9,17 +9,17 @@
 
 /**
  * struct tab_line - a line of the tab
- * @nr: which line of the file it is, from 1
- * @why: what is wrong with it, as the tail of a sentence; "" if nothing is
- * @name: of the mapped device; "" where it is not even that
- * @path: its devices by enum shingle_dev, "" where there is none
+ * @nr: number of the line in the file, from 1
+ * @why: error in the line, as the tail of a sentence; "" if it is valid
+ * @name: name of the mapped device; "" if it is invalid
+ * @path: paths of the devices by enum shingle_dev, "" for an absent one
  * @table: features and settings for this opening
- * @preset: or NULL
- * @no_settings: without those that the device keeps
- * @noauto: not at boot, and not with --all
- * @nofail: boot does not wait for it
- * @netdev: its devices come by the network
- * @text: of the line, taken apart: @table points into it
+ * @preset: the preset, or NULL
+ * @no_settings: ignore the settings stored on the device
+ * @noauto: do not open at boot or with --all
+ * @nofail: the boot does not wait for the device
+ * @netdev: the devices are on the network
+ * @text: the line, split into words; @table points into it
  */
 struct tab_line {
 	u32 nr;
@@ -36,10 +36,10 @@ struct tab_line {
 };
 
 /**
- * struct tab - all of them, those that are wrong included
- * @file: its name
- * @line: the lines that say something
- * @nr: used of @line
+ * struct tab - the tab, including invalid lines
+ * @file: name of the file
+ * @line: all lines except comments and empty ones
+ * @nr: number of elements used in @line
  */
 struct tab {
 	const char *file;

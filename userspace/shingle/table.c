@@ -9,7 +9,7 @@
 #include "show.h"
 #include "table.h"
 
-/* What may be said of each option of a table, in a line or two. */
+/* Print the name, the values and the help text of one table option. */
 static void describe(const struct shingle_option *o)
 {
 	char values[64] = "";
@@ -30,7 +30,7 @@ static void describe(const struct shingle_option *o)
 }
 
 /**
- * table_help() - the features and keys of all targets, for --help
+ * table_help() - print the features and keys of all targets, for --help
  */
 void table_help(void)
 {
@@ -55,12 +55,12 @@ static bool too_many(void)
 }
 
 /**
- * table_option() - take one of TABLE_OPTIONS
- * @t: where to
- * @c: which
- * @value: its value
+ * table_option() - add one of TABLE_OPTIONS to a table
+ * @t: table to extend
+ * @c: letter of the option
+ * @value: value of the option
  *
- * Returns false after saying what is wrong.
+ * Return: true, or false after printing an error.
  */
 bool table_option(struct table_args *t, int c, const char *value)
 {
@@ -93,10 +93,10 @@ bool table_option(struct table_args *t, int c, const char *value)
 }
 
 /**
- * table_find_preset() - the preset that somebody has named
+ * table_find_preset() - find a preset by name
  * @name: its name
  *
- * Returns NULL after saying which there are.
+ * Return: the preset, or NULL after printing the known names.
  */
 const struct preset *table_find_preset(const char *name)
 {
@@ -120,7 +120,7 @@ static bool among(const char *name, size_t len, const char *const *list, u32 nr)
 	return false;
 }
 
-/* Features and keys of a list that ends with NULL, where there are none of that name yet. */
+/* Add those features and keys of two NULL-terminated lists that @t does not name yet. */
 static bool take(struct table_args *t, const char *const *features, const char *const *keys)
 {
 	u32 nr_features = t->nr_features, nr_keys = t->nr_keys, i;
@@ -148,16 +148,16 @@ static bool take(struct table_args *t, const char *const *features, const char *
 }
 
 /**
- * table_take_habits() - what goes without saying, where none of that name was given
- * @t: what was asked for
- * @p: the preset, which counts for more than what is kept; or NULL
- * @kept: what the device keeps; NULL where there is nothing of the kind
+ * table_take_habits() - add the defaults of a preset and of the device
+ * @t: table to extend; its own features and keys take precedence
+ * @p: the preset, which takes precedence over @kept; or NULL
+ * @kept: settings stored on the device, or NULL
  *
- * Returns false after saying what is wrong.
+ * Return: true, or false after printing an error.
  */
 bool table_take_habits(struct table_args *t, const struct preset *p, const char *kept)
 {
-	/* A word has two bytes at least, its blank included. */
+	/* With its blank, a word has at least two bytes. */
 	const char *features[SHINGLE_SETTINGS_BYTES / 2 + 2] = { NULL };
 	const char *keys[SHINGLE_SETTINGS_BYTES / 2 + 2] = { NULL };
 	u32 nr_features = 0, nr_keys = 0, i;
@@ -191,18 +191,18 @@ bool table_take_habits(struct table_args *t, const struct preset *p, const char 
 }
 
 /**
- * table_take_preset() - the habits of a preset, where none of that name was given
- * @t: what was asked for
+ * table_take_preset() - add the features and keys of a preset that @t does not name
+ * @t: table to extend
  * @p: the preset, or NULL
  *
- * Returns false after saying what is wrong.
+ * Return: true, or false after printing an error.
  */
 bool table_take_preset(struct table_args *t, const struct preset *p)
 {
 	return table_take_habits(t, p, NULL);
 }
 
-/* Of a key that is given twice the table takes the last one; a feature is there or not. */
+/* True if no later element has the same name: the last value of a key is in force. */
 static bool is_last(const char *const *list, u32 nr, u32 i)
 {
 	size_t len = strcspn(list[i], "=") + 1;
@@ -211,11 +211,11 @@ static bool is_last(const char *const *list, u32 nr, u32 i)
 }
 
 /**
- * table_keep() - what was asked for, as a device keeps it
- * @t: what was asked for
+ * table_keep() - encode features and keys for storage on the device
+ * @t: features and keys to store
  * @s: result
  *
- * Returns false after saying what is wrong.
+ * Return: true, or false after printing an error.
  */
 bool table_keep(const struct table_args *t, struct shingle_disk_settings *s)
 {
@@ -244,7 +244,7 @@ bool table_keep(const struct table_args *t, struct shingle_disk_settings *s)
 }
 
 /**
- * table_warn() - say what the habits of a preset risk
+ * table_warn() - print the risk that the features of a preset carry
  * @t: the table that was loaded
  * @p: the preset, or NULL
  */
@@ -255,7 +255,7 @@ void table_warn(const struct table_args *t, const struct preset *p)
 		fprintf(stderr, "shingle: %s: %s\n", p->name, p->doc);
 }
 
-/* The names of a table, features or what has a value. */
+/* Print the names of features, or of keys. */
 static void list_options(const struct shingle_option *o, bool features)
 {
 	for (; o->name; o++) {
@@ -280,11 +280,11 @@ static bool no_key(const struct engine_row *row, const char *name)
 }
 
 /**
- * table_key() - the option that a key is
+ * table_key() - find the option of a key
  * @row: the target
  * @key: its name, or KEY=VALUE
  *
- * Returns NULL if the target has none of that name.
+ * Return: the option, or NULL if the target has no such key.
  */
 const struct shingle_option *table_key(const struct engine_row *row, const char *key)
 {
@@ -296,12 +296,13 @@ const struct shingle_option *table_key(const struct engine_row *row, const char 
 }
 
 /**
- * table_known() - are there such features and keys, and values that they may have?
+ * table_known() - check features, keys and values without the devices
  * @row: the target
- * @t: what was asked for
+ * @t: table to check
  *
- * Whatever the devices are; table_checked() finds the rest.  Returns false after saying
- * what is wrong.
+ * table_checked() makes the checks that depend on the devices.
+ *
+ * Return: true, or false after printing an error.
  */
 bool table_known(const struct engine_row *row, const struct table_args *t)
 {
@@ -348,12 +349,14 @@ static bool key_checked(const struct image *img, const char *key, struct shingle
 }
 
 /**
- * table_checked() - will the target take the features and the keys?
- * @img: with an engine
- * @t: what was asked for
+ * table_checked() - check that the target will accept the features and keys
+ * @img: image with an engine
+ * @t: table to check
  *
- * In the order of the table line, as the kernel does.  What depends on the
- * kernel is left to it.  Returns false after saying what is wrong.
+ * Checks in the order of the table line, as the kernel does.  Checks that depend on the
+ * running kernel are left to it.
+ *
+ * Return: true, or false after printing an error.
  */
 bool table_checked(const struct image *img, const struct table_args *t)
 {
@@ -379,10 +382,10 @@ bool table_checked(const struct image *img, const struct table_args *t)
 }
 
 /**
- * table_needs_blocks() - is one of the devices but a file?
- * @img: its devices are open
+ * table_needs_blocks() - check whether one of the devices is a regular file
+ * @img: image with open devices
  *
- * Returns true after saying so.
+ * Return: true after printing an error if one is, else false.
  */
 bool table_needs_blocks(const struct image *img)
 {
@@ -400,7 +403,7 @@ bool table_needs_blocks(const struct image *img)
 	return false;
 }
 
-/* A device in a table line: by name, or by number if the name has blanks. */
+/* Write a device into a table line: its path, or its number if the path has blanks. */
 static void put_device(FILE *f, const struct device *d)
 {
 	char *path = d->path && *d->path != '/' ? realpath(d->path, NULL) : NULL;
@@ -415,7 +418,7 @@ static void put_device(FILE *f, const struct device *d)
 	free(path);
 }
 
-/* What put_device() or the kernel has put, to be freed; NULL if it cannot be found. */
+/* Path of a device in a table line, to be freed; NULL if it cannot be found. */
 static char *find_device(const char *word)
 {
 	char path[64], line[256], *name = NULL;
@@ -439,11 +442,11 @@ static char *find_device(const char *word)
 }
 
 /**
- * table_devices() - the devices that a table line names
- * @params: the part of it after the target's name, is taken apart
- * @path: result, by enum shingle_dev, to be freed; NULL where there is none
+ * table_devices() - the devices in a table line
+ * @params: the part of the line after the target's name; strsep() modifies it
+ * @path: result, by enum shingle_dev, to be freed; NULL for an absent device
  *
- * Returns false if one cannot be found.
+ * Return: true, or false if a device cannot be found.
  */
 bool table_devices(char *params, char *path[])
 {
@@ -464,10 +467,10 @@ bool table_devices(char *params, char *path[])
 
 /**
  * table_params() - the part of a table line after the target's name
- * @img: with its layout
- * @t: what was asked for
+ * @img: image with its layout
+ * @t: features and keys
  *
- * Returns it, to be freed, or NULL.
+ * Return: the text, to be freed, or NULL if memory is short.
  */
 char *table_params(const struct image *img, const struct table_args *t)
 {
@@ -495,11 +498,11 @@ char *table_params(const struct image *img, const struct table_args *t)
 		free(text);
 		return NULL;
 	}
-	memmove(text, text + 1, strlen(text));	/* the first blank */
+	memmove(text, text + 1, strlen(text));	/* remove the first blank */
 	return text;
 }
 
-/* A word as a shell takes it, as whoever sees the line may give it to one. */
+/* Print a word quoted for a shell, so that the printed line can be pasted into one. */
 static void say_quoted(const char *word)
 {
 	if (strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.:=@_") ==
@@ -513,7 +516,7 @@ static void say_quoted(const char *word)
 	putchar('\'');
 }
 
-/* The whole table is one word. */
+/* Print the dmsetup command; the whole table is one word of it. */
 static bool say_dmsetup(const char *name, u64 sectors, const char *target, const char *params,
 			bool read_only)
 {
@@ -534,12 +537,12 @@ static bool say_dmsetup(const char *name, u64 sectors, const char *target, const
 
 /**
  * table_open() - load the table
- * @img: with its layout; unless @dry_run, its devices are closed and its engine is freed
- * @t: what was asked for
- * @name: of the mapped device
+ * @img: image with its layout; unless @dry_run, its devices are closed and its engine freed
+ * @t: features and keys
+ * @name: name of the mapped device
  * @dry_run: only print the dmsetup line
  *
- * Returns an exit code.
+ * Return: an exit code.
  */
 int table_open(struct image *img, const struct table_args *t, const char *name, bool dry_run)
 {
@@ -555,7 +558,7 @@ int table_open(struct image *img, const struct table_args *t, const char *name, 
 	} else {
 		uuid_unparse_lower(img->l.uuid, uuid);
 		snprintf(dm_uuid, sizeof(dm_uuid), "SHINGLE-%s", uuid);
-		/* The kernel wants the devices for itself, and memory for a map of its own. */
+		/* The kernel opens the devices exclusively and allocates a map of its own. */
 		devices_close(&img->ds);
 		image_drop_engine(img);
 		ok = dm_device_create(name, dm_uuid, img->row->ops->name, sectors, params,

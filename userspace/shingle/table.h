@@ -9,15 +9,15 @@
 #define TABLE_MAX_ARGS	16
 
 /**
- * struct table_args - what the user wants beyond the layout
- * @nr_features: used of @feature
- * @feature: switches
- * @nr_keys: used of @key
- * @key: "name=value"
- * @nr_without: used of @without
- * @without: features of the preset that are not wanted
- * @no_udev: make the node ourselves
- * @kept: what the device keeps, taken apart: @feature and @key point into it
+ * struct table_args - features and keys of a table
+ * @nr_features: number of elements used in @feature
+ * @feature: features
+ * @nr_keys: number of elements used in @key
+ * @key: keys, as "name=value"
+ * @nr_without: number of elements used in @without
+ * @without: features of the preset or the device to leave out
+ * @no_udev: create the device node without udev
+ * @kept: settings of the device, split into words; @feature and @key point into it
  */
 struct table_args {
 	u32 nr_features;

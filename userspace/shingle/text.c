@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Texts that anybody may have written, for a terminal. */
+/* Safe display of untrusted texts on a terminal. */
 #include <blkid/blkid.h>
 
 #include "text.h"
 
-/* The character that libblkid wrote as \\xHH and that a terminal may have, or 0. */
+/* The printable character that libblkid encoded as \\xHH at @p, or 0. */
 static u32 harmless(const char *p)
 {
 	unsigned int c;
@@ -15,11 +15,11 @@ static u32 harmless(const char *p)
 }
 
 /**
- * shown() - a text that anybody may have written, for a terminal
- * @text: a label, or a name, read from a device
+ * shown() - make an untrusted text safe for a terminal
+ * @text: a label or a name, read from a device
  *
- * What is no printable character is written as \\xHH, as 'shingle probe' writes it, and
- * so is a backslash.
+ * Return: the text with every unprintable character and every backslash written as \\xHH, as
+ * in the output of 'shingle probe'.
  */
 struct shown_text shown(const char *text)
 {
@@ -36,7 +36,7 @@ struct shown_text shown(const char *text)
 			t.s[at++] = (char)c;
 			p += 4;
 		} else if ((u8)p[0] == 0xc2 && (u8)p[1] < 0xa0) {
-			/* To libblkid these are letters, to a terminal they are commands. */
+			/* libblkid takes C1 controls for letters; a terminal would execute them. */
 			at += (size_t)sprintf(t.s + at, "\\xc2\\x%02x", (u8)p[1]);
 			p += 2;
 		} else {
@@ -48,11 +48,11 @@ struct shown_text shown(const char *text)
 }
 
 /**
- * spelt() - a text that anybody may have written, for what wants UTF-8 and escapes the rest
- * @text: a label, or a name
- * @room: for the result
+ * spelt() - make an untrusted text safe for a writer of UTF-8 that escapes control characters
+ * @text: a label or a name
+ * @room: buffer for the result
  *
- * Returns @text, or what shown() makes of it if something in it is no letter beyond ASCII.
+ * Return: @text, or the text that shown() makes of it if it contains invalid non-ASCII bytes.
  */
 const char *spelt(const char *text, struct shown_text *room)
 {

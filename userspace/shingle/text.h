@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Texts that anybody may have written, for a terminal. */
+/* Safe display of untrusted texts on a terminal. */
 #ifndef SHINGLE_TEXT_H
 #define SHINGLE_TEXT_H
 
 #include <shim.h>
 
-/* What a device says of itself, as people may see it; by value, as size_text(). */
+/* A text made safe for a terminal, returned by value, as size_text() does. */
 struct shown_text {
 	char s[4 * PATH_MAX];
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Sentences, sizes, options and progress. */
+/* Messages, sizes, options and progress display. */
 #include <stdarg.h>
 #include <strings.h>
 #include <time.h>
@@ -45,7 +45,7 @@ void say(const char *fmt, ...)
 	putchar('\n');
 }
 
-/* A word "--name" or "--name=value", whose name is in the list as it stands. */
+/* True if @word is "--name" or "--name=value" with the complete name of an option. */
 static bool named_in_full(const char *word, const struct option *options)
 {
 	size_t n = strcspn(word, "=");
@@ -63,16 +63,17 @@ static bool is_option(const char *word)
 }
 
 /**
- * next_option() - getopt_long(), but long options want their whole name
+ * next_option() - getopt_long() without abbreviated long options
  * @argc: of the command
  * @argv: of the command
  * @letters: see getopt_long()
  * @options: see getopt_long()
  * @which: see getopt_long(); or NULL
  *
- * What is short for one option now would be short for two with the next version.
- * Returns what getopt_long() does, and '?' for a name that is cut short.  With '?' the
- * word is in argv[optind - 1], and there is no way to go on.
+ * An abbreviation that is unique now may become ambiguous with the next version.
+ *
+ * Return: the result of getopt_long(), or '?' for an abbreviated name.  After '?' the word is
+ * in argv[optind - 1], and parsing cannot continue.
  */
 int next_option(int argc, char **argv, const char *letters, const struct option *options,
 		int *which)
@@ -80,12 +81,12 @@ int next_option(int argc, char **argv, const char *letters, const struct option 
 	int index = -1, was = optind, c = getopt_long(argc, argv, letters, options, &index);
 	const char *word;
 
-	/* Of letters that are together only the last is behind getopt_long(). */
+	/* After an error inside a group of letters, getopt_long() has not yet passed the word. */
 	if (c == '?' && (optind == was || !is_option(argv[optind - 1])))
 		optind++;
 	if (c == -1 || optind < 2)
 		return c;
-	/* A value may be a word of its own. */
+	/* A value may be a separate word. */
 	if (index >= 0 && optarg && optarg == argv[optind - 1])
 		word = argv[optind - 2];
 	else
@@ -111,7 +112,7 @@ int option_error(const struct command *cmd, int c, const char *word)
 	return usage(cmd, "option %s is not known, or takes no value", word);
 }
 
-/* The rest of the line must be @nr operands, whose names and places follow. */
+/* Parse exactly @nr operands; their names and result pointers follow as arguments. */
 bool parse_operands(const struct command *cmd, int argc, char **argv, int nr, ...)
 {
 	va_list ap;
@@ -146,11 +147,11 @@ void list_commands(FILE *f, const struct command *const *commands, u32 nr)
 }
 
 /**
- * output_end() - has all that was printed arrived?
+ * output_end() - check that all output was written
  * @ret: exit code so far
  *
- * What could not be written earlier is not there to be written once more.  Returns @ret, or
- * if that is 0, what became of the output, after saying so.
+ * Return: @ret if it is not 0 or all output was written, else EXIT_OPERATION after printing
+ * an error.
  */
 int output_end(int ret)
 {
@@ -158,7 +159,7 @@ int output_end(int ret)
 
 	if (!fflush(stdout) && !short_of)
 		return ret;
-	/* A reason of before may be another one's by now. */
+	/* After an earlier failure, errno may belong to another call by now. */
 	return ret ?: fail("output cannot be written: %s", short_of ? "it was cut short" :
 			   strerror(errno));
 }
@@ -179,13 +180,13 @@ int run_command(const struct command *const *commands, u32 nr, int argc, char **
 }
 
 /**
- * parse_size() - a size in bytes, with its unit
- * @arg: name of the argument, for the sentence
- * @text: digits and a unit: B, s (sectors of 512 bytes), K, M, G, T (binary), which may
- *	be small letters
+ * parse_size() - parse a size in bytes with its unit
+ * @arg: name of the argument, for the error message
+ * @text: digits and a unit: B, s (sectors of 512 bytes), or K, M, G, T (binary) in either
+ *   case
  * @bytes: result
  *
- * Returns false after saying what is wrong.
+ * Return: true, or false after printing an error.
  */
 bool parse_size(const char *arg, const char *text, u64 *bytes)
 {
@@ -207,7 +208,7 @@ bool parse_size(const char *arg, const char *text, u64 *bytes)
 	if (errno)
 		goto bad;
 	for (i = 0; i < ARRAY_SIZE(unit); i++) {
-		/* Nobody means a thousandth with 30m; but b is of bands, and S of nothing. */
+		/* Case matters only for B and s: b is the unit of bands, and S is no unit. */
 		if (unit[i].shift < 10 ? strcmp(end, unit[i].name) : strcasecmp(end, unit[i].name))
 			continue;
 		if (v > U64_MAX >> unit[i].shift)
@@ -226,7 +227,7 @@ bad:
 	return false;
 }
 
-/* A bound: what may be written for it, if in few digits it would be another one. */
+/* Text of a bound.  It is exact, so that it can be used as a value: no rounded fractions. */
 static struct size_text bound_text(u64 blocks)
 {
 	struct size_text t = blocks_text(blocks);
@@ -237,14 +238,14 @@ static struct size_text bound_text(u64 blocks)
 }
 
 /**
- * parse_blocks() - a size that is a whole number of 4 KiB blocks
+ * parse_blocks() - parse a size that is a whole number of 4 KiB blocks
  * @arg: name of the argument
  * @text: see parse_size()
  * @min_blocks: lower bound
  * @max_blocks: upper bound
  * @blocks: result
  *
- * Returns false after saying what is wrong.
+ * Return: true, or false after printing an error.
  */
 bool parse_blocks(const char *arg, const char *text, u64 min_blocks, u64 max_blocks, u64 *blocks)
 {
@@ -266,14 +267,14 @@ bool parse_blocks(const char *arg, const char *text, u64 min_blocks, u64 max_blo
 }
 
 /**
- * parse_number() - a plain decimal number
+ * parse_number() - parse a plain decimal number
  * @arg: name of the argument
  * @text: digits
  * @min_value: lower bound
  * @max_value: upper bound
  * @value: result
  *
- * Returns false after saying what is wrong.
+ * Return: true, or false after printing an error.
  */
 bool parse_number(const char *arg, const char *text, u64 min_value, u64 max_value, u64 *value)
 {
@@ -338,7 +339,7 @@ void progress_begin(struct progress *p, const char *what, u64 total)
 	p->visible = total && isatty(STDERR_FILENO);
 }
 
-/* Quick operations show nothing: the first line comes after half a second. */
+/* Show progress at most twice a second; a short operation shows nothing. */
 void progress_add(struct progress *p, u64 units)
 {
 	double t, left;

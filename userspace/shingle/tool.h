@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What every file of the tool uses: exit codes, sentences, sizes, progress. */
+/* Common helpers of the tool: exit codes, messages, sizes, progress. */
 #ifndef SHINGLE_TOOL_H
 #define SHINGLE_TOOL_H
 
@@ -8,13 +8,13 @@
 
 #include "format/format.h"
 
-/* Exit codes, as fsck's. */
+/* Exit codes, like those of fsck. */
 enum {
-	EXIT_CLEAN = 0,		/* done; nothing wrong */
-	EXIT_CORRECTED = 1,	/* repair corrected something */
-	EXIT_UNCORRECTED = 4,	/* damage was found and is still there */
-	EXIT_OPERATION = 8,	/* could not do what was asked, as devices and kernel are */
-	EXIT_USAGE = 16,	/* was not asked properly: other words are needed */
+	EXIT_CLEAN = 0,		/* success, no errors found */
+	EXIT_CORRECTED = 1,	/* errors were found and corrected */
+	EXIT_UNCORRECTED = 4,	/* errors were found and remain */
+	EXIT_OPERATION = 8,	/* devices or kernel prevented the operation */
+	EXIT_USAGE = 16,	/* wrong usage of the command line */
 };
 
 /**
@@ -22,8 +22,8 @@ enum {
  * @name: first word after "shingle"
  * @summary: one line for the list of commands
  * @help: the text of --help
- * @more_help: prints the rest of it; or NULL
- * @run: does it; @argv[0] is @name; returns an exit code
+ * @more_help: prints the rest of the help; or NULL
+ * @run: runs the command; @argv[0] is @name; returns an exit code
  */
 struct command {
 	const char *name;
@@ -36,35 +36,35 @@ struct command {
 extern const struct command cmd_format, cmd_create, cmd_presets, cmd_open, cmd_remove, cmd_status,
 	cmd_stats, cmd_check, cmd_repair, cmd_dump, cmd_reset, cmd_probe, cmd_set;
 
-/* Who says so. */
+/* Program name at the start of error messages. */
 extern const char *tool_name;
 
-/* Of which version it is: dkms.conf's, as all that is built here. */
+/* Version of the program, taken from dkms.conf. */
 extern const char tool_release[];
 
-/* Print a sentence on stderr and return the exit code. */
+/* Print an error on stderr and return the exit code.  say() prints a line on stdout. */
 int fail(const char *fmt, ...) __printf(1, 2);
 int usage(const struct command *cmd, const char *fmt, ...) __printf(2, 3);
 void say(const char *fmt, ...) __printf(1, 2);
 
 int next_option(int argc, char **argv, const char *letters, const struct option *options,
 		int *which);
-/* next_option() answered 'h', ':' or '?': help or a sentence; the exit code. */
+/* Handle 'h', ':' or '?' of next_option(): print help or an error, return the exit code. */
 int option_error(const struct command *cmd, int c, const char *word);
 bool parse_operands(const struct command *cmd, int argc, char **argv, int nr, ...);
 
 
-/* The command that the first word names, with the rest of the line; the exit code. */
+/* Run the command that argv[1] names and return its exit code. */
 int run_command(const struct command *const *commands, u32 nr, int argc, char **argv);
 int output_end(int ret);
-/* A line for each command. */
+/* Print one line for each command. */
 void list_commands(FILE *f, const struct command *const *commands, u32 nr);
 
 bool parse_size(const char *arg, const char *text, u64 *bytes);
 bool parse_blocks(const char *arg, const char *text, u64 min_blocks, u64 max_blocks, u64 *blocks);
 bool parse_number(const char *arg, const char *text, u64 min_value, u64 max_value, u64 *value);
 
-/* A size for people, returned by value: use .s within the same expression. */
+/* A size as text, returned by value: use .s within the same expression. */
 struct size_text {
 	char s[32];
 };
@@ -74,13 +74,13 @@ struct size_text blocks_text(u64 blocks);
 bool confirm(const char *question);
 
 /**
- * struct progress - how far a long operation has come
- * @what: the operation, as the start of a line
- * @total: units in all, 0 to stay silent
- * @done: so far
- * @began: when, in seconds
- * @shown: when it was shown last
- * @visible: on a terminal, and not silent
+ * struct progress - progress display of a long operation
+ * @what: name of the operation, the start of the line
+ * @total: number of units in all, 0 to display nothing
+ * @done: number of units done
+ * @began: start time in seconds
+ * @shown: time of the last display
+ * @visible: stderr is a terminal, and @total is not 0
  */
 struct progress {
 	const char *what;
