@@ -16,7 +16,8 @@ INCLUDE = re.compile(r'^#include ([<"])([^>"]+)[>"]', re.M)
 # Functions that other files can call: at the left margin, not static, with a body.
 DEFINED = re.compile(r"^(?!static\b|typedef\b|struct\b[^(]*\{)[a-z][\w *]*?\b(\w+)\([^;{]*\)\n\{",
                      re.M)
-# The work items of the layers' workers, which wake-ups name outside base/wake.h.
+# The work items that wake a worker, and the layer of each worker. Upper layers' workers are woken
+# through base/wake.h.
 WORKS = {"work": "io", "order_work": "medium", "commit_work": "log", "ckpt_work": "log",
          "sb_work": "log", "clean_work": "clean", "idle_work": "clean"}
 # The permitted upward references. The last one marks the superblock when the mode goes down.
