@@ -887,8 +887,8 @@ def test_a_manifest_cut_off_in_its_last_line(tool, tmp_path):
 
 
 def test_a_manifest_that_memory_has_no_room_for(tmp_path):
-    """If reading ends for lack of memory, the list of files is not complete, which must be
-    reported."""
+    """If reading ends for lack of memory, the list of files may be incomplete, and the check must
+    report the error."""
     subprocess.run(["make", "-s", "-C", str(TOP / "userspace/levels")], check=True,
                    stdout=subprocess.DEVNULL)
     tool = TOP / "build/userspace/shingle-levels"
