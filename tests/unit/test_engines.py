@@ -103,7 +103,7 @@ def test_pages_of_a_map():
 @pytest.mark.parametrize("engine", ["stl-set", "stl-full", "imr", "comb", "tiler", "paged",
                                     "dualbuffer", "rmwf"])
 def test_a_question_wakes_no_write_that_waits_for_an_end(engine):
-    """The engine refuses writes until it is asked whether it has a step, and answers that it has
+    """The engine refuses writes until core queries it for a step, and then reports that it has
     none. Core retries the writes that were refused for lack of room, but not those that were
     refused as busy; those hang, which the test must detect."""
     done = exercise(SEED, 100, 6000, engine, "told_busy")

@@ -12,8 +12,8 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 FUZZ = TOP / "tests/kv-fuzz"
-# How many seeds a store must open, and how many a check must find sound. A harness whose inputs are
-# all refused at once would pass otherwise.
+# How many seeds a store must open, and how many a check must find sound. Otherwise a harness would
+# pass if all its inputs were refused at once.
 HARNESSES = {"table": (28, 8), "unsorted": (25, 7), "log": (23, 16), "bands": (34, 30),
              "formats": (0, 0)}
 

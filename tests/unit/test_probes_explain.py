@@ -257,7 +257,7 @@ CLEANS = [(5, "write"), (1, "stall"), (1, "write"), (8, "read")]
     # Only the first time.
     ([(2, "write"), (3, "read"), *[(1, "quiet"), (1, "stuck"), (2, "read")] * 9], [IDLE] * 9, None,
      False),
-    # Of nine phases of writing five had stalls of flushes only.
+    # Five of nine phases of writing had stalls of flushes only.
     ([(5, "write"), (1, "flush"), (1, "write"), (8, "read")] * 5 + CLEANS * 4,
      [FLUSH] * 5 + [FULL] * 4, None, False),
     # There were no writes: the drive spins up.

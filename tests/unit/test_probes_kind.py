@@ -421,7 +421,7 @@ def test_reads_that_wait_are_held_against_reads_that_are_slow_by_themselves(slow
 @pytest.mark.parametrize("moved,answer", [(0, "lazy"), (12, None), (22, "aggressive"),
                                           (64, "aggressive")])
 def test_cleaning_is_said_no_surer_than_it_was_borne_out(moved, answer):
-    """Of 64 blocks 15 % may move for other reasons."""
+    """15 % of 64 blocks may move for other reasons."""
     found = t03.decide({**WAITED, "waited": [False], "moved": [moved], "reads": 64,
                         "slow_reads": 0})
     assert found.value == answer

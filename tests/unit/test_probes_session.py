@@ -190,7 +190,7 @@ def test_a_log_that_is_cut_short_is_a_sentence(tmp_path):
 
 
 def test_what_was_overtaken_by_all_others_ended_last():
-    """Of three writes fio logs no line for the second; it ran for 900 ms."""
+    """fio logs no line for the second of three writes, which ran for 900 ms."""
     ops = load.as_ops((True, [0, 4096, 4096], 4096))
     lines = (np.array([10, 30, 31]), np.array([10000.0, 5000, 1000]),
              np.array([True, True, False]), np.array([0, 4096, 0]).astype(np.uint64))
