@@ -748,8 +748,8 @@ def test_one_copy_of_the_band_table(tool, device, what, torn, logged):
 
 @pytest.mark.parametrize("begin", ("ours", "another", "none"))
 def test_what_another_store_has_sealed_is_not_believed(tool, device, begin):
-    """The chunk equals a valid one in every byte except the identity with which its checksum
-    begins."""
+    """Each chunk and table head that the test changes has a checksum of its content; only the
+    identity with which the checksum begins is another store's or missing."""
     disk = OnDisk(tool, device)
     seal = {"ours": disk.uuid, "another": bytes([disk.uuid[0] ^ 1]) + disk.uuid[1:],
             "none": b""}[begin]

@@ -56,8 +56,7 @@ class WriteThrough(Buffered):
 
 
 class WriteBack(Buffered):
-    """Like Buffered, with a cache for writes that is larger than all that a test reads to empty it.
-    """
+    """Like Buffered, with a cache for writes larger than all that a test reads to empty it."""
 
     def __init__(self, blocks, **disk):
         super().__init__(blocks, room=blocks, **disk)
@@ -623,8 +622,9 @@ class ChunkCache(drives.Drive):
 
 
 class Promoting(drives.Drive):
-    """dm-cache with a policy: a chunk that was written often, or with @reads read often, moves to
-    RAM while there is room. Seldom used chunks stay. The cache cannot be switched off."""
+    """dm-cache with a policy: a chunk that was written often enough moves to RAM while there is
+    room. With @reads its reads count, too. Seldom used chunks stay. The cache cannot be switched
+    off."""
 
     settings = WriteBack.settings
 
