@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Small models of drives for the unit tests of scripts/probes: what a Session
-calls its load, over a disk that turns.  No guest, no fio, no time.
+"""Small models of drives for the unit tests of scripts/probes.
 
-They know as much of a real layer as the probes can see: where a block is, what
-cleaning moves, how long it takes.  Tests on emulated drives are in guests."""
+Each model takes the place of a Session's load and of its device, over a simulated disk that
+rotates. The tests therefore need no guest, no fio and little time.
+
+A model has the properties of a real layer that the probes can see: where a block is, what cleaning
+moves and how long that takes. Tests of the probes on emulated drives run in guests."""
 
 import contextlib
 import subprocess
@@ -24,7 +26,7 @@ BLOCK = 4096
 
 
 class Disk:
-    """A platter: rotation, seeks, tracks of so many blocks; time in microseconds."""
+    """A platter with rotation, seeks and tracks of @track blocks. Times are in microseconds."""
 
     def __init__(self, blocks, rotation=10000.0, track=120, skew=9, jitter=0.0, seed=1):
         self.blocks, self.rotation, self.track, self.skew = blocks, rotation, track, skew
@@ -36,7 +38,7 @@ class Disk:
         return (at + track * self.skew) % self.track / self.track
 
     def access(self, block, count, settle=0.0):
-        """The head goes there and passes over so many blocks."""
+        """Seek to @block and pass over @count blocks."""
         self.now += 100.0
         track = block // self.track
         away = abs(track - self.head)
@@ -53,7 +55,7 @@ class Disk:
 
 
 class Drive:
-    """Base: a plain disk.  Answers a Session as fio on a drive would."""
+    """A plain disk, the base of the other models. It answers a Session as fio on a drive would."""
 
     label, sys = "a model", Path("/nix/none")       # no partition
 
@@ -61,13 +63,13 @@ class Drive:
         self.blocks = blocks
         self.disk = Disk(2 * blocks, **disk)
         self.bytes, self.block, self.path = blocks * BLOCK, BLOCK, "model"
-        self.idle_us = None         # not aggressive
-        self.late = 0.0             # that a step takes after somebody has come
+        self.idle_us = None         # no cleaning in idle time
+        self.late = 0.0             # delay of the next request by a cleaning step
         self.cleaned = []
-        self.commit_us = commit_us  # a write so long after the last one commits, too
+        self.commit_us = commit_us  # a write this long after the last commit commits
         self.committed = 0.0
 
-    # --- what layers change ----------------------------------------------------
+    # --- overridden by models of layers ----------------------------------------
 
     def read(self, block, count):
         self.disk.access(block, count)
@@ -76,11 +78,11 @@ class Drive:
         self.disk.access(block, count, settle=300.0)
 
     def idle_step(self):
-        """One step of cleaning; False if there is nothing to do."""
+        """Do one step of cleaning. Return False if there is nothing to clean."""
         return False
 
     def reset(self):
-        """Default state."""
+        """Return to the state after construction."""
         self.__init__(*self.made[0], **self.made[1])    # pylint: disable=no-member
         return True
 
@@ -89,7 +91,7 @@ class Drive:
         self.made = (args, kwargs)
         return self
 
-    # --- a Session's load and dev ----------------------------------------------
+    # --- a Session's load and device -------------------------------------------
 
     def settings(self, *_, **__):
         return contextlib.nullcontext([])
@@ -112,7 +114,7 @@ class Drive:
             lat[i] = self.disk.now - begin - at[i] + self.late
             self.late = 0.0
         if iodepth > 1:
-            # Requests wait for each other: as many as the depth are under way.
+            # A request starts when the request @iodepth places before it has ended.
             end = at + lat
             at = np.concatenate([np.zeros(min(iodepth, len(at))), end[:-iodepth]])[:len(end)]
             lat = end - at
@@ -149,13 +151,14 @@ class Drive:
             self.disk.now += self.idle_us
             while self.disk.now < end and self.idle_step():
                 pass
-            # Who comes meanwhile waits for the step that has begun.
+            # A request that arrives during a step waits for the end of the step.
             self.late = max(0.0, self.disk.now - end)
         self.disk.now = max(self.disk.now, end)
 
 
 class SetAssociative(Drive):
-    """stl-set: c = (a >> shift) mod n, slot after slot, a full set is cleaned."""
+    """stl-set: the cache band is (band >> shift) mod caches. Its slots are filled in order, and a
+    full set is cleaned."""
 
     # pylint: disable=too-many-arguments,too-many-instance-attributes
     def __init__(self, band, bands, caches, *, shift=0, flash=False, idle_us=None, bypass=0,
@@ -250,8 +253,8 @@ class SetAssociative(Drive):
 
 
 class FullyAssociative(Drive):
-    """stl-full: log bands for each zone, homes that move, stale logs that cost
-    nothing; whole bands written in order become home."""
+    """stl-full: each zone has log bands. Cleaning moves homes; a log without current blocks is
+    freed without I/O. A band that is written completely in order becomes the home."""
 
     # pylint: disable=too-many-arguments,too-many-instance-attributes
     def __init__(self, band, zones, zone_bands, provision, logs, *, idle_us=1e6, **disk):
@@ -342,7 +345,7 @@ class FullyAssociative(Drive):
             self.stream = None
 
     def idle_step(self):
-        """The oldest log of all zones."""
+        """Merge one band of the oldest log of all zones that has current blocks."""
         for zone in sorted((z for z in self.zone if z["logs"]), key=lambda z: z["age"]):
             for log in list(zone["logs"]):
                 if live := self._live(log):
@@ -358,8 +361,9 @@ class FullyAssociative(Drive):
 
 
 class Circular(Drive):
-    """Skylight's drive: each write an entry of 2.5 rotations in one ring, a map
-    merge each 240th, FIFO with stale detection, static bands, idle cleaning."""
+    """The drive that Skylight infers. Each write is an entry of 2.5 rotations in one ring, and
+    every 240th write merges the map. Cleaning is FIFO with detection of stale entries, bands are
+    static, and the drive cleans when idle."""
 
     def __init__(self, band, bands, entries, *, idle_us=1.2e6, **disk):
         super().__init__(band * bands, **disk)
@@ -406,7 +410,7 @@ class Circular(Drive):
 
 
 class Memory(Drive):
-    """No platter: each request takes the same, give or take."""
+    """No platter: all requests take the same time, apart from a small random part."""
 
     def read(self, block, count):
         self.disk.now += 12.0 + self.disk.rng.exponential(2.0)
@@ -415,7 +419,7 @@ class Memory(Drive):
 
 
 class Thin(Drive):
-    """dm-thin over a disk: the first write of a chunk gives it a place."""
+    """dm-thin over a disk: the first write to a chunk allocates it."""
 
     CHUNK = 16
 
@@ -437,12 +441,12 @@ class Thin(Drive):
 
 
 class Interlaced(Drive):
-    """Every other track lies under the edges of its neighbours; those that hold something are
-    read before it is written, and written anew.
+    """Interlaced tracks: a write to a bottom track reads the neighbouring tops that hold data
+    before it and rewrites them after it.
 
-    @order: which logical tracks are under others: every other one ("adjacent"), those of the
-    first half ("halves"), or those that were first written ("dynamic"), in which case nothing
-    is read of what was not."""
+    @order: which logical tracks are bottoms: every second one ("adjacent"), the first half
+    ("halves"), or those that were written first ("dynamic"). With "dynamic", a read of an unwritten
+    track needs no access."""
 
     def __init__(self, blocks, order="adjacent", **disk):
         super().__init__(blocks, **disk)
@@ -450,7 +454,7 @@ class Interlaced(Drive):
         self.tracks = -(-blocks // self.disk.track)
 
     def _physical(self, track):
-        """Where a logical track is, or None."""
+        """Return the physical track of a logical track, or None if it has none."""
         if self.order == "adjacent":
             return track
         if self.order == "dynamic":
@@ -459,7 +463,8 @@ class Interlaced(Drive):
         return track if track is None else 2 * track if track < under else 2 * (track - under) + 1
 
     def _pieces(self, block, count):
-        """(logical track, physical one, first block in it, blocks)"""
+        """Yield (logical track, physical track, first block in it, blocks) for each part of a
+        request."""
         while count:
             track, at = divmod(block, self.disk.track)
             n = min(count, self.disk.track - at)
@@ -489,7 +494,7 @@ class Interlaced(Drive):
 
 
 class Troubled(Drive):
-    """A plain disk that now and then tries again for a while, whatever it is asked for."""
+    """A plain disk that retries some requests for a long time, independent of their address."""
 
     ODDS, LONGEST_US = 120, 8e5
 
@@ -507,7 +512,7 @@ class Troubled(Drive):
 
 
 class Backwards(Circular):
-    """Cleans the youngest first."""
+    """Cleans the youngest entry first."""
 
     def idle_step(self):
         while self.ring and self.map.get(self.ring[-1][0]) != self.ring[-1][1]:
@@ -530,8 +535,8 @@ class Fullest(Circular):
 
 
 class Zoned(Drive):
-    """A disk whose tracks are not all alike: [(first block, blocks on a track)], in the
-    order of LBAs, on however many surfaces.  With look-ahead what follows is there."""
+    """A disk with zones [(first block, blocks per track)], in the order of LBAs, on one or more
+    surfaces. With look-ahead the blocks that follow a read are in the drive's memory."""
 
     def __init__(self, blocks, zones, **disk):
         super().__init__(blocks, **disk)
@@ -553,7 +558,7 @@ class Zoned(Drive):
             disk.now += 100 + (1000 + 15000 * away ** 0.5 if away > track / self.blocks else 0)
             angle = (at + passed * disk.skew) % track / track
             disk.now += (angle - disk.now / disk.rotation) % 1 * disk.rotation
-        # A head that goes on to the next track has lost the skew.
+        # Each change of the track costs the skew.
         disk.now += (count + (at + count - 1) // track * disk.skew) / track * disk.rotation
         if disk.jitter:
             disk.now += disk.rng.exponential(disk.jitter)
@@ -561,8 +566,7 @@ class Zoned(Drive):
 
 
 class FullSize(Drive):
-    """A drive of dm-platter's at its full size, which platter-sim at @sim reads by its own
-    mechanics."""
+    """A drive of dm-platter at its full size. platter-sim at @sim computes its times."""
 
     SECTORS = {"st4000nc001": 7814037168, "st5000as0011": 9767541168}
 
@@ -571,7 +575,7 @@ class FullSize(Drive):
         self.sim, self.profile = sim, profile
 
     def plateaus(self):
-        """What Test 14 should show."""
+        """Return the plateaus that Test 14 should show."""
         return truth.whole(subprocess.run([self.sim, "-p", self.profile, "-z"], text=True,
                                           capture_output=True, check=True).stdout, self.bytes)
 
@@ -586,7 +590,7 @@ class FullSize(Drive):
 
 
 class First(SetAssociative):
-    """The cache lies before the bands."""
+    """Like SetAssociative, with the cache before the bands."""
 
     def __init__(self, *args, **more):
         super().__init__(*args, **more)
@@ -608,7 +612,7 @@ class First(SetAssociative):
 
 
 def by_lot(rng, seed):
-    """A drive and its answers."""
+    """Choose a random drive. Return it and the answers that the probes should give."""
     disk = {"jitter": rng.choice([0, 0, 30.0, 80.0]), "track": int(rng.choice([60, 120, 500])),
             "skew": int(rng.choice([3, 9, 17])), "rotation": rng.choice([8333.0, 10169.0]),
             "seed": seed}
@@ -635,14 +639,16 @@ def by_lot(rng, seed):
 
 
 def zones_by_lot(rng, seed):
-    """A drive with zones, and what is so: name -> value, or plateaus."""
+    """Choose a random drive with zones. Return it and the expected answers: name -> value, or
+    plateaus."""
     blocks = int(rng.choice([10_000_000, 100_000_000, 1_200_000_000]))
     count, longest = int(rng.choice([1, 4, 9, 16, 24, 48, 128, 400])), int(rng.choice([300, 500]))
     wide = bool(count >= 16 and rng.integers(2))
     length = rng.uniform(0.6, 1.4, count)
     starts = (np.cumsum(length) - length) / length.sum() * blocks
     if wide:
-        # In and out again, eight at a time; and all in all inwards.
+        # Tracks become shorter over eight zones and longer over the next eight; overall they become
+        # shorter inwards.
         there = np.arange(count) % 16
         fall = np.where(there < 8, there, 15 - there) / 8 + np.arange(count) / count
     else:
@@ -652,7 +658,7 @@ def zones_by_lot(rng, seed):
                   jitter=rng.choice([0.0, 30.0, 200.0]), skew=int(rng.choice([9, 25])), seed=seed)
     disk, step = drive.disk, abs(np.diff(tracks)) / tracks[1:]
     mib = 256 / tracks * (1 + disk.skew / tracks) * disk.rotation + disk.jitter
-    # Steps of a hundredth may be seen or not; smaller ones are none.
+    # The probe may or may not detect steps of one percent; smaller steps are not expected.
     seen = np.flatnonzero(np.concatenate([[True], step > 0.007])).tolist()
     stretches = [(int(starts[i]) * BLOCK, float((1 << 20) / np.mean(mib[i:j])))
                  for i, j in zip(seen, [*seen[1:], count])]
@@ -662,8 +668,8 @@ def zones_by_lot(rng, seed):
 
 
 def streams_by_lot(rng, seed):
-    """A small drive that cleans and streams in its own way, and what is so; whatever else
-    was written to it before."""
+    """Choose a small random drive with its own kind of cleaning and of streams. Return it and the
+    expected answers. The drive may have been written to before."""
     disk = {"jitter": rng.choice([0.0, 0.0, 15.0, 40.0]), "track": int(rng.choice([120, 500])),
             "skew": int(rng.choice([3, 9])), "seed": seed}
     kind = str(rng.choice(["set", "set", "flash", "full", "ring", "youngest", "fullest"]))
@@ -689,8 +695,8 @@ def streams_by_lot(rng, seed):
 
 
 def quick_by_lot(rng, seed):
-    """(drive, first byte, bytes of what may be written, what is so) for skylight quick: half of
-    them interlaced in one of three ways, written to more or less before."""
+    """Return (drive, first byte, bytes that may be written, expected answers) for skylight quick.
+    Half of the drives are interlaced in one of three ways; all were filled to a random degree."""
     disk = {"jitter": rng.choice([0.0, 30.0, 80.0]), "track": int(rng.choice([60, 120, 500])),
             "skew": int(rng.choice([3, 9, 17])), "rotation": rng.choice([8333.0, 10169.0]),
             "seed": seed}

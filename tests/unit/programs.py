@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Programs of scripts/ that bear no .py, as modules, and platter-sim."""
+"""Load the programs in scripts/ that have no .py suffix as modules, and build platter-sim."""
 
 import subprocess
 from importlib.machinery import SourceFileLoader
@@ -10,7 +10,7 @@ TOP = Path(__file__).resolve().parents[2]
 
 
 def module(name, path):
-    """What @path has, of which its tests know by @name."""
+    """Load the program at @path as module @name."""
     loader = SourceFileLoader(name, str(path))
     made = module_from_spec(spec_from_loader(loader.name, loader))
     loader.exec_module(made)
@@ -18,8 +18,10 @@ def module(name, path):
 
 
 def platter_sim():
-    """With sanitizers: the numbers are the same, and a slip is not missed.  Its name is the
-    same as without, and so it has a folder, where all tests find what the first has built."""
+    """Build platter-sim with sanitizers and return its path.
+
+    Its results do not depend on the sanitizers. The program keeps its name, so it is built in a
+    directory of its own, which all tests share."""
     out = TOP / "build/userspace/sanitized"
     subprocess.run(["make", "-s", "-C", str(TOP / "userspace/platter-sim"), f"OUT={out}",
                     "SANITIZE=address,undefined", str(out / "platter-sim")], check=True)

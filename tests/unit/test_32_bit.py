@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A kernel of 32 bits has no functions that divide 64 bits by 64 bits for `/` and `%`: modules
-that ask for one do not load.  The pure files are compiled for such a processor, and only their
-symbols are looked at."""
+"""Check that the pure files need no 64-bit division by the compiler.
+
+A 32-bit kernel lacks the functions by which the compiler divides 64 bits by 64 bits (`/` and `%`),
+so a module that needs one does not load. The files are compiled for such a processor, and the test
+reads their undefined symbols."""
 
 import re
 import subprocess
@@ -17,14 +19,14 @@ DIVISION = re.compile(r"\b__(?:u?(?:div|mod)|u?divmod)di[34]\b")
 @pytest.fixture(scope="module", name="compile_32")
 def compiler(tmp_path_factory):
     where = tmp_path_factory.mktemp("32")
-    # What glibc's headers of 64 bits ask for, and those of 32 bits would bring.
+    # The 64-bit glibc headers include this file; it comes with the 32-bit ones.
     (where / "gnu").mkdir()
     (where / "gnu/stubs-32.h").touch()
     multiarch = subprocess.run(["gcc", "-print-multiarch"], check=True, text=True,
                                capture_output=True).stdout.strip()
 
     def compile_32(source):
-        """Undefined symbols of a file, or None of one that includes the kernel."""
+        """Return the undefined symbols of a file, or None if the file includes kernel headers."""
         out = where / "one.o"
         done = subprocess.run(
             ["gcc", "-m32", "-O2", "-std=gnu11", "-w", "-D_GNU_SOURCE", "-DSHINGLE_SHIM_32_BIT",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/bench without guests: its bars, and what it says of figures beyond them."""
+"""Unit tests of scripts/bench, without guests: its bars, and its messages about figures beyond
+them."""
 
 import json
 import random
@@ -31,7 +32,8 @@ def test_each_operation_has_a_bar(bench, guest):
 
 
 def test_places_of_operations(guest):
-    """Random ones are aligned and spread, a pass of what is in sequence fits and repeats none."""
+    """Random places are aligned and spread; one pass of a sequential operation fits in the span and
+    repeats no place."""
     places = guest.places("write", random.Random(1), 500)
     span = guest.SPAN_MIB // guest.PART * guest.MIB
     assert len(places) == 500 and len(set(places)) > 400 and max(places) > span * 3 // 4
@@ -43,7 +45,7 @@ def test_places_of_operations(guest):
 
 
 def figures(bench, beyond):
-    """As the guest would count them, all of them @beyond their bars."""
+    """Return instruction counts in the guest's format, all of them @beyond their bars."""
     counted = {}
     for (target, op), bar in bench.INSTRUCTIONS.items():
         row = counted.setdefault(op, {"bare": 50000.0, "linear": 60000.0, "writecache": 62000.0})
@@ -74,7 +76,7 @@ def test_a_pass_that_something_else_was_in_does_not_count(guest):
 
 @pytest.mark.parametrize("err", ("", "lab: no huge pages for the guest's memory: why\n"))
 def test_that_there_are_no_huge_pages_is_said(bench, monkeypatch, capsys, err):
-    """Figures are others then, and nothing about them shows it."""
+    """The figures differ without huge pages, and nothing else would show the reason."""
     told = SimpleNamespace(ok=True, out='x\n{"a": 1}\n', err=f"touching RAM\n{err}round 1 of 1\n")
     monkeypatch.setattr(bench, "run", lambda *_, **__: told)
     assert bench.part("speed", 1, 0, "uml") == {"a": 1}
@@ -96,7 +98,7 @@ def test_rounds_are_spread_over_boots(bench, rounds, boots, each):
 
 
 def test_boots_are_joined(bench):
-    """All rounds of all of them count, and whatever any of them cleaned meanwhile."""
+    """The result contains the rounds of all boots and the sum of their cleaning."""
     boots = [{"rates": {"read": {"imr": [1.0, 2.0]}}, "cleaned": {"imr": 3}},
              {"rates": {"read": {"imr": [4.0]}}, "cleaned": {"imr": 0}}]
     assert bench.joined(boots[:1]) == boots[0]
@@ -106,7 +108,8 @@ def test_boots_are_joined(bench):
 
 
 def test_each_boot_has_its_rounds(bench, monkeypatch, capsys):
-    """What depends on where memory lies is booted several times, instructions once."""
+    """Figures that depend on the placement of memory need several boots; instruction counts need
+    one."""
     asked = []
 
     def ran(name, rounds, boot, kernel, *_, **__):
@@ -126,7 +129,8 @@ def test_each_boot_has_its_rounds(bench, monkeypatch, capsys):
 
 
 def test_dm_linear_is_taken_where_the_target_is(bench, capsys):
-    """Not the one that has a place of its own, which is twice as fast here."""
+    """The comparison uses the dm-linear in the target's place, not the one that has a place of its
+    own and is twice as fast here."""
     rates = {w: dict.fromkeys(("linear", *bench.BARS, "writecache", "thin", "zoned"), [1.0] * 4)
              for w in bench.SHINGLED}
     for row in rates.values():
@@ -146,7 +150,7 @@ def test_dm_linear_is_taken_where_the_target_is(bench, capsys):
 
 @pytest.mark.parametrize("lag,missed", ((9, 0), (11, 1)))
 def test_a_second_job_is_held_against_linear_in_its_place(bench, capsys, lag, missed):
-    """Not against dm-linear elsewhere, whose memory is another."""
+    """Not with a dm-linear in another place, which uses other memory."""
     def row(percent):
         return {"alone": [100.0] * 3, "one": [100.0 + percent] * 3, "own": [200.0] * 3}
 
@@ -162,14 +166,14 @@ def test_a_second_job_is_held_against_linear_in_its_place(bench, capsys, lag, mi
 
 
 def test_whose_device(guest):
-    """A target has several devices in some parts, and is settled in its own way by the name."""
+    """Some parts have several devices for a target. The name of a device determines its target."""
     assert [guest.kind_of(name) for name in ("stl-set", "stl-set" + guest.TWIN, "stl-full",
                                              "dualbuffer-80-512", "writecache", "other")] == \
         ["stl-set", "stl-set", "stl-full", "dualbuffer", "writecache", "other"]
 
 
 def test_none_lies_in_the_same_place_again(guest):
-    """In as many boots as there are targets each has been everywhere."""
+    """In as many boots as there are targets, each target occupies every place once."""
     boots = [guest.turned(guest.TARGETS, boot) for boot in range(len(guest.TARGETS))]
     assert boots[0] == list(guest.TARGETS) == guest.turned(guest.TARGETS, len(boots))
     for place in zip(*boots):
@@ -177,7 +181,7 @@ def test_none_lies_in_the_same_place_again(guest):
 
 
 def test_pieces_are_medians_of_rounds(bench, guest, capsys):
-    """By shape, whatever the place, and by place, whatever the shape."""
+    """One table is by shape, over all places; the other is by place, over all shapes."""
     names = ["-".join(("dualbuffer", *map(str, shape))) for shape in guest.SHAPES]
     found = {name: [[(boot + i) % 2, 0.5 + 0.5 * boot, 8.0 + i + boot, 10.0, 16.0]
                     for boot in range(2)] for i, name in enumerate(names)}
@@ -193,7 +197,8 @@ def test_pieces_are_medians_of_rounds(bench, guest, capsys):
 
 
 def test_pieces_are_measured_when_asked_for(bench, monkeypatch):
-    """They say why one figure of speed is what it is: nobody waits for that each time."""
+    """The pieces explain a single figure of speed. They take long, so they are measured on request
+    only."""
     asked = []
 
     def ran(name, *_, **__):
@@ -227,7 +232,7 @@ def round_of(rate, worst):
 
 
 def test_rows_of_the_store_are_missed_by_either_bar(store, capsys):
-    """By the median of ratios within a round, not by the ratio of medians."""
+    """The verdict uses the median of the ratios within a round, not the ratio of the medians."""
     found = {
         "faster": {"kv": [round_of(3, 1), round_of(30, 1), round_of(9, 9)],
                    "leveldb": [round_of(2, 2), round_of(20, 2), round_of(10, 2)]},
@@ -242,7 +247,8 @@ def test_rows_of_the_store_are_missed_by_either_bar(store, capsys):
 
 
 def test_rows_of_the_store(store, tmp_path):
-    """Each row is sent to each store, from the same seed, and begins with what it asks for."""
+    """Each row is sent to each store with the same seed, and starts with the preparation that it
+    requires."""
     assert len(set(store.ROWS)) == len(store.ROWS)
     assert {"load", *"abcdef", "fillrandom", "overwrite", "queue"} <= set(store.ROWS)
     sent = []

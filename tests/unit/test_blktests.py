@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The group for blktests: what its `check` asks of a group before it runs one.  To run it
-takes blktests: see tests/README.md."""
+"""Check the group for blktests against what its `check` requires of a group. Running the group
+itself needs blktests: see tests/README.md."""
 
 import re
 import shutil
@@ -11,9 +11,9 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 GROUP = TOP / "tests/blktests/shingle"
-# As blktests finds them.
+# The file names by which blktests recognizes tests.
 TESTS = sorted(p for p in GROUP.iterdir() if re.fullmatch(r"\d{3}", p.name))
-# What blktests gives a test, or takes from it.
+# Stubs of the functions and variables that blktests provides.
 THEIRS = """
 set -e
 _have_driver() { :; }; _have_fio() { :; }; _have_program() { :; }; _have_root() { :; }
@@ -22,7 +22,7 @@ _have_driver() { :; }; _have_fio() { :; }; _have_program() { :; }; _have_root() 
 
 @pytest.fixture(name="blktests")
 def blktests_fixture(tmp_path):
-    """A place like blktests' own, with helpers that do nothing."""
+    """A directory like that of blktests, with helpers that do nothing."""
     shutil.copytree(GROUP, tmp_path / "tests/shingle")
     (tmp_path / "common").mkdir()
     for name in ("rc", "fio"):
@@ -38,7 +38,7 @@ def test_there_are_tests():
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda p: p.name)
 def test_is_found_as_a_test(test, blktests):
-    """It is sourced from blktests' top, and then has what `check` insists on."""
+    """A test that is sourced from the top of blktests defines all that `check` requires."""
     said = subprocess.run(
         ["bash", "-c", f". tests/shingle/{test.name}; group_requires; declare -F test; "
          'echo "$DESCRIPTION/${QUICK:-}${TIMED:-}"; declare -F test_device || echo alone'],
@@ -52,11 +52,12 @@ def test_is_found_as_a_test(test, blktests):
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda p: p.name)
 def test_has_its_output(test):
-    """Each line that is expected is one that the test or the group can print."""
+    """The test or the group can print each line of the expected output."""
     lines = test.with_suffix(".out").read_text(encoding="ascii").splitlines()
     assert lines[0] == f"Running shingle/{test.name}" and lines[-1] == "Test complete"
     text = test.read_text(encoding="ascii") + (GROUP / "rc").read_text(encoding="ascii")
-    # Whoever opens looks for the end of the journal, and meets what it has destroyed there.
+    # Opening a layer searches for the end of the journal, and there it reads a block that the write
+    # destroyed.
     assert ("destroyed and read: 0" in lines) != ("dmsetup load" in text)
     for line in lines[1:-1]:
         assert f'echo "{line.removesuffix(" 0")}' in text, line
@@ -71,13 +72,13 @@ def test_leaves_nothing_behind(test):
 
 @pytest.mark.parametrize("path", [GROUP / "rc", *TESTS], ids=lambda p: p.name)
 def test_has_a_licence_that_blktests_takes(path):
-    """Its CONTRIBUTING.md: GPL-3.0+ or GPL-2.0+, and not GPL-2.0."""
+    """CONTRIBUTING.md of blktests accepts GPL-3.0+ and GPL-2.0+, but not GPL-2.0."""
     assert path.read_text(encoding="ascii").split("\n")[1] == \
         "# SPDX-License-Identifier: GPL-2.0+"
 
 
 def test_what_udev_still_looks_at_is_not_removed(blktests):
-    """A device that was written to is held for a moment, by whoever asks what is on it."""
+    """After a write, udev's probes hold the device open for a moment."""
     said = subprocess.run(
         ["bash", "-c", """. tests/shingle/rc
 udevadm() { echo "udevadm $*"; }; losetup() { echo "losetup $*"; }
@@ -90,7 +91,8 @@ SHINGLE_LOOP=/dev/loop9; _shingle_remove; _shingle_remove"""],
 
 
 def test_shellcheck_has_no_remark(blktests):
-    """As blktests' `make check` calls it; its helpers use the variables that `check` reads."""
+    """The options are those of blktests' `make check`. SC2034 is excluded because the helpers set
+    variables that only `check` reads."""
     done = subprocess.run(["shellcheck", "-x", "-e", "SC2119,SC2034", "tests/shingle/rc",
                            *(f"tests/shingle/{t.name}" for t in TESTS)], cwd=blktests,
                           text=True, check=False, capture_output=True)

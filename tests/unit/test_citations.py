@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Comments cite what exists: a file of this tree, or a rule that a page of papers/ defines."""
+"""Check the citations in comments: each cited file is in this tree, and each cited rule is defined
+on a page of papers/."""
 
 import re
 from functools import cache
@@ -8,20 +9,20 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 PAPERS = TOP / "Documentation/papers"
 ROOMS = ("core", "dm-platter", "dm-stl", "dm-imr", "dm-tiler", "dm-dualbuffer", "userspace")
-# A rule stands in brackets or behind "rule" or "hole": T4, D10, F2, R0, CE-D1.
+# A citation of a rule is in brackets, or follows "rule" or "hole": T4, D10, F2, R0, CE-D1.
 RULE = r"(?:R[0-7]|[TDF][1-9]\d?|CE-[TDF][1-9]\d?)"
 CITED = re.compile(rf"(?:\((?:rule )?|\b(?:rule|rules|hole|holes) )({RULE}(?:(?:, | and |; ){RULE})*)\b")
 
 
 @cache
 def rules():
-    """Every rule that heads a definition or a row of a table."""
+    """Return the rules that head a definition or a row of a table."""
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAPERS.glob("*.rst"))
     return set(re.findall(rf"^({RULE})(?=[: ]|$)", text, re.M))
 
 
 def comments():
-    """(file, its comments) of the sources of modules and programs."""
+    """Yield (file, its comments) for the sources of modules and programs."""
     for room in ROOMS:
         for path in sorted((TOP / room).rglob("*.[ch]")):
             text = path.read_text(encoding="utf-8")
@@ -48,7 +49,7 @@ def test_cited_documents_exist():
 
 
 def test_papers_are_cited_by_section():
-    """Line numbers of a text that is not in the tree help no reader."""
+    """Line numbers are useless because the text is not in the tree."""
     lines = [path.name for path, text in comments()
              if re.search(r"\bseed lines?\b|\bspec(?:ification)? \d", text)]
     assert not lines

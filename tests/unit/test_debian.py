@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the packages are made of; scripts/lab/debian makes them, and tries them."""
+"""Check the contents of the packages, without building them. scripts/lab/debian builds and tries
+them."""
 
 import ast
 import contextlib
@@ -17,7 +18,7 @@ INCLUDE = re.compile(r'^#\s*include\s+"([^"]+)"', re.M)
 
 
 def dkms(name):
-    """What dkms.conf says of @name, for each module."""
+    """Return the values of @name in dkms.conf, one for each module."""
     return re.findall(rf'^{name}(?:\[\d+\])?="(.*)"$',
                       (TOP / "dkms.conf").read_text(encoding="ascii"), re.M)
 
@@ -25,15 +26,17 @@ def dkms(name):
 @pytest.fixture(scope="module", name="tree")
 def tree_fixture(tmp_path_factory):
     into = tmp_path_factory.mktemp("dkms") / "tree"
-    # As from another make, that says which directories it enters.
+    # As under another make, which prints the directories that it enters.
     subprocess.run([TOP / "scripts/dkms-tree", into], check=True,
                    env=dict(os.environ, MAKEFLAGS="w"))
     return into
 
 
 def included(tree, path):
-    """The files of the tree that a file includes; an include is from its own folder, from
-    core's, or from what every folder is told of."""
+    """Yield the files of the tree that a file includes.
+
+    An include is found in the file's own directory, in core's directories, or in the top directory
+    of the module, which is in every include path."""
     for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
         found = [(folder / name).resolve() for folder in
                  (path.parent, tree / "core", tree / "core/lib", tree / "core/base",
@@ -71,7 +74,7 @@ def test_dkms_is_given_what_the_topmost_kbuild_runs_and_includes(tree):
 
 
 def test_dkms_is_given_every_source_of_its_modules(tree):
-    """make itself says what it would want: nothing here is read from a Kbuild by us."""
+    """make lists the sources that it needs; the test does not parse a Kbuild."""
     for name, place in zip(dkms("BUILT_MODULE_NAME"), dkms("BUILT_MODULE_LOCATION")):
         wants = subprocess.run(
             ["make", "-s", "-f", "-", "list"], check=True, text=True, capture_output=True,
@@ -96,12 +99,12 @@ def test_what_is_built_is_what_dkms_installs(tree):
 
 
 def test_skylight_asks_for_the_libraries_that_it_imports():
-    """As a program, and as a package."""
+    """This holds for the program and for the package."""
     nodes = [node for path in (TOP / "scripts/probes").glob("*.py")
              for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
     imported = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names} | \
         {n.module for n in nodes if isinstance(n, ast.ImportFrom) and not n.level}
-    # Jinja2 comes with the first, matplotlib with the next.
+    # Jinja2 brings markupsafe; matplotlib brings cycler and PIL.
     others = {n.split(".")[0] for n in imported} - sys.stdlib_module_names - \
         {"markupsafe", "cycler", "PIL", "probes", "output"}
     program = (TOP / "scripts/skylight").read_text(encoding="utf-8")
@@ -112,7 +115,7 @@ def test_skylight_asks_for_the_libraries_that_it_imports():
 
 
 def paragraphs(path):
-    """A control file's, as fields and their texts."""
+    """Return the paragraphs of a control file as dictionaries of fields."""
     return [dict(re.findall(r"^([\w-]+):\s*(.*(?:\n .*)*)", part, re.M))
             for part in path.read_text(encoding="utf-8").strip().split("\n\n")]
 
@@ -139,7 +142,7 @@ def test_what_a_package_leaves_behind_is_seen(debian, tmp_path):
     (tmp_path / "etc/link").unlink()
     (tmp_path / "etc/link").symlink_to("mode")
     (tmp_path / "var/lib/dkms/dm-shingle").mkdir()
-    # What a Debian notes for itself.
+    # Files that Debian writes for its own use do not count.
     for name in ("var/log/dpkg.log", "var/lib/dpkg/status", "var/lib/dkms/mok.key", "tmp/x"):
         (tmp_path / name).touch()
     assert debian.differences(before, debian.contents(tmp_path)) == [
@@ -148,9 +151,9 @@ def test_what_a_package_leaves_behind_is_seen(debian, tmp_path):
 
 
 def test_a_debian_to_try_in_has_what_autopkgtest_asks_for(debian):
-    """There is no network, to get it from."""
+    """The guest has no network, so all packages must be in its image."""
     ours = {p["Package"] for p in paragraphs(TOP / "debian/control") if "Package" in p}
-    # linux-headers-amd64 provides it.
+    # linux-headers-amd64 provides linux-headers-generic.
     there = {*debian.TRY, *ours, "@", "linux-headers-generic"}
     tests = paragraphs(TOP / "debian/tests/control")
     assert [t["Tests"] for t in tests] == ["tools", "quick-start"]
@@ -176,7 +179,7 @@ def test_dkms_has_installed_all_modules_or_it_is_said_which_are_missing(debian, 
 
 @pytest.mark.skipif(not shutil.which("debugfs"), reason="e2fsprogs is not installed")
 def test_what_is_put_on_a_disk_is_there_or_it_is_said(debian, tmp_path):
-    """debugfs itself ends with 0 in any case."""
+    """The exit status of debugfs is 0 even if it fails."""
     tree, disk, file = tmp_path / "tree", tmp_path / "disk", tmp_path / "file"
     (tree / "packages").mkdir(parents=True)
     with open(disk, "wb") as handle:
@@ -198,7 +201,7 @@ printf '%s\\n' "$@" >{args}
 
 @pytest.mark.parametrize("says, error", [
     ("echo 'guest: hello'; echo 'guest: status 0'", None),
-    # An initrd without fsck, as a minimal Debian's.
+    # An initrd without fsck, as in a minimal Debian.
     ("echo 'Warning: fsck not present, so skipping root file system'; echo 'guest: hello'; "
      "echo 'guest: status 0'", None),
     ("echo 'guest: status 3'", "status 3"), ("echo 'guest: hello'", "without a word"),
@@ -213,7 +216,7 @@ def test_a_boot_has_to_say_that_it_went_well(debian, tmp_path, monkeypatch, capf
         debian.boot(Path("/boot/vmlinuz-6"), [tmp_path / "a", tmp_path / "b"], log)
     args = (tmp_path / "args").read_text(encoding="ascii").splitlines()
     assert args[args.index("-initrd") + 1] == "/boot/initrd.img-6"
-    # On a busy host, too, its seconds are those of its work.
+    # With icount the guest's clock measures its own work, even on a busy host.
     assert args[args.index("-icount") + 1] == "shift=1,sleep=off"
     assert args[args.index("-smp") + 1] == "1"
     assert [a.split(",")[0] for a in args if a.startswith("file=")] == \

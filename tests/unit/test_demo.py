@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/demo: what its last act finds wrong with a store after a power cut, and that it
-finds nothing wrong with one that has kept its promises."""
+"""Unit tests of scripts/demo. Its last act must find each fault in a store after a power cut, and
+must find none in a store that has kept its promises."""
 
 import os
 import random
@@ -36,7 +36,8 @@ def make_promises():
 
 @pytest.fixture(scope="module", name="store")
 def make_store(promised, tmp_path_factory):
-    """(log, scan) after so many operations of the last round on a plain file."""
+    """Return (log, scan) of a store on a plain file after @promised's operations up to ACKED of the
+    last round."""
     folder = tmp_path_factory.mktemp("store")
     path, log = folder / "store", folder / "log"
     path.touch()
@@ -52,7 +53,10 @@ def make_store(promised, tmp_path_factory):
 
 
 def judged(promised, store, change=lambda pairs: None, short=0):
-    """@change: of what was scanned; @short: so many operations were not acknowledged."""
+    """Judge the store.
+
+    @change modifies the scanned pairs. The last @short operations are removed from the log, as if
+    they had not been acknowledged."""
     log, text = store
     pairs = dict(line.split(b"\t") for line in text.splitlines())
     change(pairs)
@@ -69,7 +73,7 @@ def states(promised, n):
 
 
 def test_the_load_is_one_that_can_go_wrong(promised):
-    """Values that grow, deletions that stay, keys that come back, in each round."""
+    """Each round has growing values, lasting deletions and keys that return."""
     assert len(promised.record) == promises.RECORDS
     sizes = [load.value_bytes for load in promised.loads]
     assert sizes == sorted(set(sizes))
@@ -85,7 +89,7 @@ def test_the_load_is_one_that_can_go_wrong(promised):
             elif kind == "update" and key in deleted:
                 back.add(key)
     assert len(back) > 4 and len(set(promised.record) - set(promised.before_last())) > 10
-    # The same seed, the same load; another one, another.
+    # The same seed gives the same load, and another seed another load.
     assert promises.Promises(KVBENCH, 5).ops == promised.ops
     assert promises.Promises(KVBENCH, 6).ops[1] != promised.ops[1]
 
@@ -101,8 +105,9 @@ def test_a_store_that_keeps_its_promises(promised, store):
 
 
 def test_the_operation_under_way_may_be_there_or_not_and_none_but_that_one(promised, store):
-    """As if fewer had been acknowledged than there are: one is under way, two are wrong,
-    wherever it makes a difference."""
+    """The test removes acknowledgements from the log. With one removed, the operation is in flight
+    and either state is right; with two, the store is wrong wherever the second one makes a
+    difference."""
     seen = set()
     for short in range(1, 60):
         fewer, now = states(promised, ACKED - short), states(promised, ACKED)
@@ -142,7 +147,7 @@ def test_what_is_wrong_is_named(promised, store):
     one(there[3], plain(there[3], state[there[3]])[:-4] + rb"\x2a",
         "has a value that nobody wrote")
     one("user1", b"x", "was never written")
-    # What is right, in other letters, is right.
+    # A right value in another spelling is accepted.
     verdict = judged(promised, store, lambda pairs: pairs.update(
         {there[4].encode(): plain(there[4], state[there[4]])}))
     assert not verdict.wrong

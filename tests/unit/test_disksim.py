@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Platter against real drives: is a drive in DiskSim's words understood to the
-letter, is what cannot be followed refused, and is the table in the documentation
-that of the present model.
+"""Platter against real drives.
 
-The measured drives are not part of the project.  SHINGLE_DISKSIM=DIRECTORY, with
-them, holds the whole table; without it the table's fingerprint is held, of what
-the model makes of drives that never were (scripts/platter/fictive.py).
-"""
+The tests check that descriptions in DiskSim's format are interpreted exactly, that descriptions
+which the model cannot follow are refused, and that the table in the documentation belongs to the
+present model.
+
+The measured drives are not part of the project. With SHINGLE_DISKSIM=DIRECTORY, which contains
+them, the whole table is checked. Without it only the table's fingerprint is checked: the results of
+the model for fictive drives (scripts/platter/fictive.py)."""
 
 import lzma
 import os
@@ -42,7 +43,7 @@ def build_sim():
 
 @pytest.fixture(name="folder")
 def one_drive(tmp_path):
-    """A folder with one whole drive, per-track spares."""
+    """A directory with one complete drive, with spares on each track."""
     fictive.make(tmp_path, [3])
     return tmp_path
 
@@ -65,11 +66,12 @@ def refused(folder, words, name="fictive3"):
         assert word in str(problem.value)
 
 
-# --- where LBNs lie -----------------------------------------------------------
+# --- the places of LBNs ---------------------------------------------------------
 
 def sector(zone, lbn):
-    """DiskSim's translation of an LBN of a zone, scheme by scheme, as its layout_g1
-    does it, to a sector counted from the zone's first; no slips that turn tracks."""
+    """Translate an LBN of a zone to a sector, counted from the zone's first.
+
+    This follows layout_g1 of DiskSim for each scheme, without slips that rotate tracks."""
     scheme, slips, lbn = zone.scheme, zone.slips, lbn + zone.front
     if scheme == 0:
         return lbn
@@ -117,8 +119,8 @@ def sector(zone, lbn):
 
 
 def lbn_at_front(zone, number):
-    """The other way, for spares at a cylinder's front, where DiskSim has only that:
-    the LBN of a sector, or None."""
+    """Translate a sector to its LBN, or None, for spares at the front of a cylinder. DiskSim has
+    only this direction for such schemes."""
     cyl, rest = divmod(number, zone.cyl)
     here = [s for s in zone.slips if s // zone.cyl == cyl]
     if number in here:
@@ -128,7 +130,7 @@ def lbn_at_front(zone, number):
             return None
         lbn = cyl * (zone.cyl - zone.spares) + rest - zone.spares
         return lbn - sum(s < number and s % zone.cyl >= zone.spares for s in zone.slips)
-    # slips use up spares: the last so many sectors that are sound
+    # Slips use up spares, from the last sound sectors of the cylinder.
     after = zone.cyl - rest - 1 - sum(s > number for s in here)
     per = zone.cyl - zone.spares
     return None if after >= per else cyl * per + per - 1 - after
@@ -176,7 +178,7 @@ def test_totals_of_any_zone(scheme, surfaces, cyls, track, spares, front, ranges
     try:
         extents = zone.extents()
     except disksim_words.Problem:
-        return       # more slips than spares in one place, or in spares: said, not guessed
+        return  # more slips than spares in one place, or slips in spares: refused with a message
     assert sum(n for _, n in extents) == zone.lbns()
     sectors = [a + i for a, n in extents for i in range(n)]
     assert len(set(sectors)) == len(sectors)
@@ -194,7 +196,7 @@ def test_slips_turn_the_tracks_after_them(tmp_path):
                        (131 * 60 + 3, 57), (131 * 60, 3)]  # three
 
 
-# --- what is found, what is missing --------------------------------------------
+# --- complete and incomplete directories ----------------------------------------
 
 @pytest.mark.parametrize("file, old, new, words", [
     ("model", "Sparing scheme used = 3", "Sparing scheme used = 11",
@@ -266,7 +268,7 @@ def test_what_is_not_known_is_refused(folder, file, old, new, words):
 @pytest.mark.parametrize("value", ["nan", "-inf", "1e300", "1e12", "0", "-1"])
 @pytest.mark.parametrize("kind", ["model", "diskspecs", "parv"])
 def test_no_number_of_a_description_is_a_traceback(tmp_path, sim, kind, value):
-    """It is a drive, or is left out with a sentence."""
+    """The drive is accepted, or left out with a message of one sentence."""
     for scheme in (3, 8) if kind == "model" else (8,):
         fictive.make(tmp_path, [scheme])
         change(tmp_path, "trace", r"(?s)((.*?\n){20}).*", r"\1", f"fictive{scheme}")
@@ -277,7 +279,7 @@ def test_no_number_of_a_description_is_a_traceback(tmp_path, sim, kind, value):
                             encoding="utf-8")
             try:
                 changed = drive(tmp_path, f"fictive{scheme}")
-                if value != "1e12":     # of platter-sim's time, too
+                if value != "1e12":     # platter-sim's time has this limit, too
                     disksim_compare.Comparison(sim, changed).run()
             except disksim_words.Problem as problem:
                 assert re.fullmatch(".+", str(problem)), found[1]
@@ -300,7 +302,7 @@ def test_bus_comes_from_the_parameter_file(folder):
     assert drive(folder).bus_ms == [0.04, 0.19]
     change(folder, "parv", r"Bulk sector transfer time = 0\.03",
            "Bulk sector transfer time = 0.5")
-    assert drive(folder).bus_ms == [0.5, 0.5]        # a controller that is slower still
+    assert drive(folder).bus_ms == [0.5, 0.5]        # a still slower controller
 
 
 def test_two_candidates(folder):
@@ -311,7 +313,7 @@ def test_two_candidates(folder):
     refused(folder, ["two candidates for its .model", "fictive3.model",
                      "fictive3_validate.model"])
     change(folder, "diskspecs", "disksim_disk", "disksim_disk other {{ }}\ndisksim_disk")
-    assert drive_kind(folder) == "fictive3_drive"    # the .parv says which
+    assert drive_kind(folder) == "fictive3_drive"    # according to the .parv
     (folder / "fictive3.parv").unlink()
     refused(folder, ["describes 2 drives", "nothing says which"])
 
@@ -344,13 +346,13 @@ def test_what_is_not_modelled_is_said(folder):
     ("trace", "(?m)^R Miss", "RR Miss", "are no requests"),
 ])
 def test_what_else_is_not_modelled_is_said(tmp_path, file, old, new, note):
-    fictive.make(tmp_path, [4])          # writes late, lets the bus go
+    fictive.make(tmp_path, [4])          # acknowledges writes late, disconnects from the bus
     assert not any(note in n for n in drive(tmp_path, "fictive4").notes)
     change(tmp_path, file, old, new, "fictive4")
     assert any(note in n for n in drive(tmp_path, "fictive4").notes)
 
 
-# Every parameter that DiskSim 4 has for a disk, its layout and its mechanics.
+# All parameters that DiskSim 4 defines for a disk, its layout and its mechanics.
 FORMAT = """
 Access time type, Add. write settling delay, Allow almost read hits,
 Allow read hits on write data, Allow sneaky full read hits,
@@ -382,12 +384,12 @@ Write completion overhead, Write disconnect overhead, Write hit over. after read
 Write hit over. after write, Write hit stop prefetch, Write miss over. after read,
 Write miss over. after write, Zones, defects, slips
 """
-# Those that a drive may leave out, and fictive ones do.
+# Optional parameters, which fictive drives leave out.
 OPTIONAL = {"Skew units", "Constant access time"}
 
 
 def seen(folder):
-    """All that a description comes to, or why it is refused."""
+    """Return the interpretation of a description, or the reason of its refusal."""
     try:
         found = drive(folder, "fictive8")
     except disksim_words.Problem as problem:
@@ -456,7 +458,7 @@ def test_seek_times(folder):
     hpl = table("hpl")
     assert hpl[4] == pytest.approx(1.0 + 0.5 * 2) and hpl[59] == pytest.approx(2.0 + 0.08 * 59)
     assert table("hplplus10")[8] == 1.9
-    curve = table("curve")                # Lee's, through 1.2, 5.0 and 9.0 ms
+    curve = table("curve")                # Lee's curve, through 1.2, 5.0 and 9.0 ms
     assert curve[1] == 1.2
     root, line = (75 - 12 - 45) / 3, (8.4 - 75 + 72) / 3
     assert curve[59] == pytest.approx(1.2 + root * (58 / 60) ** 0.5 + line * 58 / 60)
@@ -567,7 +569,7 @@ def test_a_document_without_the_tables_place(folder, sim, option, text):
 
 @pytest.fixture(name="rst")
 def the_document(tmp_path):
-    """With a place for the tables, beside two drives."""
+    """A document with a place for the tables, beside two drives."""
     fictive.make(tmp_path, [1, 8])
     rst = tmp_path / "table.rst"
     rst.write_text(WORD, encoding="utf-8")
@@ -591,7 +593,7 @@ def test_tables_lose_no_drive(tmp_path, sim, rst):
     said = tool(tmp_path, "--sim", sim, "--rst", rst, rc=1)
     assert f"{rst} stays as it is: {tmp_path} lacks fictive8_drive" in said
     assert rst.read_text(encoding="utf-8") == before
-    fictive.make(tmp_path, [3, 8])               # one that is new may come in
+    fictive.make(tmp_path, [3, 8])               # a new drive may be added
     tool(tmp_path, "--sim", sim, "--rst", rst)
     assert "fictive3_drive" in rst.read_text(encoding="utf-8")
 
@@ -642,16 +644,16 @@ def test_a_program_that_is_not_platter_sim(folder, program, words, more):
     assert words in said and "Traceback" not in said and "left out: \n" not in said
 
 
-# --- the measures, against figures worked out by hand --------------------------------
+# --- the measures, against figures computed by hand ---------------------------------
 
 def test_distance_of_two_distributions():
-    """Pairs are in us, the figure in ms; who is paired with whom makes no difference."""
+    """Pairs are in us, the result is in ms. The pairing does not influence the result."""
     assert disksim_compare.distribution_rms([(1000, 4000), (2000, 6000)]) == \
         pytest.approx(((3 ** 2 + 4 ** 2) / 2) ** 0.5)
     assert disksim_compare.distribution_rms([(1000, 6000), (2000, 4000)]) == \
         pytest.approx(((3 ** 2 + 4 ** 2) / 2) ** 0.5)
     assert disksim_compare.distribution_rms([(7000, 8000), (8000, 7000)]) == 0
-    # of three, 0.01 % to 33.33 %, to 66.66 % and to 100 %
+    # of three values: 0.01 % to 33.33 %, to 66.66 % and to 100 %
     assert disksim_compare.distribution_rms([(0, 0), (0, 0), (0, 3000)]) == \
         pytest.approx((9 * 3334 / 10000) ** 0.5)
 
@@ -665,16 +667,16 @@ def test_difference_request_by_request():
 
 @pytest.mark.parametrize("pairs, value", [
     ([(1, 10), (2, 20), (3, 30)], 1), ([(1, 30), (2, 20), (3, 10)], -1),
-    # of 1, 2, 3 with 1, 3, 2: 1 / (2 * 2) ** 0.5
+    # 1, 2, 3 against 1, 3, 2 gives 1 / (2 * 2) ** 0.5
     ([(1, 1), (2, 3), (3, 2)], 0.5), ([(1, 3), (2, 1), (3, 2)], -0.5),
     ([(1, 2), (2, 2), (3, 2)], 0), ([(5, 1), (5, 2)], 0), ([(5, 1)], 0)])
 def test_correlation(pairs, value):
     assert disksim_compare.correlation(pairs) == pytest.approx(value)
 
 
-# --- the electronics, against vectors worked out by hand --------------------------
+# --- the electronics, against vectors computed by hand ------------------------------
 
-# 10 ms a turn, 100 sectors of 0.1 ms, every seek 1 ms
+# 10 ms a rotation, 100 sectors of 0.1 ms, each seek 1 ms
 PLAIN = """rotation_ns 10000000
 surfaces 1
 zone 100 100 0 0
@@ -687,7 +689,7 @@ write_segment 1
 
 
 def serve(sim, tmp_path, words, *requests):
-    """Answers in ms: (service, seek, rotation, transfer, h or m)"""
+    """Return the answers in ms: (service, seek, rotation, transfer, h or m)."""
     path = tmp_path / "geometry"
     path.write_text(PLAIN + words, encoding="utf-8")
     done = subprocess.run([sim, "-g", str(path)], input="\n".join(requests) + "\n",
@@ -705,11 +707,11 @@ def test_settling_only_after_a_move(sim, tmp_path):
 
 
 @pytest.mark.parametrize("bus, water, hold, ms", [
-    (0.2, 0, 0, 2.1),       # one sector is awaited, then the bus is the slower one
-    (0.2, 1000, 0, 3.0),    # all ten are
+    (0.2, 0, 0, 2.1),  # the drive waits for one sector, then the slower bus determines the time
+    (0.2, 1000, 0, 3.0),    # the drive waits for all ten
     (0.2, 500, 0, 2.5),
-    (0.05, 0, 1, 1.05),     # the medium is the slower one: the last sector's bus
-    (0.05, 0, 0, 1.05),     # letting it go costs nothing here
+    (0.05, 0, 1, 1.05),     # the medium is slower: the bus has only the last sector left
+    (0.05, 0, 0, 1.05),     # disconnecting costs nothing here
 ])
 def test_read_water_mark(sim, tmp_path, bus, water, hold, ms):
     words = (f"bus_ns {int(bus * 1e6)} 0\nread_water_permille {water}\n"
@@ -723,8 +725,9 @@ def test_letting_the_bus_go_costs(sim, tmp_path):
              "read_disconnect_ns 20000 0\nreselect_ns 30000 0\nprep_ns 5000\n"
              "read_done_ns 7000\n")
     [read] = serve(sim, tmp_path, words, "0 r 0 10")
-    # five are there at 0.5; connected at 0.535, five out at 0.785, seven there: 0.885;
-    # eight there: 0.935; nine: 0.985; then let go, the tenth is there, taken again
+    # Five sectors have been read at 0.5. The drive is connected at 0.535, has sent five at 0.785,
+    # and then sends up to the seventh (0.885), the eighth (0.935) and the ninth (0.985). Then it
+    # disconnects; the tenth has been read, and the drive reconnects.
     assert read[0] == pytest.approx(0.985 + 0.02 + 0.035 + 0.05 + 0.007)
 
 
@@ -740,7 +743,7 @@ def test_overheads_go_by_the_request_before(sim, tmp_path):
 def test_read_ahead_slides_over_what_it_was_for(sim, tmp_path):
     asked = "0 r 0 4", "100000 r 4 4"
     assert serve(sim, tmp_path, "ahead 3\nahead_sectors 40\n", *asked)[1][4] == "h"
-    # to the end of the track, of which the segment holds the last fifty
+    # The drive reads ahead to the end of the track; the segment holds the last fifty sectors.
     assert serve(sim, tmp_path, "ahead 4\n", *asked)[1][4] == "m"
     assert serve(sim, tmp_path, "ahead 4\nsegment_sectors 100\n", *asked)[1][4] == "h"
 
@@ -753,9 +756,9 @@ def test_never_reads_what_was_overwritten(sim, tmp_path):
 
 def test_write_waits_for_its_data(sim, tmp_path):
     [write] = serve(sim, tmp_path, "bus_ns 0 200000\n", "0 w 0 3")
-    assert write[0] == pytest.approx(10.3)     # the first sector had just gone by
+    assert write[0] == pytest.approx(10.3)     # the first sector had just passed
     write = serve(sim, tmp_path, "bus_ns 0 200000\n", "0 w 3 3")[0]
-    assert write[0] == pytest.approx(10.6)     # the second came too late
+    assert write[0] == pytest.approx(10.6)     # the second sector arrived too late
     [write] = serve(sim, tmp_path, "bus_ns 0 200000\nfast_write 1\n", "0 w 3 3")
     assert write[0] == pytest.approx(0.6)
 
@@ -763,10 +766,10 @@ def test_write_waits_for_its_data(sim, tmp_path):
 def test_bus_waits_for_room_in_the_segment(sim, tmp_path):
     words = "bus_ns 0 10000\nfast_write 1\nhold_write 1\n"
     assert serve(sim, tmp_path, words, "0 w 3 50")[0][0] == pytest.approx(0.5)
-    # sector 3 is under the head at 0.3 ms and off it at 0.4: room for the fifty-first
+    # Sector 3 is under the head from 0.3 to 0.4 ms; then there is room for the fifty-first.
     assert serve(sim, tmp_path, words, "0 w 3 51")[0][0] == pytest.approx(0.51)
     words = "segment_sectors 4\n" + words
-    # the last one may come when the fifth but it is written
+    # The last sector may arrive when all but the last four have been written.
     assert serve(sim, tmp_path, words, "0 w 3 50")[0][0] == pytest.approx(0.3 + 4.6 + 0.01)
 
 
@@ -775,13 +778,14 @@ FULL = ("segment_sectors 4\nfast_write 1\nbus_ns 0 10000\nprep_ns 5000\n"
 
 
 @pytest.mark.parametrize("words, ms", [
-    # four have come at 0.045; sector by sector they are on the medium from 0.4 on
+    # Four sectors have arrived at 0.045; they are on the medium one by one from 0.4 on.
     ("hold_write 1\n", 0.51),
     ("never_disconnect 1\n", 0.51),
-    # taken again when two are left at 0.5, the fifth at 0.545, room for the sixth
+    # Reconnection when two are left, at 0.5; the fifth arrives at 0.545, then there is room for the
+    # sixth.
     ("write_water_permille 500\nwater_by_request 1\n", 0.555),
     ("write_water_permille 0\nwater_by_request 1\n", 0.655),      # when one is left
-    # when there is room for one, and let go once more
+    # Reconnection when there is room for one; then the drive disconnects once more.
     ("write_water_permille 1000\nwater_by_request 1\n", 0.545),
     ("write_water_permille 0\nwater_by_request 0\n", 0.755),      # when none is left
 ])
@@ -793,11 +797,11 @@ def test_bus_is_let_go_when_a_write_fills_its_segment(sim, tmp_path, words, ms):
 def test_a_write_that_never_disconnects(sim, tmp_path):
     words = ("write_disconnect_ns 200000\nreselect_ns 300000 0\nprep_ns 50000\n"
              "bus_ns 0 100000\nwrite_done_ns 40000\n")
-    # on the medium at 1.1
+    # The data are on the medium at 1.1.
     assert serve(sim, tmp_path, words, "0 w 10 1")[0][0] == pytest.approx(1.44)
     held = words + "never_disconnect 1\n"
     assert serve(sim, tmp_path, held, "0 w 10 1")[0][0] == pytest.approx(1.14)
-    # answered at 0.19, and the drive is busy to 1.1
+    # The write completes at 0.19; the drive is busy until 1.1.
     words, held = words + "fast_write 2\n", held + "fast_write 2\n"
     asked = "0 w 10 1", "0 w 50 1"
     got = serve(sim, tmp_path, words, *asked)
@@ -807,7 +811,7 @@ def test_a_write_that_never_disconnects(sim, tmp_path):
 
 
 def test_a_write_holds_the_bus_as_its_parameter_file_says(tmp_path, sim):
-    """fictive9 writes through and lets the bus go; its overheads are not 0, and its
+    """fictive9 writes through and disconnects from the bus. Its overheads are not 0, and its
     segment has 16 sectors."""
     fictive.make(tmp_path, [9])
 
@@ -822,7 +826,7 @@ def test_a_write_holds_the_bus_as_its_parameter_file_says(tmp_path, sim):
 
     short = ms(5)
     say("Hold bus entire write xfer", 0, 1)
-    assert ms(5) == short               # it is held for the data, not for the medium
+    assert ms(5) == short               # the bus is held for the data, not for the medium
     say("Never disconnect", 0, 1)
     assert ms(5) == pytest.approx(short - 0.16)       # the first reselect overhead
     say("Never disconnect", 1, 0)
@@ -847,7 +851,8 @@ def test_map_is_followed(sim, tmp_path):
     [read] = serve(sim, tmp_path, words, "0 r 4 1")
     assert read[0] == pytest.approx(0.5)
     [read] = serve(sim, tmp_path, words, "0 r 4 3")
-    # to cylinder 50 and its sector 50, back to the sixth of the next turn
+    # Seek to cylinder 50, read from its sector 50, then back to the sixth sector of the next
+    # rotation.
     assert read[0] == pytest.approx(10.7)
 
 
@@ -870,8 +875,9 @@ def test_a_geometry_that_makes_no_sense(sim, tmp_path, words, why):
 # --- the table -----------------------------------------------------------------------
 
 def test_table_is_of_this_model(sim):
-    """What the present model makes of fictive drives is what it made of them when the
-    table was written; if not: scripts/platter/disksim_compare.py DIRECTORY --rst ..."""
+    """The table is valid as long as the present model gives the same results for the fictive drives
+    as when the table was written. Otherwise run scripts/platter/disksim_compare.py DIRECTORY --rst
+    ..."""
     _, section, _ = disksim_compare.split(RST)
     model, tables, body = re.search(r"\.\. model (\w+), tables (\w+)\n\n(.*)\n\n\.\. end",
                                     section, re.S).groups()
@@ -889,7 +895,8 @@ def test_table_is_of_this_model(sim):
 
 
 def test_the_aim_is_met_to_the_letter():
-    """Not by the column that was adopted after a look at the traces."""
+    """The aim must be met by the first column, not by the one that was adopted after the traces had
+    been examined."""
     _, section, _ = disksim_compare.split(RST)
     ratios = [float(row[3]) / float(row[2]) for row in
               (re.split(r"\s{2,}", line) for line in section.split("experiment")[0].splitlines()

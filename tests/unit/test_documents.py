@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The documents as a machine reads them: pages render without a warning, and the pages,
-sections, files, commands, options and targets of make that they name exist.
+"""Check the documents mechanically: pages render without a warning, and the pages, sections, files,
+commands, options and make targets that they name exist.
 
-Sphinx renders the whole manual once.  The other tests read each page by itself with docutils,
-which knows of Sphinx's roles and directives only those that are declared below."""
+Sphinx renders the whole manual once. The other tests read each page by itself with docutils, which
+knows only those of Sphinx's roles and directives that are declared below."""
 
 import ast
 import io
@@ -27,12 +27,12 @@ MANUALS = sorted(TOP.glob("*/*/*.8"))
 EVERY = PAGES + MARKDOWN + MANUALS
 FOLDERS = sorted(path.name for path in TOP.iterdir()
                  if path.is_dir() and not path.name.startswith("."))
-# What is named in a page and is not of this tree: another project's.
+# Paths that a page names and that belong to another project.
 ELSEWHERE = {"libblkid/README.rst": {"tests/ts/blkid/images-fs"}}
 
 
 class Toctree(Directive):
-    """Sphinx checks its entries."""
+    """A table of contents; Sphinx checks its entries."""
     has_content = True
     option_spec = {"caption": directives.unchanged, "maxdepth": directives.unchanged}
 
@@ -64,8 +64,8 @@ class Page:
     path: Path
     text: str
     warnings: str = ""
-    code: tuple = ()            # what stands in it as code, line by line
-    links: tuple = ()           # relative ones
+    code: tuple = ()            # literal text and literal blocks
+    links: tuple = ()           # relative links
     titles: tuple = ()
 
     @property
@@ -85,7 +85,7 @@ def of_rst(path, text):
                 "file_insertion_enabled": False, "raw_enabled": False}
     tree = publish_doctree(text, source_path=name_of(path), settings_overrides=settings)
     publish_from_doctree(tree, writer="html5", settings_overrides=settings)
-    # A command may be broken into two lines by the page, but not in a block.
+    # A page may break an inline command into two lines; a block keeps its lines.
     inline = [node.astext().replace("\n", " ") for node in tree.findall(nodes.literal)]
     return Page(path, text, said.getvalue(),
                 (*inline, *(node.astext() for node in tree.findall(nodes.literal_block))),
@@ -110,18 +110,18 @@ def of_markdown(path, text):
 def of_manual(path, text):
     done = subprocess.run(["groff", "-man", "-ww", "-z", "-Kutf8", path], capture_output=True,
                           text=True, check=True)
-    # In bold is what is to be typed.
+    # Bold text and plain text count alike as code.
     plain = re.sub(r"\\f[BIRP]|\\&", "", text.replace("\\-", "-"))
     return Page(path, plain, done.stderr, tuple(plain.splitlines()), (), ())
 
 
 def anchor(title):
-    """That of a heading of Markdown, as where the README is shown."""
+    """Return the anchor of a Markdown heading, as on the site that shows the README."""
     return re.sub(r"[^\w -]", "", title.strip().lower()).replace(" ", "-")
 
 
 def files():
-    """Of the tree, without what was built."""
+    """Yield the files of the tree, without build/."""
     for folder in FOLDERS:
         if folder != "build":
             yield from (TOP / folder).rglob("*")
@@ -134,7 +134,7 @@ def basenames():
 
 @cache
 def targets():
-    """What make can be told to make, here and in userspace/."""
+    """Return the targets of the Makefiles in the top directory and in userspace/."""
     found = set()
     for path in (TOP / "Makefile", TOP / "userspace/Makefile"):
         for names in re.findall(r"^([\w -]+):(?!=)", path.read_text(encoding="utf-8"), re.M):
@@ -144,21 +144,21 @@ def targets():
 
 @cache
 def programs():
-    """The Makefiles of programs: they name what they build."""
+    """Return the text of the programs' Makefiles, which name their outputs."""
     return " ".join(path.read_text(encoding="utf-8") for room in ("userspace", "tests")
                     for path in TOP.glob(f"{room}/*/Makefile"))
 
 
 @cache
 def verbs():
-    """Those of the tool that bears this suite's name."""
+    """Return the commands of `shingle`."""
     return {verb for path in TOP.glob("userspace/shingle/cmd-*.c")
             for verb in re.findall(r'^\t\.name = "(\w+)"', path.read_text(encoding="utf-8"),
                                    re.M)} | {"help"}
 
 
 def named(text):
-    """Paths of this tree, from its top."""
+    """Return the paths of this tree in a text, relative to its top."""
     folders = "|".join(map(re.escape, [*FOLDERS, "build"]))
     return {path.rstrip(".") for path in
             re.findall(rf"(?<![\w./-])(?:{folders})/[\w./*-]*", text)}
@@ -166,14 +166,14 @@ def named(text):
 
 def is_there(path):
     if path.startswith("build/"):
-        # Built, or made by a run: only of programs is known which there can be.
+        # Under build/, only the names of programs can be checked; other files are outputs of runs.
         program = re.fullmatch(r"build/(?:userspace|tests)/([\w-]+)", path)
         return not program or re.search(rf"(?<![\w-]){program[1]}(?![\w-])", programs())
     return any(TOP.glob(path)) if "*" in path else (TOP / path).exists()
 
 
 def test_manual(tmp_path):
-    """`make docs`; every page is reached from the index."""
+    """`make docs` succeeds, and every page can be reached from the index."""
     done = subprocess.run(["make", "-s", "-C", TOP, "docs", f"DOCS={tmp_path}"],
                           capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr
@@ -196,21 +196,21 @@ def test_links(page):
 def test_files(page):
     known = ELSEWHERE.get(str(page.path.relative_to(DOCUMENTS))
                           if DOCUMENTS in page.path.parents else "", set())
-    # What page.code has in pieces the text has in one.
+    # page.text contains paths whole that page.code has in pieces.
     gone = {path for path in named(page.text) if not is_there(path)} - known
     assert not gone
     assert known <= named(page.text), "listed as another project's, and not in the page"
 
 
 def test_file_names(page):
-    """Without their folder."""
+    """File names without a directory exist somewhere in the tree."""
     alone = {code for code in page.code
              if re.fullmatch(r"[\w-]+\.(?:rst|md|c|h|py|sh|8|test)", code)}
     assert alone <= basenames()
 
 
 def test_sections(page):
-    """That another page is said to have."""
+    """A section that a page cites from another page exists there."""
     told = [(title, where) for title, where in re.findall(
         r'"([A-Z][^"]*)",?\s+in\s+`+([\w/-]+\.rst)', page.text)] + \
         [(title, where) for where, title in re.findall(
@@ -227,7 +227,7 @@ def test_make(page):
 
 
 def test_commands(page):
-    """What begins a line of code and is a path of ours can be run."""
+    """A path of the tree at the beginning of a line of code is executable."""
     for line in page.lines:
         found = re.match(r"(?:sudo )?((?:scripts|tests)/\S+)(?: |$)", line.strip())
         if found and "*" not in found[1] and (TOP / found[1]).is_file() and \
@@ -243,8 +243,8 @@ def test_verbs(page):
 
 
 def source_of(command):
-    """The text that says which options a command has: its own, and of those of its modules
-    that it imports."""
+    """Return the source in which a command's options are defined: its own, and that of the modules
+    of the tree that it imports."""
     seen, left, text = set(), [TOP / command], ""
     while left:
         path = left.pop()
@@ -269,7 +269,7 @@ def source_of(command):
 
 
 def test_options(page):
-    """Of our programs in scripts/ and tests/."""
+    """The options that pages give to programs in scripts/ and tests/ exist."""
     for line in page.lines:
         for command, rest in re.findall(r"(?:^ *|[|;&(] ?|sudo )((?:scripts|tests)/[\w./-]+)"
                                         r"([^|;&#]*)", line):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Dual-buffer in userspace, under AddressSanitizer: no guest."""
+"""Tests of dual-buffer in userspace, under AddressSanitizer, without a guest."""
 
 import math
 import re
@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 TOP = Path(__file__).resolve().parents[2]
 OUT = TOP / "build/tests"
 
-# M in percent of the cache: ideal, hyper, linear, power, sat; from an independent simulation.
+# M in percent of the cache (ideal, hyper, linear, power, sat), from an independent simulation.
 TABLE = {
     "uniform over 5 %": (95.0, 92.1, 63.1, 68.9, 95.1),
     "uniform over 30 %": (72.7, 69.7, 52.3, 53.3, 72.6),
@@ -22,7 +22,7 @@ TABLE = {
     "90 % to 10 % of 50 %": (87.1, 90.3, 59.9, 64.5, 93.4),
 }
 
-# VD6 is the thesis's recovery by shadows, for which a journal stands in.
+# VD6 concerns the thesis's recovery by shadows, which a journal replaces here.
 VECTORS = "12345"
 
 
@@ -47,7 +47,8 @@ def test_vectors():
 
 
 def test_stationary_loads():
-    """Of the first round; the target has to keep within 12 points of the ideal."""
+    """Check the prediction in the first round. The target must stay within 12 points of the ideal.
+    """
     done = run("dualbuffer-check", "table")
     assert done.returncode == 0, done.stdout
     print(done.stdout)
@@ -59,14 +60,14 @@ def test_stationary_loads():
         assert (ideal, hyper, *others) == pytest.approx(TABLE[load], abs=2.5), load
 
 
-# Overflow in percent of the cache, with M predicted once and at each track.
+# Overflow in percent of the cache, with M predicted once, and at each track.
 RATCHET = {"zipf 1.0 over 50 %": (13.2, .8), "zipf 1.2 over 50 %": (6.9, .7),
            "90 % to 10 % of 50 %": (3.4, 1.4)}
 
 
 @pytest.mark.parametrize("tracks", [9, 234])
 def test_ratchet(tracks):
-    """Also where a track is short: then V(X) is sampled on a ninth of all."""
+    """This also covers short tracks, where V(X) is sampled only at a ninth of the points."""
     done = run("dualbuffer-check", "ratchet", tracks)
     assert done.returncode == 0, done.stdout
     print(done.stdout)
@@ -89,7 +90,7 @@ def line_of(points):
 
 
 def curve_of(fit, samples):
-    """V', in floating point; None where it hangs on the last digit."""
+    """Return V' in floating point, or None if it depends on the last digit."""
     if fit == "hyper":
         points = [(x, x / v) for x, v in samples]
         mx, my, s = line_of(points)
@@ -116,7 +117,7 @@ def curve_of(fit, samples):
 
 @st.composite
 def curves(draw):
-    """V(X) that may be: it never grows faster than X."""
+    """Draw a possible V(X): it never grows faster than X."""
     step = draw(st.integers(1, 1 << draw(st.integers(0, 18))))
     n = draw(st.integers(2, 60))
     fresh = draw(st.lists(st.integers(0, 1000), min_size=n, max_size=n))
@@ -131,7 +132,7 @@ def curves(draw):
 
 @pytest.mark.parametrize("fit", ["hyper", "linear", "power", "sat"])
 def test_fits_against_floating_point(fit):
-    """A root is where the same curve has it in floating point."""
+    """The root must lie where the same curve in floating point has it."""
     with subprocess.Popen([OUT / "dualbuffer-check", "predict"], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True, bufsize=1) as tool:
         @settings(max_examples=300, deadline=None, derandomize=True)
@@ -142,7 +143,7 @@ def test_fits_against_floating_point(fit):
             words = tool.stdout.readline().split()
             root = int(dict(zip(words[::2], words[1::2]))[fit])
             curve = curve_of(fit, samples)
-            # As far as it may be off: of the cache, and of a curve that is nearly level.
+            # The tolerance is a part of the cache, and is larger where the curve is nearly level.
             off = max(2, blocks * 2e-4)
             if root > off + 1:
                 assert curve(root - off) + root - off < blocks
@@ -159,7 +160,7 @@ def test_nothing_is_lost():
     assert done.returncode == 0, done.stdout + done.stderr
     *widths, last = done.stdout.splitlines()
     assert [line.split(":")[0] for line in widths] == [f"k={k}" for k in range(1, 9)]
-    # Caches that never had to be cleaned, or a head that destroys nothing, prove nothing.
+    # A cache that is never cleaned, or a head that destroys nothing, would prove nothing.
     for line in widths:
         for what, least in (("written", 3999), ("rounds", 30), ("kept", 500),
                             ("brought home", 100), ("bands", 20), ("late", 100),
@@ -173,7 +174,7 @@ def test_nothing_is_lost():
 
 @pytest.mark.parametrize("feature", ["unsafe_switch", "unsafe_inplace"])
 def test_each_protection_is_needed(feature):
-    """The thesis to the letter: a power cut loses what had been acknowledged."""
+    """With the thesis's literal algorithm a power cut loses acknowledged data."""
     done = run("dualbuffer-check", "run", 1, 2, feature)
     assert done.returncode == 1, done.stdout
     assert re.search(r"k=[2-8].*block \d+ of surface \d+ is lost if the power goes now",
@@ -182,7 +183,8 @@ def test_each_protection_is_needed(feature):
 
 
 def rounds(*args):
-    """Per round: number, new, foretold, ideal, real, FB_2, its use, kept, home, bands."""
+    """Return for each round: number, new, predicted, ideal, real, FB_2, its use, kept, home, bands.
+    """
     done = run("dualbuffer-check", "rounds", *args)
     assert done.returncode == 0, done.stdout
     return [[float(word) for word in line.split()] for line in done.stdout.splitlines()
@@ -191,30 +193,32 @@ def rounds(*args):
 
 @pytest.mark.parametrize("new_percent", [5, 10, 15, 20, 25])
 def test_there_is_always_room_for_what_is_new(new_percent):
-    """50 rounds; the floor is 25 % (D6)."""
+    """New blocks get at least 25 % of the cache (D6) in each of 50 rounds."""
     seen = rounds(new_percent, 50)
     assert len(seen) == 50
     assert min(new for _, new, *_ in seen) >= 25
-    # It settles: of the last rounds none has less than half of what round 10 had.
+    # The share settles: each of the last rounds has at least half of that of round 10.
     assert min(new for _, new, *_ in seen[10:]) > seen[9][1] / 2
-    # What had to go was cold: what is kept for it still is the most of FB_2.
+    # Cold blocks were evicted, and the kept blocks still fill most of FB_2.
     assert all(use > 50 for _, _, _, _, _, _, use, *_ in seen)
 
 
 def test_without_ageing_there_is_none():
-    """The thesis keeps what has room, and counts anew in each round."""
+    """The thesis keeps all blocks for which there is room, and counts from zero in each round."""
     seen = rounds(23, 30, "literal")
     assert min(new for _, new, *_ in seen[20:]) < 10
 
 
 def test_a_hot_set_that_moves_is_followed():
-    """Within two rounds; in the one in which it moves most writes are still for the old one."""
+    """The cache follows a moved hot set within two rounds. In the round of the move most writes
+    still go to the old set."""
     done = run("dualbuffer-check", "moves", 40)
     assert done.returncode == 0, done.stdout
     seen = [tuple(map(float, line.split()[1:3])) for line in done.stdout.splitlines()[1:]]
     moved = next(i for i, (_, new) in enumerate(seen) if new > 10)
     assert all(old > 95 and new < 5 for old, new in seen[:moved]) and moved > 10
     assert seen[moved + 2][1] > 80 > 40 > seen[moved + 2][0]
-    # Of two rounds without it, at most: how much of the first one it has seen is chance.
+    # At most two rounds pass without the new set. The part of the first round after the move is
+    # random.
     assert all(new > 85 and old < 5 for old, new in seen[moved + 3:])
     assert all(new > 90 for _, new in seen[moved + 4:])

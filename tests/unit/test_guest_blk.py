@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tests/guest/blk.py, what of it needs no device."""
+"""Tests of the parts of tests/guest/blk.py that need no device."""
 
 import ctypes
 import errno
@@ -15,7 +15,7 @@ import blk      # pylint: disable=wrong-import-position,import-error
 
 
 def answers(monkeypatch, *errors):
-    """The next system calls fail so; later ones are done."""
+    """Let the next system calls fail with @errors, and later ones succeed."""
     left = list(errors)
 
     def syscall(*_):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What others see of a closed device: `shingle probe` and its udev rule, and
-libblkid with the prober that Documentation/libblkid offers for it."""
+"""Tests of the identification of a closed device: by `shingle probe` and its udev rule, and by
+libblkid with the prober in Documentation/libblkid."""
 
 import re
 import shutil
@@ -18,7 +18,7 @@ from test_shingle_cli import build_tool, runner     # noqa: F401  pylint: disabl
 TOP = Path(__file__).resolve().parents[2]
 PROBER = TOP / "Documentation/libblkid/shingle.c"
 
-# What util-linux's configure would find on any glibc.
+# The results of util-linux's configure on any glibc.
 CONFIG = ("NANOSLEEP", "ENVIRON_DECL", "ERR_H", "FSYNC", "PROGRAM_INVOCATION_SHORT_NAME")
 
 ASK = r"""
@@ -61,8 +61,8 @@ def one_line(*argv):
 
 @pytest.fixture(scope="session", name="ask")
 def build_ask(tmp_path_factory):
-    """libblkid as it is installed, the same version's table of probers with ours in it,
-    and a program that asks it."""
+    """Build a program that queries libblkid as installed, with the table of probers of the same
+    version and with our prober in it."""
     out = tmp_path_factory.mktemp("libblkid")
     try:
         version = one_line("dpkg-query", "-W", "-f", "${source:Version}", "libblkid-dev")
@@ -78,7 +78,7 @@ def build_ask(tmp_path_factory):
     (out / "config.h").write_text("".join(f"#define HAVE_{c} 1\n" for c in CONFIG))
     (out / "blkid.h").write_text(re.sub(r"@LIBBLKID_\w+@", "x", (blkid / "blkid.h.in")
                                         .read_text(encoding="utf-8")))
-    # The two lines that README.rst there asks for.
+    # The two lines that README.rst in Documentation/libblkid requires.
     for name, before, ours in (
             ("superblocks.h", r"^extern const struct blkid_idinfo stratis_idinfo;$",
              "extern const struct blkid_idinfo shingle_idinfo;"),
@@ -129,7 +129,7 @@ def test_probe(run):
 
 
 def test_probe_of_hostile_text(run):
-    """Whoever made a disk does not thereby say what udev takes for true."""
+    """Text on a hostile disk must not become properties that udev trusts."""
     one = Set(run, "a", which=("data",))
     raw = bytearray(content(one.path["data"], 0))
     raw[48:64] = b"\nSYSTEMD_READY=0"
@@ -142,7 +142,7 @@ def test_probe_of_hostile_text(run):
 
 
 def test_hostile_label_on_a_terminal(run):
-    """It is shown as what it is, and commands nothing."""
+    """A hostile label is printed escaped and does not control the terminal."""
     label = "Größe 'a', \\ \x1b[31m\r\x7f\u009b2J\n".encode() + b"\x9b"
     path = blank(run.dir / "d", 300)
     subprocess.run([run.tool, "format", "stl-set", "--band", "40K", b"--label", label, path],
@@ -155,7 +155,7 @@ def test_hostile_label_on_a_terminal(run):
         shown = r"'Größe 'a', \x5c \x1b[31m\x0d\x7f\xc2\x9b2J\x0a\x9b'".encode()
         assert shown in said and not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]",
                                                said), said
-    # An engine that nobody knows, under a good checksum; another's label.
+    # An unknown engine under a valid checksum, and another label.
     for at in (0, 299):
         raw = bytearray(content(path, at))
         raw[48:64] = b"\x1b[2J".ljust(16, b"\0")
@@ -168,7 +168,8 @@ def test_hostile_label_on_a_terminal(run):
 
 @pytest.mark.parametrize("prefix, rules", [("/usr/local", "etc"), ("/usr", "usr/lib")])
 def test_udev_rule(run, prefix, rules):
-    """Installed where udev looks; what it runs is there, and says what rules take."""
+    """The rule is installed where udev looks for it, the program that it runs is installed, and the
+    program prints properties that the rules accept."""
     subprocess.run(["make", "-s", "-C", TOP / "userspace/shingle", "install", f"PREFIX={prefix}",
                     f"DESTDIR={run.dir}"], check=True, stdout=subprocess.DEVNULL)
     text = (run.dir / rules / "udev/rules.d/65-shingle.rules").read_text(encoding="utf-8")
@@ -199,7 +200,7 @@ def test_libblkid_takes_nothing_else_for_ours(run, ask):
         assert ask(one.path["meta"]) == (1, ""), f"byte {change}"
         put(one.path["meta"], 0, whole)
     assert ask(one.path["meta"])[0] == 0
-    # A block of ours at the wrong place, and other things.
+    # A block of our format in the wrong place, and other content.
     put(one.path["meta"], 0, content(one.path["meta"], -1))
     assert ask(one.path["meta"])[0] == 1
     assert ask(blank(run.dir / "empty", 64))[0] == 1
@@ -210,7 +211,7 @@ def test_libblkid_takes_nothing_else_for_ours(run, ask):
 
 
 def test_wipefs_with_our_prober(run, ask):
-    """One magic, and it is gone; the other copy is for dm-shingle itself."""
+    """wipefs finds one magic and erases it; only dm-shingle itself uses the other copy."""
     one = Set(run, "a", which=("data",))
     assert ask("wipe", one.path["data"]) == (CLEAN, "1\n")
     assert ask(one.path["data"])[0] == 1

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make install and make uninstall: what the README names is there, and then nothing is."""
+"""Tests of make install and make uninstall: install provides all that the README names, and
+uninstall removes all of it."""
 
 import os
 import re
@@ -13,14 +14,14 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 README = (TOP / "README.md").read_text(encoding="utf-8")
 KREL = "6.1.0-of-nobody"
-# Modules and programs by the words of the README, and what they are besides.
+# The modules and programs that the README names, and all other installed files.
 MODULES = re.findall(r'^BUILT_MODULE_NAME\[\d+\]="(.*)"',
                      (TOP / "dkms.conf").read_text(encoding="utf-8"), re.M)
 RELEASE = re.search(r'^PACKAGE_VERSION="(.*)"',
                     (TOP / "dkms.conf").read_text(encoding="utf-8"), re.M)[1]
 ROOMS = re.findall(r'^BUILT_MODULE_LOCATION\[\d+\]="(.*)/"',
                    (TOP / "dkms.conf").read_text(encoding="utf-8"), re.M)
-# A word of the README, and where it is installed below the prefix.
+# A word of the README, and the file that is installed for it, relative to the prefix.
 NAMED = {
     "shingle create": "sbin/shingle", "kvbench": "sbin/kvbench", "`kv`": "sbin/kv",
     "shingle-levels": "sbin/shingle-levels", "scripts/skylight": "sbin/skylight",
@@ -28,7 +29,7 @@ NAMED = {
     "`shingle-trace`": "sbin/shingle-trace",
     "LICENSE": "share/doc/dm-shingle/LICENSE",
 }
-# What it does not name, and has its reason.
+# Installed files that the README has a reason not to name.
 BESIDES = {
     "bin/platter-sim", "lib/libshingle-kv.a", "lib/libshingle-kv.so",
     "lib/libshingle-kv.so.1", "lib/libshingle-kv.so.1.0.0", "lib/pkgconfig/shingle-kv.pc",
@@ -52,7 +53,7 @@ def files(top):
 
 @pytest.fixture(scope="module", name="kdir")
 def kernel_tree(tmp_path_factory):
-    """As much of one as says which release it is of."""
+    """The part of a kernel tree that contains its release."""
     tree = tmp_path_factory.mktemp("kernel")
     (tree / "include/generated").mkdir(parents=True)
     (tree / "include/generated/utsrelease.h").write_text(f'#define UTS_RELEASE "{KREL}"\n')
@@ -61,7 +62,7 @@ def kernel_tree(tmp_path_factory):
 
 @pytest.fixture(scope="module", name="installed", params=["/usr/local", "/usr"])
 def install(request, tmp_path_factory):
-    """Everything but modules, which take a kernel's tree and long."""
+    """Install all but the modules, which need a kernel tree and much time."""
     dest = tmp_path_factory.mktemp("dest")
     make("install-userspace", f"DESTDIR={dest}", f"PREFIX={request.param}")
     return dest, request.param
@@ -74,7 +75,7 @@ def test_what_the_readme_names_is_installed(installed):
         assert word in README, word
         assert (top / path).exists(), path
         assert "bin/" not in path or os.access(top / path, os.X_OK), path
-    # Its links lead to pages that are there, from where it is installed itself.
+    # The links of the installed README lead to installed pages.
     doc = top / "share/doc/dm-shingle"
     for link in re.findall(r"\]\(((?!http)[\w./-]+)(?:#[\w-]*)?\)", README):
         if not link.startswith(("tests/", "CONTRIBUTING")):
@@ -95,7 +96,7 @@ def test_nothing_else_is_installed(installed):
 
 
 def test_what_is_installed_runs(installed, tmp_path):
-    """From where it is, without the tree, wherever that has been put."""
+    """Installed programs run from any place, without the source tree."""
     dest, prefix = installed
     top = dest / prefix.lstrip("/")
     for path in ("sbin/shingle", "sbin/kv", "sbin/kvbench", "sbin/shingle-levels",
@@ -127,14 +128,15 @@ COMPILERS = {
 @pytest.mark.parametrize("where", ["include/config/auto.conf", ".config"])
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_modules_are_built_by_the_compiler_of_the_kernel(tmp_path, where, compiler):
-    """By make, by DKMS, and by the compiler that a person names."""
+    """This holds for make, for DKMS and for a compiler that the user names."""
     config, wanted = COMPILERS[compiler]
     (tmp_path / "include/generated").mkdir(parents=True)
     (tmp_path / "include/config").mkdir()
     (tmp_path / "include/generated/utsrelease.h").write_text(f'#define UTS_RELEASE "{KREL}"\n')
     if config:
         (tmp_path / where).write_text(config)
-    # CC has a value in every make; only one of the command line reaches the kernel's.
+    # CC always has a value in make; only one from the command line is passed on to the kernel's
+    # make.
     (tmp_path / "Makefile").write_text(
         "modules modules_install:\n\t@echo 'LLVM=$(LLVM) CC=$(if $(filter command%,"
         "$(origin CC)),$(CC))'\n")
@@ -154,7 +156,7 @@ def test_modules_are_built_by_the_compiler_of_the_kernel(tmp_path, where, compil
 
 
 def test_programs_have_pages(installed):
-    """Each but skylight, see below; with all that its help names."""
+    """Each program except skylight (see below) has a manual page with all options of its help."""
     dest, prefix = installed
     top = dest / prefix.lstrip("/")
     for program in [*(top / "sbin").iterdir(), *(top / "bin").iterdir()]:
@@ -179,7 +181,7 @@ def test_programs_have_pages(installed):
 @pytest.mark.parametrize("prefix, more", [
     ("/usr/local", []), ("/usr", []), ("/usr", ["UDEVDIR=/lib/udev/rules.d"])])
 def test_uninstall_takes_all_of_it(kdir, tmp_path, prefix, more):
-    """Modules, too, with whatever they were compressed by; what is another's stays."""
+    """This includes modules in any compression; files of others stay."""
     words = [f"DESTDIR={tmp_path}", f"PREFIX={prefix}", f"KDIR={kdir}", *more]
     make("install-userspace", *words)
     for word in more:
@@ -196,17 +198,18 @@ def test_uninstall_takes_all_of_it(kdir, tmp_path, prefix, more):
     assert len(files(tmp_path)) > 40
     make("uninstall", *words)
     assert files(tmp_path) == others
-    # Nor are folders left that were made for it alone.
+    # Directories that were made for the installation alone are removed.
     left = {p.name for p in tmp_path.rglob("*") if p.is_dir()}
     assert not left & {"dm-shingle", "skylight", "probes", "lab", "core", *ROOMS}
-    # What is not there is no error.
+    # Uninstalling twice is no error.
     make("uninstall", *words)
 
 
 @pytest.mark.parametrize("word", ["DESTDIR={}", "PREFIX={}", "UDEVDIR={}"])
 @pytest.mark.parametrize("target", ["uninstall", "install-userspace", "install-dkms"])
 def test_blanks_in_paths_cost_nobody_his_files(tmp_path, target, word):
-    """To make a blank ends a word, and rm -rf had what is above the first one."""
+    """make splits words at blanks; `rm -rf` of the first part would remove the files of the user.
+    """
     (tmp_path / "my").mkdir()
     (tmp_path / "my/letters").touch()
     done = subprocess.run(["make", "-s", target, "KDIR=/none", f"DESTDIR={tmp_path}/safe",
@@ -217,7 +220,7 @@ def test_blanks_in_paths_cost_nobody_his_files(tmp_path, target, word):
 
 
 def test_a_relative_destdir_is_one_for_all(tmp_path, kdir):
-    """Rooms are made each in its own folder."""
+    """Each subdirectory has its own make, which must not interpret DESTDIR relative to itself."""
     dest = os.path.relpath(tmp_path / "stage", TOP)
     make("install-userspace", f"DESTDIR={dest}", "PREFIX=/usr", f"KDIR={kdir}")
     assert (tmp_path / "stage/usr/sbin/shingle").exists() and \
@@ -226,7 +229,7 @@ def test_a_relative_destdir_is_one_for_all(tmp_path, kdir):
 
 
 def named(text):
-    """The options that a text names; --help and --version go without saying."""
+    """Return the options that a text names, without --help and --version."""
     text = re.sub(r"\\f[A-Z]", "", text).replace("\\-", "-")
     return set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text)) - {"--help", "--version"}
 

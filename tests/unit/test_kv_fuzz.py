@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""kv: what the store reads, made up (tests/kv-fuzz).  Here each input that is known is
-read once more; tests/kv-fuzz/fuzz looks for others.
-"""
+"""Run each known input of the kv fuzzers (tests/kv-fuzz) once. tests/kv-fuzz/fuzz searches for new
+ones."""
 
 import random
 import re
@@ -14,8 +13,8 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 FUZZ = TOP / "tests/kv-fuzz"
-# How many of the seeds must be opened, and be without fault by a check: were a harness to
-# make up nothing but what is refused at once, all would pass.
+# How many seeds a store must open, and how many a check must find sound. Otherwise a harness would
+# pass if all its inputs were refused at once.
 HARNESSES = {"table": (28, 8), "unsorted": (25, 7), "log": (23, 16), "bands": (34, 30),
              "formats": (0, 0)}
 
@@ -51,7 +50,7 @@ def test_seeds(replay, seeds, harness):
 
 @pytest.mark.parametrize("harness", HARNESSES)
 def test_corpus(replay, harness, tmp_path):
-    """Replay the inputs that libFuzzer found worth keeping."""
+    """The inputs that libFuzzer has selected."""
     with tarfile.open(FUZZ / "corpus" / f"{harness}.tar") as corpus:
         names = [member.name for member in corpus if member.isfile()]
         corpus.extractall(tmp_path)
@@ -61,7 +60,7 @@ def test_corpus(replay, harness, tmp_path):
 
 @pytest.mark.parametrize("harness", HARNESSES)
 def test_seeds_spoilt(replay, seeds, harness, tmp_path):
-    """A few bytes of each seed changed, cut out or doubled; the same in each run."""
+    """Change, cut out or double a few bytes of each seed. The changes are the same in each run."""
     rng = random.Random(harness)
     for seed in sorted((seeds / harness).iterdir()):
         for turn in range(3):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The Python binding of kv, over the shared library."""
+"""Tests of the Python binding of kv, with the shared library."""
 
 import ctypes
 import importlib
@@ -44,7 +44,7 @@ def make_device(tmp_path, kv):
 
 
 def test_structs_are_the_headers(kv):
-    """Names, order and widths."""
+    """The structs have the names, order and widths of the header."""
     widths = {"uint64_t": ctypes.c_uint64, "uint32_t": ctypes.c_uint32,
               "uint8_t": ctypes.c_uint8, "size_t": ctypes.c_size_t, "const char": ctypes.c_char_p,
               "enum kv_organisation": ctypes.c_int}
@@ -145,7 +145,7 @@ def test_snapshots_and_what_is_left_open(kv, device):
         assert dict(store.items(snapshot=then)) == {b"a": b"1"}
     with pytest.raises(ValueError, match="closed"):
         store.get(b"a", snapshot=then)
-    # A store that is closed closes what was made of it.
+    # Closing a store closes its snapshots and iterators.
     left, it = store.snapshot(), store.iterator()
     walk = store.items()
     assert next(walk) == (b"a", b"2")
@@ -159,7 +159,7 @@ def test_snapshots_and_what_is_left_open(kv, device):
 
 
 def test_threads(kv, device):
-    """Each has its own sentence of an error."""
+    """Each thread has its own error message."""
     said = {}
 
     def use(store, name):
@@ -219,7 +219,7 @@ def test_wrong_words(kv, device):
 
 
 def test_it_is_typed(kv):
-    """Each public function says what it takes and returns."""
+    """Each public function has annotations for its arguments and its result."""
     assert (BINDING / "src/shingle_kv/py.typed").exists()
     for kind in (kv.Store, kv.Batch, kv.Iterator, kv.Snapshot):
         for name, member in vars(kind).items():
@@ -231,7 +231,8 @@ def test_it_is_typed(kv):
 
 
 def test_the_wheel(tmp_path):
-    """It has the package and its mark, and no library: that is the distribution's."""
+    """The wheel contains the package and its py.typed marker, but no library, which the
+    distribution provides."""
     pytest.importorskip("flit_core")
     source = tmp_path / "source"
     shutil.copytree(BINDING, source)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""kvbench: arrivals that are as many as they should be and as bursty as their process,
-keys and mixes after YCSB's definitions, and an executor that says what was late."""
+"""Tests of kvbench: arrivals have the right number and burstiness, keys and mixes follow YCSB's
+definitions, and the executor reports late operations."""
 
 import json
 import math
@@ -24,7 +24,8 @@ S, MS = 10 ** 9, 10 ** 6
 
 @pytest.fixture(scope="session", name="tool")
 def build_tool():
-    """With sanitizers: the numbers are the same, and a slip is not missed."""
+    """Build kvbench with sanitizers: the results are the same, and errors in memory are detected.
+    """
     if os.environ.get("SHINGLE_KVBENCH"):
         return os.environ["SHINGLE_KVBENCH"]
     subprocess.run(["make", "-s", "-C", str(TOP / "userspace/kvbench"),
@@ -49,12 +50,12 @@ def measured(tool, *args):
 
 
 def near(chance, n, sigmas=5):
-    """How far a binomial count of @n may be from its mean."""
+    """Return how far a binomial count of @n may be from its mean."""
     return sigmas * math.sqrt(n * chance * (1 - chance)) + 1
 
 
 def fits(counts, chances):
-    """Pearson's chi-square of counts against chances, at five deviations of its own."""
+    """Compare counts with probabilities by Pearson's chi-square, at five standard deviations."""
     counts, chances = np.asarray(counts, float), np.asarray(chances, float)
     n = counts.sum()
     assert abs(chances.sum() - 1) < 1e-9 and (chances * n > 5).all()
@@ -81,7 +82,7 @@ def test_another_seed_is_another_series(tool, process):
     one, other = (due(tool, process, "--ops", 1000, "--target", 1000, "--seed", seed)
                   for seed in (1, 2))
     assert not np.array_equal(one, other)
-    # Nor is it the same one, begun elsewhere.
+    # The other sequence is not the same one with another start.
     if process == "poisson":
         assert not set(np.diff(one)) & set(np.diff(other)) - set(range(1000))
 
@@ -94,7 +95,7 @@ def test_constant(tool):
 
 def test_poisson_gaps_are_exponential(tool):
     gaps = np.diff(due(tool, "poisson", "--ops", 100_001, "--target", 1000))
-    edges = -np.log(1 - np.arange(20) / 20) * MS        # of twenty equal chances
+    edges = -np.log(1 - np.arange(20) / 20) * MS        # of twenty intervals of equal probability
     assert fits(np.histogram(gaps, np.append(edges, 1e18))[0], np.full(20, 0.05))
     assert abs(np.corrcoef(gaps[1:], gaps[:-1])[0, 1]) < 5 / math.sqrt(len(gaps))
 
@@ -114,7 +115,8 @@ def test_self_similar_half_is_uniform(tool):
 
 @pytest.mark.parametrize("bias", (0.5, 0.65, 0.75, 0.9))
 def test_self_similar_halves(tool, bias):
-    """Each half has its share, whichever half it is; the counts' entropy is the b-model's."""
+    """At each level one half has its share, at random the first or the second; the entropy of the
+    counts is that of the b-model."""
     n = 1 << 17
     at = due(tool, "self-similar", "--ops", n, "--target", n / 8, "-p", f"ss.bias={bias}")
     assert len(at) == n and at[-1] < 8 * S
@@ -125,7 +127,7 @@ def test_self_similar_halves(tool, bias):
         assert (abs(more - bias * counts.sum(1)) <= 1).all()
         first += list(counts[:, 0] > counts[:, 1])
     if bias > 0.5:
-        assert 3 < sum(first) < len(first) - 3          # of 31 coins
+        assert 3 < sum(first) < len(first) - 3          # of 31 random choices
     counts = np.histogram(at, 1 << 8, (0, 8 * S))[0]
     shares = counts[counts > 0] / n
     entropy = -(shares * np.log2(shares)).sum() / 8
@@ -134,7 +136,7 @@ def test_self_similar_halves(tool, bias):
 
 
 def test_diurnal_honours_its_envelope(tool):
-    """Counts are the envelope's integral, to less than one, at any shape."""
+    """The counts equal the integral of the envelope to less than one, for each shape."""
     for shape, gaps in ((1.1, "pareto"), (1.5, "pareto"), (1.9, "exponential")):
         at = due(tool, "diurnal", "--seconds", 60, "--target", 50.3, "-p",
                  "diurnal.modulation=45", "-p", "diurnal.cyclelength=0.5", "-p",
@@ -148,7 +150,7 @@ def test_diurnal_honours_its_envelope(tool):
 
 
 def test_diurnal_gaps_are_paretos(tool):
-    """Without an envelope to speak of: the tail of the gaps falls as its shape says."""
+    """With a nearly constant envelope the tail of the gaps falls as the shape determines."""
     for shape in (1.1, 1.9):
         at = due(tool, "diurnal", "--seconds", 20, "--target", 5000, "-p",
                  "diurnal.modulation=0", "-p", f"diurnal.distribution.shape={shape}")
@@ -160,7 +162,7 @@ def test_diurnal_gaps_are_paretos(tool):
 
 
 def test_diurnal_as_drawn_misses_the_rate(tool):
-    """As the thesis has it: with shape 1.1 the mean of Pareto's gaps is far off for long."""
+    """As in the thesis: with shape 1.1 the mean of Pareto gaps converges very slowly."""
     args = ("--seconds", 30, "--target", 1000, "-p", "diurnal.modulation=0", "-p",
             "diurnal.distribution.shape=1.1")
     assert len(due(tool, "diurnal", *args)) == 30_000
@@ -202,7 +204,7 @@ def test_a_refusal_leaves_the_file_alone(tool, tmp_path, args):
 
 
 def test_what_is_no_file_stays(tool, tmp_path):
-    """A log that has ended too soon is removed, but not a device that it went to."""
+    """An incomplete log is removed if it is a regular file; a device is not."""
     out = tmp_path / "full"
     out.symlink_to("/dev/full")
     done = subprocess.run([tool, "arrivals", "-n", "5", "--target", "5", "-o", out],
@@ -246,7 +248,7 @@ def test_scripts_loads_reads_them(tool, tmp_path):
 
 
 def fnv64(value):
-    """As YCSB's Utils.fnvhash64."""
+    """Utils.fnvhash64 of YCSB."""
     h = 0xCBF29CE484222325
     for byte in value.to_bytes(8, "little"):
         h = (h ^ byte) * 1099511628211 % 2 ** 64
@@ -254,13 +256,13 @@ def fnv64(value):
 
 
 def ops(tool, *args):
-    """[(kind, key, records)]"""
+    """Return [(kind, key, records)]."""
     lines = (line.split() for line in run(tool, "run", "--dry-run", *args).splitlines())
     return [(x[0], x[1], int(x[2]) if x[2:] else 1) for x in lines]
 
 
 def records(tool, *args):
-    """Numbers of the records that reads ask for."""
+    """Return the numbers of the records that reads request."""
     found = ops(tool, "-w", "c", "-p", "insertorder=ordered", *args)
     return np.array([int(key.removeprefix("user")) for _, key, _ in found])
 
@@ -295,7 +297,7 @@ def test_keys_are_ycsbs(tool):
 
 
 def test_a_queue_takes_the_oldest(tool):
-    """Each record is deleted once, in order; what only looks sees the next one."""
+    """Each record is deleted once, in order; a read returns the oldest record that is left."""
     head, tail = 0, 300
     for kind, key, many in ops(tool, "-w", "queue", "-n", 5000, "-r", tail):
         assert many == 1
@@ -313,18 +315,19 @@ def test_a_queue_takes_the_oldest(tool):
 
 
 def gray(n, theta, zeta):
-    """Chances of the ranks 0, 1, ... by the method of Gray and others, in closed form."""
+    """Return the probabilities of the ranks 0, 1, ... by the method of Gray and others, in closed
+    form."""
     eta = (1 - (2 / n) ** (1 - theta)) / (1 - (1 + 0.5 ** theta) / zeta)
 
     def below(rank):
-        """Chance of a lower rank than this, from 2 on."""
+        """Return the probability of a lower rank than @rank, for ranks from 2 on."""
         return max((1 + 0.5 ** theta) / zeta, ((rank / n) ** (1 - theta) - 1 + eta) / eta)
     return 1 / zeta, (1 + 0.5 ** theta) / zeta, below
 
 
 @pytest.mark.parametrize("theta", (0.5, 0.9))
 def test_zipfian_ranks(tool, theta):
-    """The newest record is rank 0; the counts of ranks against their chances."""
+    """The newest record has rank 0. The counts of ranks are compared with their probabilities."""
     n = 1000
     zeta = sum(i ** -theta for i in range(1, n + 1))
     first, second, below = gray(n, theta, zeta)
@@ -334,14 +337,14 @@ def test_zipfian_ranks(tool, theta):
     chance = [0, first, second, *(below(e) for e in edges[3:])]
     assert chance[-1] == pytest.approx(1)
     assert fits(np.histogram(rank, edges)[0], np.diff(chance))
-    # And these are Zipf's but for a few per cent.
+    # These differ from Zipf's probabilities by a few percent only.
     for low, high, part in zip(edges[3:], edges[4:], np.diff(chance)[3:]):
         assert part == pytest.approx(
             sum((i + 1) ** -theta for i in range(low, high)) / zeta, rel=0.15)
 
 
 def test_scattered_zipfian(tool):
-    """Ranks of 10^10 items, scattered by FNV: the most popular are where they belong."""
+    """Ranks of 10^10 items are scattered by FNV; the most popular ones have the right places."""
     n, count = 1000, 200_000
     zeta = 26.46902820178302
     got = Counter(records(tool, "--requests", "zipfian", "-n", count, "-r", n).tolist())
@@ -350,7 +353,7 @@ def test_scattered_zipfian(tool):
     known = 200_000
     edges = np.concatenate([[0, 1 / zeta, second], [below(i) for i in range(3, known + 1)]])
     np.add.at(chance, [fnv64(i) % n for i in range(known)], np.diff(edges))
-    chance += (1 - edges[-1]) / n           # what is rarer falls anywhere
+    chance += (1 - edges[-1]) / n           # rarer ranks are spread over all places
     assert fits([got[i] for i in range(n)], chance)
     assert max(got, key=got.get) == fnv64(0) % n
 
@@ -365,7 +368,8 @@ def test_uniform_and_hotspot(tool):
 
 
 def test_zipfian_asks_for_nothing_that_is_not_there(tool):
-    """Ranks are scattered over the records that there will be in the end."""
+    """Ranks are scattered over the final number of records; an operation never requests one that
+    does not exist yet."""
     there = 200
     for kind, key, _ in ops(tool, "-w", "e", "-n", 5000, "-r", there, "-p",
                             "insertorder=ordered"):
@@ -375,7 +379,7 @@ def test_zipfian_asks_for_nothing_that_is_not_there(tool):
 
 
 def test_latest_follows_inserts(tool):
-    """Only records that are there are asked for, and mostly the last ones."""
+    """Operations request only existing records, and mostly the newest ones."""
     there, ages = 1000, []
     for kind, key, _ in ops(tool, "-w", "d", "-n", 40_000, "-r", there, "-p",
                             "insertorder=ordered", "-p", "zipfian.constant=0.9"):
@@ -386,7 +390,7 @@ def test_latest_follows_inserts(tool):
         else:
             assert record < there
             ages.append(there - 1 - record)
-    # Incremental zeta: as if it had been computed for the number in the middle.
+    # zeta is updated incrementally; the result equals that for the number of records in the middle.
     middle = sum(i ** -0.9 for i in range(1, 2001))
     assert ages.count(0) / len(ages) == pytest.approx(1 / middle, rel=0.05)
 
@@ -422,7 +426,7 @@ def test_all_that_was_loaded_is_found(tool):
 def test_what_is_not_there_is_missing_and_what_is_wrong_is_said(tool):
     got = measured(tool, "-s", "memory", "-w", "c", "-n", 100)
     assert got["ops"]["read"]["missing"] == 100
-    # The null store says that it has all, and has nothing.
+    # The null store pretends to have every record, and has none.
     out = run(tool, "run", "-s", "null", "-w", "c", "--verify", "-n", 100, rc=WRONG)
     assert out == ""
 
@@ -433,14 +437,14 @@ def test_scans_return_records(tool):
 
 
 def test_lateness_is_counted_and_belongs_to_the_response(tool):
-    """One thread that can do 100 a second, due 1000 a second."""
+    """One thread that can do 100 operations a second gets 1000 a second."""
     got = measured(tool, "--delay", 10_000, "--target", 1000, "-n", 60, "-t", 1, "-w", "c",
                    "--late", 5000)
     times, late = got["ops"]["read"], got["arrivals"]
     assert late["due_s"] == pytest.approx(0.059, abs=1e-3)
     assert got["seconds"] > 0.6
     assert late["late"] >= 59 and late["queued"] >= 59
-    # Due at 59 ms, and 59 others of 10 ms are before it.
+    # The last operation is due at 59 ms; 59 others of 10 ms each come before it.
     assert late["lateness"]["max_us"] > 500_000
     assert times["service"]["p50_us"] < 0.2 * times["response"]["p50_us"]
     assert times["response"]["max_us"] >= late["lateness"]["max_us"]
@@ -456,7 +460,7 @@ def test_log_has_each_operation_when_it_was_due(tool, tmp_path):
 
 
 def boot_virtual():
-    """Runs under a clock on which times are exact, and that moves only while all sleep."""
+    """Run under a virtual clock. Its times are exact, and it moves only while all threads sleep."""
     subprocess.run(["make", "-s", "-C", str(TOP / "userspace/kvbench")], check=True,
                    stdout=subprocess.DEVNULL)
     program = f"{TOP}/build/userspace/kvbench run --json -w c"
@@ -472,18 +476,18 @@ def boot_virtual():
 def test_open_loop_by_an_exact_clock(guest):
     assert guest.ok, str(guest)
     enough, slow, timed, poisson = map(json.loads, guest.out.split("---"))
-    # 10 ms for each operation, 400 a second: with 16 threads none waits for another.
+    # Each operation takes 10 ms and 400 arrive each second: with 16 threads no operation waits.
     assert enough["arrivals"]["queued"] == enough["arrivals"]["late"] == 0
     assert enough["seconds"] == pytest.approx(399 / 400 + 0.01, abs=1e-3)
     assert enough["ops"]["read"]["response"]["max_us"] == pytest.approx(10_000, rel=0.01)
-    # One thread that does 100 a second, due 1000 a second: the last waits for 59 others,
-    # and is due after 59 ms.  Service knows nothing of that.
+    # One thread that can do 100 operations a second gets 1000 a second. The last one is due at 59
+    # ms and waits for 59 others; its service time does not include that.
     assert slow["arrivals"]["due_s"] == pytest.approx(0.059)
     assert slow["arrivals"]["queued"] == 59 and slow["arrivals"]["late"] == 59
     assert slow["arrivals"]["lateness"]["max_us"] == pytest.approx(590_000 - 59_000, rel=0.01)
     assert slow["ops"]["read"]["response"]["max_us"] == pytest.approx(541_000, rel=0.01)
     assert slow["ops"]["read"]["service"]["max_us"] == pytest.approx(10_000, rel=0.01)
-    # Back to back until its time is over.
+    # Operations follow each other without a pause until the time is up.
     assert timed["operations"] == pytest.approx(2000, abs=4)
     assert timed["seconds"] == pytest.approx(1, abs=0.002)
     assert poisson["arrivals"]["late"] == 0
@@ -547,7 +551,7 @@ def test_refused_in_a_sentence(tool, argv, says):
 
 
 def test_properties_from_a_file(tool, tmp_path):
-    """One of YCSB's own workload files, with the thesis's keys behind."""
+    """A workload file of YCSB itself, followed by keys of the thesis."""
     (tmp_path / "w").write_text("""# Yahoo! Cloud System Benchmark
 recordcount=500
 operationcount = 300
@@ -569,7 +573,8 @@ target=1000
 
 
 def test_ends_when_hardly_any_record_is_there_yet(tool):
-    """Ranks are scattered over what will be there in the end, and the end may never come."""
+    """Ranks are scattered over the final number of records, of which few exist yet and most never
+    will."""
     got = measured(tool, "-w", "e", "-r", 10, "-n", 10 ** 15, "--seconds", 1)
     assert got["operations"] > 10
 
@@ -599,7 +604,7 @@ with_store = pytest.mark.skipif(not (TOP / "userspace/kv/Makefile").exists(),
 
 @pytest.fixture(name="disk")
 def make_disk(tmp_path):
-    """A file that 'kv format' has made a store of."""
+    """Make a file with a store by 'kv format'."""
     subprocess.run(["make", "-s", "-C", str(TOP / "userspace/kv")], check=True,
                    stdout=subprocess.DEVNULL)
     path = tmp_path / "disk"
@@ -676,7 +681,7 @@ def test_store_that_is_none(tool, tmp_path):
 
 @with_store
 def test_store_reads_around(tool, disk):
-    """More at once, so that less is left to read, as the store says of itself."""
+    """With larger reads fewer are left to do, according to the store's statistics."""
     measured(tool, "-d", disk, "-w", "fillrandom", "-r", 3000, "-n", 3000, "--value", "1K")
 
     def read(*words):
@@ -691,7 +696,8 @@ def test_store_reads_around(tool, disk):
 
 @with_store
 def test_store_in_streams(tool, disk):
-    """A band is filled up behind what has an end before it; the model sees no difference."""
+    """A band is filled up behind data of limited lifetime; the result agrees with the model all the
+    same."""
     def got_of(name, *words):
         return measured(tool, "-d", disk, "-w", name, "-r", 3000, "-n", 3000, "--value", "1K",
                         "--verify", *words)
@@ -704,7 +710,7 @@ def test_store_in_streams(tool, disk):
 
 @with_store
 def test_store_without_a_log(tool, disk):
-    """What was put is a table in the end, so it is safe."""
+    """All data are in a table at the end, so they are durable."""
     got = measured(tool, "-d", disk, "-w", "load", "-n", 300, "--value", "1K", "--no-log")
     assert got["store_stats"]["log_bytes"] == 0 and sum(got["store_stats"]["level_bands"]) == 1
     assert kv("scan", "--keys", disk).count("user") == 300
@@ -712,7 +718,8 @@ def test_store_without_a_log(tool, disk):
 
 @with_store
 def test_store_without_a_thread(tool, disk):
-    """Merges are done by the write that makes them due: none is left, and twice the same."""
+    """The write that makes a merge due does it itself: none is left at the end, and two runs are
+    identical."""
     def got():
         kv("format", "--force", "--band", "1M", disk)
         of = measured(tool, "-d", disk, "-w", "load", "-n", 6000, "--value", "1K",
@@ -724,13 +731,13 @@ def test_store_without_a_thread(tool, disk):
 
 
 def have(tool, name):
-    """Whether it was built with a store of that name; without a path none is opened."""
+    """Return whether kvbench was built with store @name. Without a path no store is opened."""
     return "there is no store" not in run(tool, "run", "-s", name, "-n", 1, rc=USAGE)
 
 
 @pytest.fixture(name="store", params=("kv", "leveldb", "rocksdb"))
 def each_store(request, tool, tmp_path):
-    """Words that name an empty one, with memtables so small that there will be tables."""
+    """Options for an empty store of each kind, with memtables so small that tables are written."""
     name = request.param
     if not have(tool, name):
         pytest.skip(f"kvbench was built without {name}")
@@ -741,7 +748,7 @@ def each_store(request, tool, tmp_path):
 
 
 def held(tool, model, *words):
-    """What a dict makes of the operations of these words."""
+    """Apply the operations of @words to a dict-like model, and return its counts."""
     missing = found = 0
     for kind, key, number in ops(tool, *words):
         if kind == "delete":
@@ -756,8 +763,8 @@ def held(tool, model, *words):
 
 
 def test_each_store_agrees_with_a_model(tool, store):
-    """Keys that are written, deleted and written again; each read has the value that was
-    written last, and each scan as many records as there are from its key on."""
+    """Keys are written, deleted and written again. Each read returns the last written value, and
+    each scan the number of records that exist from its key on."""
     size = ("-r", 1500, "--value", "600B")
     model = set()
     for words in (("fillrandom", "-n", 3000), ("deleterandom", "-n", 800, "--seed", 2),
@@ -777,14 +784,15 @@ def test_each_store_agrees_with_a_model(tool, store):
 
 
 def test_each_store_says_what_became_of_it(tool, store):
-    """Syncs as it is told, and tables of what it was given."""
-    # Three memtables: before the third is written, whoever writes them behind has a table.
+    """Each store syncs as requested and writes tables of its data."""
+    # Three memtables: even a store that writes them in the background has a table before the third
+    # one is written.
     n = 800
     got = measured(tool, *store, "-w", "load", "-n", n, "--value", "1K", "--sync")
     assert got["store"] == store[1] and got["ops"]["insert"]["service"]["count"] == n
     stats = got["store_stats"]
     assert sum(stats["level_bands" if store[1] == "kv" else "level_files"]) > 0
-    # Again, and not anew.
+    # Open the existing store instead of a new one.
     got = measured(tool, *store, "-r", n, "-w", "c", "-n", 500, "--value", "1K", "--verify")
     assert got["ops"]["read"]["missing"] == got["ops"]["read"]["wrong"] == 0
 
@@ -820,7 +828,8 @@ def keys_of(tool, *args):
 
 @pytest.mark.parametrize("name", ("overwrite", "readrandom", "deleterandom"))
 def test_whose_records_a_workload_works_on(tool, name):
-    """As kvbench.rst says: those of a fill, or of a load of the same workload, and no others."""
+    """As in kvbench.rst: a workload uses the records of a fill, or of a load of the same workload,
+    and no others."""
     asked = keys_of(tool, "run", "-w", name, "-n", 500)
     assert asked == keys_of(tool, "run", "-w", "fillseq", "-n", 50) == \
         keys_of(tool, "load", "-w", name)
@@ -844,12 +853,12 @@ DIURNAL = ("--target", 5, "-n", 3, "--arrivals", "diurnal", "-p", "diurnal.modul
       for form in ("csv", "iolog3") for block in ("3000B", "1B", "4097B")),
 ))
 def test_what_was_not_asked_properly(tool, words, args):
-    """Is 16, as kvbench.8 has it, and nothing is printed."""
+    """The exit status is 16, as in kvbench.8, and there is no output."""
     done = subprocess.run([tool, *map(str, args)], text=True, capture_output=True, check=False)
     assert done.returncode == USAGE and words in done.stderr and not done.stdout, done
 
 
-# YCSB's own template has them; each is of one binding, or of how YCSB itself reports.
+# The properties in YCSB's own template; each belongs to one binding, or to the reports of YCSB.
 TEMPLATE = """\ufeff# Yahoo! Cloud System Benchmark\r
 workload=site.ycsb.workloads.CoreWorkload\r
 recordcount=10\r
@@ -861,7 +870,8 @@ measurementtype=hdrhistogram\r
 
 
 def test_a_workload_file_of_ycsb(tool, tmp_path):
-    """With properties of other stores, and as an editor of another system leaves it."""
+    """The file has properties of other stores, and the byte order mark and line ends of other
+    systems."""
     (tmp_path / "workload").write_text(TEMPLATE, encoding="utf-8", newline="")
     words = (tool, "run", "--store", "memory", "--load", "-P", tmp_path / "workload",
              "-p", "operationcount=5")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/loads: loads are the same with the same seed, stay where they may, have the
-parameters that they are named for, and traces come back as they went out."""
+"""Tests of scripts/loads: the same seed gives the same load, loads stay in their bounds and have
+the parameters for which they are named, and traces survive writing and reading."""
 
 import bz2
 import gzip
@@ -26,8 +26,8 @@ from loads import replay as replays
 
 MIB = (1 << 20) // BLOCK
 CACHE = 32 * MIB
-# How far a load may be off its row, from that size of the cache on: points for the
-# percentages, a part of it for the others.
+# The tolerance of a load against its row, from that size of the cache on: in points for
+# percentages, as a part of the value for the others.
 POINTS = {"write_percent": 0.02, "update_percent": 0.1, "ideal_percent": 0.3}
 PARTS = {"rho": 0.02, "kb_per_write": 0.01, "kb_per_read": 0.01, "fills": 0.01}
 
@@ -43,7 +43,7 @@ def same(a, b):
 
 
 def off(result, row):
-    """What of a result is further off than it may be."""
+    """Return the values of a result that are outside their tolerance."""
     return {n: (result[n], getattr(row, n)) for n in {**POINTS, **PARTS}
             if getattr(row, n) is not None and abs(result[n] - getattr(row, n)) >
             POINTS.get(n, PARTS.get(n, 0) * getattr(row, n))}
@@ -63,7 +63,7 @@ def test_another_seed_is_as_good():
 
 
 def test_fresh_ones_come_early_where_the_thesis_wants_it():
-    """web_0 has few fresh writes, but most of its cache is distinct at first."""
+    """web_0 has few fresh writes in all, but most of the first writes are fresh."""
     load = like("web_0")
     writes = load[load.write]
     tenth = len(writes) // 8
@@ -83,7 +83,8 @@ def test_what_is_given_is_had():
 
 
 def test_so_many_requests():
-    """Fewer are the first of all; more are more of the same."""
+    """A smaller number of requests gives a prefix of the load; a larger one continues it with the
+    same parameters."""
     all_of_them = like("web_0")
     few = generate.like("web_0", generate.PRESETS["web_0"], CACHE, 100 * CACHE, 1, 100, 999)[0]
     assert same(few, all_of_them[:999])
@@ -118,7 +119,7 @@ def test_same_seed_same_load(name, seed, by, caches):
     # The last quarter is never written.
     writes = load[load.write]
     assert (writes.first + writes.blocks).max() <= size - size // 4
-    # The solver's figures are those that are counted.
+    # The solver's figures equal those counted in the load.
     maker = generate.Maker(name, generate.replace(generate.PRESETS[name], by=by), cache, seed,
                            few)
     mean, rho = maker.figures(plan)
@@ -133,7 +134,7 @@ def test_another_seed_is_another_load():
 
 
 @pytest.mark.parametrize("kind, over, exponent, ideal", [
-    # Of the specification's simulation, 120,000 blocks of cache.
+    # Results of the specification's simulation with a cache of 120,000 blocks.
     ("uniform", 5, 1, 95.0), ("uniform", 30, 1, 72.7), ("uniform", 200, 1, 53.2),
     ("zipf", 50, 1.0, 82.7), ("zipf", 50, 1.2, 91.0), ("hot", 50, 1, 87.1)])
 def test_stationary(kind, over, exponent, ideal):
@@ -154,7 +155,7 @@ def test_regions(count, blocks, part, seed, hot):
     fill = count * live
     region = load.first // blocks
     assert region.max() < count
-    # Each is written once, and then nothing else.
+    # Each block is written once before others are repeated, and no other blocks are written.
     valid = set(load.first[:fill].tolist())
     assert len(valid) == fill and set(load.first.tolist()) == valid
     assert (np.bincount(region[:fill], minlength=count) == live).all()
@@ -242,7 +243,8 @@ LINE = "128166372003061629,hm,0,Read,383496192,32768,413\n"
 
 
 def test_lines_as_they_come():
-    """A header, DOS ends, blanks, any case, an empty line at the end; parts of blocks."""
+    """The input has a header, DOS line ends, blanks, any case, parts of blocks and an empty line at
+    the end."""
     load = read("Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\r\n" + LINE +
                 "128166372003061630, hm , 0 , WRITE , 4095 , 2 , 1\r\n"
                 "128166372003061620,hm,0,write,8192,512,\n\n")
@@ -283,7 +285,7 @@ def test_broken_files():
     whole = gzip.compress((LINE * 5000).encode())
     with pytest.raises(Refused, match="is damaged behind line "):
         read(whole[:len(whole) // 2], "trace.csv.gz")
-    # What counts is what a file holds, not its name.
+    # The content of a file determines its format, not its name.
     assert len(read(LINE, "trace.csv.gz")) == len(read(gzip.compress(LINE.encode()), "t.csv")) == 1
 
 
@@ -344,7 +346,7 @@ def test_folded_too_small():
 @given(st.lists(st.tuples(st.integers(0, 1 << 14), st.integers(1, 700)), min_size=1,
                 max_size=40))
 def test_packed(rows):
-    """Every block has one place, and no other block has it."""
+    """Each block has one place, which no other block has."""
     fit, place = trace.Fit("pack", 1 << 20), {}
     for first, blocks in rows:
         pieces = fit(first, blocks)
@@ -471,7 +473,7 @@ def test_a_broken_trace_leaves_no_file(monkeypatch, tmp_path, capsys):
 
 
 def test_progress_is_for_terminals(monkeypatch):
-    """Nothing on a pipe."""
+    """There is no progress on a pipe."""
     class Terminal(io.StringIO):
         def isatty(self):
             return True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""on-disk-format.rst against core/lib/format/format.h and the engines: byte by byte."""
+"""Compare on-disk-format.rst with core/lib/format/format.h and the engines, byte by byte."""
 
 import re
 import subprocess
@@ -14,15 +14,15 @@ RULE = re.compile(r"^=+(  +=+)+$")
 
 
 def fields(struct):
-    """Names of a packed struct's members in format.h, in order."""
+    """Return the names of a packed struct's members in format.h, in order."""
     body = re.search(rf"^struct {struct} {{\n(.*?)^}} __packed;", HEADER, re.M | re.S)[1]
     body = re.sub(r"/\*.*?\*/", "", body, flags=re.S)
     return re.findall(r"(\w+)(?:\[\w+\])?;", body)
 
 
 def tables(heads):
-    """Every table of the document whose head line names these columns: a list of
-    rows each, what goes on in further lines joined."""
+    """Return every table of the document with these column heads, as lists of rows with
+    continuation lines joined."""
     found, lines = [], DOCUMENT.splitlines()
     for i, line in enumerate(lines):
         if not RULE.match(line) or lines[i + 1].split() != heads or not RULE.match(lines[i + 2]):
@@ -49,7 +49,7 @@ STRUCTS = ("shingle_header", "shingle_sb", "shingle_disk_group", "shingle_disk_m
 LAYOUTS = tables(["offset", "bytes", "meaning"])
 
 
-# In the order of the document: where an engine's records are, and how they begin.
+# The file of each engine's records and their prefix, in the order of the document.
 RECORDS = {
     "stl-set": ("dm-stl/set/engine.h", "STL_SET_"),
     "stl-full": ("dm-stl/full/engine.h", "STL_FULL_"),
@@ -61,7 +61,8 @@ RECORDS = {
 
 
 def records(engine):
-    """Names of an engine's records: the enum that begins where core's own end."""
+    """Return the names of an engine's records, from the enum that begins where core's records end.
+    """
     file, prefix = RECORDS[engine]
     enum = re.search(r"^enum {\n[^}]*= SHINGLE_REC_ENGINE,[^}]*}",
                      (TOP / file).read_text(encoding="utf-8"), re.M)
@@ -70,8 +71,8 @@ def records(engine):
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    """What the compiler makes of format.h: offset and size of every member, and
-    the numbers that the document repeats."""
+    """Compile format.h. Return offset and size of every member, and the constants that the document
+    repeats."""
     where = tmp_path_factory.mktemp("format")
     lines = []
     for struct in STRUCTS:

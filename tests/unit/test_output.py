@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Files that a user names as an output: replaced as a whole if they are regular files, written to
-if they are something else, never turned into something else."""
+"""Tests of output files that a user names: a regular file is replaced as a whole; any other file is
+written to and keeps its type."""
 
 import os
 import re
@@ -109,7 +109,7 @@ def test_a_pipe_is_written_to(tmp_path):
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_standard_output_is_written_to(tmp_path, name):
-    """Also if it is a regular file: the shell has it open."""
+    """This holds even if standard output is a regular file, because the shell has it open."""
     code = (f"import sys; sys.path.insert(0, {str(TOP / 'scripts')!r}); import output; "
             f"output.store({name!r}, 'text'); print('behind')")
     with (tmp_path / "out").open("w") as out:
@@ -129,7 +129,8 @@ def test_one_sentence_for_what_cannot_be(tmp_path):
 
 
 def test_a_load_to_a_device_node(tmp_path):
-    """`scripts/loads/run convert --out /dev/null` made a regular file of it."""
+    """A regression test: `scripts/loads/run convert --out /dev/null` replaced the node by a regular
+    file."""
     (tmp_path / "trace.csv").write_text("128166372003061629,hm,0,Read,4096,4096,1\n")
     null = node(tmp_path / "null", stat.S_IFCHR, 1, 3)
     link = tmp_path / "link"
@@ -161,7 +162,7 @@ def _programs():
 
 @pytest.mark.parametrize("name", C_WRITERS)
 def test_programs_in_c(programs, tmp_path, name):
-    """The same for them: outfile.c."""
+    """C programs do the same, through outfile.c."""
     def run(out, status=0):
         program, *words = C_WRITERS[name](str(out))
         done = subprocess.run([programs / program, *words], text=True, capture_output=True,
@@ -191,7 +192,7 @@ OWN = re.compile(r"^scripts/(output\.py|lab/|demo/|bench/guest|shows/(blocks|rea
 
 
 def test_no_program_writes_outputs_in_its_own_way():
-    """A file from the command line is written by output.py only."""
+    """Only output.py writes files that the command line names."""
     ways = re.compile(r"\.replace\((?:self\.)?(?:path|out|options\.\w+|args\.\w+)\)|"
                       r"os\.(?:replace|rename)\(|"
                       r"(?:options|args)\.(?:json|svg|out|rst|picture|html)\.(?:write_|open\()")

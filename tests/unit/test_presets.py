@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Presets: drives of the literature by name.  Expected numbers are those of
-Skylight's Table 2.1 and of arithmetic on them, not of the tool."""
+"""Tests of the presets, the drives of the literature by name. Expected numbers come from Skylight's
+Table 2.1 and from arithmetic on them, not from the tool."""
 
 import json
 import re
@@ -10,8 +10,8 @@ import pytest
 from test_shingle_cli import (FAILED, USAGE, blank, build_tool,  # pylint: disable=unused-import
                               runner)
 
-MIB = 256                       # blocks
-DISK = 7814037168 // 8          # the 4 TB drive under the emulated ones
+MIB = 256                       # in blocks
+DISK = 7814037168 // 8          # the 4 TB drive below the emulated ones
 BANDS = {1: (40, 92983, 952), 2: (25, 148773, 409), 3: (20, 185966, 0)}
 
 
@@ -32,16 +32,16 @@ def layout(run, drive, *more, **where):
 @pytest.mark.parametrize("meta", [True, False])
 @pytest.mark.parametrize("drive", [1, 2, 3])
 def test_table_2_1(run, drive, meta):
-    """To the band, and with metadata the 4 TB drive is still large enough."""
+    """The layout has the bands of the table, and with metadata it still fits on the 4 TB drive."""
     mib, data, cache = BANDS[drive]
     out = layout(run, drive, meta=meta)
     assert out["label"] == f"emulated-smr-{drive}"
     assert out["band_blocks"] == mib * MIB
     assert (out["bands"]["data"], out["bands"]["cache"]) == (data, cache)
     assert out["bands"]["staging"] == (0 if drive == 3 else 1)
-    # 3.9 TB of bands, to the 25 MiB that a band may be short.
+    # 3.9 TB of bands, less at most part of a band.
     assert 0 <= 3900 * 10 ** 9 - data * mib * MIB * 4096 < 40 << 20
-    # Nothing between bands: the drive below harms nothing.
+    # There are no guards: the drive below destroys nothing.
     assert all(g["stride"] == out["band_blocks"] for g in out["groups"])
     roles = {g["role"]: g for g in out["groups"]}
     if drive == 1:      # one cache, at the inner diameter
@@ -56,11 +56,11 @@ def test_table_2_1(run, drive, meta):
         assert out["table"].endswith(" 1 inplace 4 cleaning lazy read_home always")
         assert out["params"] == {"set-shift": 0}
     if meta:
-        assert roles["data"]["start"] == 1      # behind the header
+        assert roles["data"]["start"] == 1      # after the header
 
 
 def test_zones_of_emulated_smr_3(run):
-    """5 % of each zone of 40 GiB not addressable; logs of 37.2 GiB in all."""
+    """5 % of each zone of 40 GiB is not addressable; all logs together have 37.2 GiB."""
     out = layout(run, 3)
     zone, provision, logs = (out["params"][k] for k in ("zone-bands", "provision", "log-bands"))
     assert zone * 20 == 40 * 1024 and provision == -(-zone * 5 // 100)
@@ -88,14 +88,14 @@ def test_scale_keeps_ratios(run, drive, scale):
         return
     p = out["params"]
     zones = got["data"] // p["zone-bands"]
-    # As many zones as are large enough for 1 % of logs.
+    # There are as many zones as are large enough for 1 % of logs.
     assert zones >= min(90, data // scale // 195)
     assert 0.05 <= p["provision"] / p["zone-bands"] < 0.056
     assert abs(p["log-bands"] / p["zone-bands"] - 37.2 * 51.2 / data) < 0.003
 
 
 def test_small_bands_allow_large_scales(run):
-    """A drive for a test: 64 MiB, bands of 48 KiB, all ratios kept."""
+    """A small drive for tests: 64 MiB, bands of 48 KiB, and the same ratios."""
     out = layout(run, 1, "--scale", 58200, "--band", "48K", blocks=17000, meta=False)
     assert out["bands"] == {"data": 1270, "staging": 1, "cache": 13}
     assert out["band_blocks"] == 12
@@ -130,7 +130,7 @@ def test_explicit_options_count_for_more(run):
 @pytest.mark.parametrize("scale, band, disk", [(1, 7680, 512 << 30), (100, 7680, 6 << 30),
                                                (2000, 120, 300 << 20), (16117, 7680, 70 << 20)])
 def test_ma_baseline(run, scale, band, disk):
-    """One log at the outer diameter, 1 % of the 512 GB of a surface, as one band."""
+    """One log at the outer diameter, as one band: 1 % of the 512 GB of a surface."""
     disk = blank(run.dir / "d", disk // 4096)
     more = [] if band == 7680 else ["--band", f"{4 * band}K"]
     out = json.loads(run("create", "--dry-run", "--json", "--preset", "ma-baseline", "--scale",
@@ -149,8 +149,8 @@ def test_ma_baseline(run, scale, band, disk):
 
 @pytest.mark.parametrize("scale", [1, 10, 64, 819])
 def test_flash_of_ma(run, scale):
-    """8 TB with 20 GiB of flash: as the cache of sets, unstaged, and beside what is written in
-    place."""
+    """8 TB with 20 GiB of flash: as the cache of sets without staging, and for the blocks that
+    cannot be written in place."""
     disk, flash = blank(run.dir / "d", (9 << 40) // 4096 // scale), blank(
         run.dir / "f", (21 << 30) // 4096 // scale + 80 * 256)
     for name, bands, cache, each in (("ma-smr-2", 305175, 819 // scale, 25),
@@ -169,12 +169,12 @@ def test_flash_of_ma(run, scale):
         "create", "--dry-run", "--preset", "ma-rmwf", "--scale", scale, disk, "x", rc=USAGE)
 
 
-SURFACE = 512 * 10 ** 9 // 4096          # blocks; of Ma's drive, one of 16
+SURFACE = 512 * 10 ** 9 // 4096          # in blocks; one of the 16 surfaces of Ma's drive
 
 
 def platter(run, tracks, length=512, *, inner=None, conventional=0):
-    """One surface under a head 3 tracks wide; the outer tracks of it are conventional, and
-    the inner half may have another length."""
+    """One surface under a head 3 tracks wide. The first @conventional tracks are conventional; with
+    @inner, the inner half has tracks of that length."""
     path, zones, runs, at = run.dir / "geometry", [], [], 0
     for i, (n, blocks) in enumerate([(tracks, length)] if not inner else
                                     [(tracks // 2, length), (tracks - tracks // 2, inner)]):
@@ -200,8 +200,8 @@ def regions(run, name, *more, disk, rc=0):
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_regions_of_the_thesis(run, apart):
-    """4,096 tracks and combs of one block: 59 zones on a surface of 512 GB, each 512
-    regions, one of all regions a spare slot, and a tenth of each is not addressable."""
+    """With 4,096 tracks and combs of one block, a surface of 512 GB has 59 zones of 512 regions.
+    One region of all is a spare slot, and a tenth of each is not addressable."""
     disk = platter(run, SURFACE // 512, conventional=0 if apart else 1000)
     more = ["--meta", blank(run.dir / "meta", 2 << 18)] if apart else []
     out = regions(run, "ma-tiler", *more, disk=disk)
@@ -213,7 +213,7 @@ def test_regions_of_the_thesis(run, apart):
     assert out["logical_blocks"] == (59 * 512 - 1) * (4096 - 409)
     assert out["label"] == "ma-tiler"
     assert out["table"] == f"{disk[1]} - {more[1] if apart else '-'}"
-    # The thesis keeps nothing back, and sweeps the width of a comb.
+    # The thesis reserves nothing, and varies the width of a comb.
     for columns in (2, 4, 8):
         out = regions(run, "ma-tiler", *more, "--columns", columns, "--over-permille", 0,
                       disk=disk)
@@ -222,7 +222,7 @@ def test_regions_of_the_thesis(run, apart):
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_regions_of_whole_tracks(run, apart):
-    """64 tracks of 2 MiB are 32,768 blocks, and 17 pages hold them without a reserve."""
+    """64 tracks of 2 MiB are 32,768 blocks; without a reserve 17 pages map them."""
     disk = platter(run, SURFACE // 512, conventional=0 if apart else 500)
     more = ["--meta", blank(run.dir / "meta", 1 << 18)] if apart else []
     out = regions(run, "tiler-track", *more, "--over-permille", 0, disk=disk)
@@ -231,7 +231,7 @@ def test_regions_of_whole_tracks(run, apart):
     assert [g["stride"] for g in out["groups"]] == [66 * 512]
     assert out["logical_blocks"] == 3689 * 32768
     assert out["pages"]["blocks"] == 2 * 17 * 3690
-    # On shorter tracks a region has more of them, and the inner half loses nothing.
+    # On shorter tracks a region has more tracks, and the inner half loses no capacity.
     out = regions(run, "tiler-track", *more, "--scale", 100, "--over-permille", 0,
                   disk=platter(run, 4000, inner=256, conventional=0 if apart else 200))
     assert {g["stride"] for g in out["groups"]} == {66 * 512, 130 * 256}
@@ -246,7 +246,7 @@ def test_regions_scaled(run, name, most):
     assert out["label"] == f"{name}, 1/{most}"
     assert out["bands"]["data"] == (1 if name == "ma-tiler" else 2)
     assert f"at most {most}," in regions(run, name, "--scale", most + 1, disk=disk, rc=USAGE)
-    # With smaller bands it goes on.
+    # Smaller bands allow this scale.
     out = regions(run, name, "--scale", 10 * most, "--band", "8M", *meta, disk=disk)
     assert out["band_blocks"] == 2048 and out["params"]["columns"] == (name == "ma-tiler")
     assert "--scale" in (why := regions(run, name, *meta, disk=disk, rc=FAILED))
@@ -255,7 +255,7 @@ def test_regions_scaled(run, name, most):
 
 
 def test_rows_say_how_long_a_band_is(run):
-    """Of the longest tracks, unless that is said, too."""
+    """The longest tracks determine the length, unless it is given as well."""
     meta = ["--meta", blank(run.dir / "meta", 1 << 18)]
     disk = platter(run, 3000, 20, inner=10)
     for name, bands in (("ma-tiler", 59 * 4096 // (16 * 2000)), ("tiler-track", 3690 * 64 //
@@ -275,7 +275,7 @@ def test_rows_say_how_long_a_band_is(run):
         out = json.loads(run("format", "tiler", "--dry-run", "--json", *more, *meta, *geometry,
                              path))
         assert out["band_blocks"] == band
-    # Without tracks as of 2 MiB, or as long as a region may be.
+    # Without tracks a band is as if tracks had 2 MiB, limited to the greatest length of a region.
     plain = blank(run.dir / "d", 4 << 18)
     for rows, band in ((64, 64 * 512), (1000, 65000)):
         out = json.loads(run("format", "tiler", "--dry-run", "--json", "--rows", rows, plain))
@@ -283,7 +283,7 @@ def test_rows_say_how_long_a_band_is(run):
 
 
 def test_region_too_long_without_tracks(run):
-    """It is the band that is too long, not the device too small."""
+    """The error must blame the length of the band, not the size of the device."""
     plain = blank(run.dir / "d", 4 << 18)
     text = run("format", "tiler", "--dry-run", "--band", "512M", plain, rc=None)
     assert "a region has 1 to 65535 blocks: choose smaller bands" in text, text
@@ -332,7 +332,7 @@ def test_what_a_preset_risks_can_be_left_out(run):
 
 
 def test_a_preset_is_opened_as_one(run):
-    """Its habits are kept with it, or given again."""
+    """The settings of a preset are stored with the layout, or are given again when it is opened."""
     data = blank(run.dir / "d", 17000)
     preset = ["open", data, "x", "--dry-run", "--preset", "emulated-smr-1"]
     assert "a power cut meanwhile" in run("format", *SMALL, data)
@@ -422,7 +422,7 @@ def test_bands_are_as_many_as_asked_for(run):
 
 
 def test_pack_regards_tracks_only_where_they_matter(run):
-    """On a medium whose head harms its neighbours a packed band would be lost."""
+    """On a medium with a destructive head a packed band would be lost."""
     data, geometry = blank(run.dir / "d", 20000), run.dir / "g"
     for window, stride in ((0, 10), (1, 24)):
         geometry.write_text(f"platter 1\nwindow_tracks {window}\nrun 0 1666 12 0 0 0\n")
@@ -447,11 +447,11 @@ def test_presets_command(run):
         assert row["options"]["bands"] == str(data) and "2.1" in row["source"]
         assert row["name"] in run("presets")
         assert "read_home=always" in row["set"]
-        # Who rewrites bands in place says what that risks, and who does not need not.
+        # Presets that rewrite bands in place state the risk; others do not.
         assert row["feature"] == (["inplace"] if row["target"] == "stl-set" else [])
         assert ("power cut" in row.get("doc", "")) == bool(row["feature"])
     assert "9279" in run("presets", "--scale", "10")
-    # Who cannot be divided so often is left out, in a sentence.
+    # Presets that cannot be scaled that far are left out, and a sentence names them.
     text = run("presets", "--scale", "500")
     assert "emulated-smr-1 --scale 500: stl-set" in text and "of emulated-smr-2 with" in text
     assert "at most 409" in text and "at most 59" in text and "ma-tiler --scale" not in text

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Skylight on drives that give no number, that take too long, or that --reset empties: each
-test ends with "cannot tell" and a reason.  No drive, and no time passes."""
+"""Tests of Skylight on drives that give no valid numbers, that take too long, or that --reset
+empties. Each test must end with "cannot tell" and a reason. The tests need no drive and take no
+time."""
 
 import ast
 import contextlib
@@ -27,13 +28,13 @@ from probes.session import DONE, SKIPPED, Finding, Result, Session
 PROBES = TOP / "scripts/probes"
 STATISTICS = {"mean", "median", "quantile", "percentile", "average", "std", "var", "nanmean",
               "nanmedian", "ptp"}
-# Modules that measure nothing: what they divide by is text or a constant.
+# Modules that measure nothing: their denominators are text or constants.
 TEXT = {"__init__", "cli", "compare", "device", "load", "guard", "plots", "report", "says",
         "scratch", "session", "truth", "words"}
 
 
 class Clock:
-    """A monotonic clock that goes on by what it is told, and by @step with each look."""
+    """A monotonic clock that advances on request, and by @step with each reading."""
 
     def __init__(self, step=0.0):
         self.now, self.step = 1000.0, step
@@ -59,7 +60,7 @@ def session(drive, out, **more):
     return Session(drive, out, load=drive, say=lambda *_: None, **more)
 
 
-# --- numbers that are none ---------------------------------------------------------
+# --- numbers that are not finite -----------------------------------------------------
 
 
 @pytest.mark.parametrize("over,under", [(1, 0), (0, 0), (1, np.nan), (np.nan, 1), (np.inf, 1),
@@ -81,8 +82,8 @@ def test_a_statistic_of_nothing_is_a_reason(name, values):
 
 
 def divisions(tree):
-    """(line, denominator) of each division that may be one by zero: by neither a number, nor
-    a constant of the module, nor max(a number, ...)."""
+    """Yield (line, denominator) of each division that may be one by zero, because the denominator
+    is neither a number, nor a constant of the module, nor max(a number, ...)."""
     def sound(of):
         if isinstance(of, ast.Constant):
             return of.value != 0
@@ -99,7 +100,7 @@ def divisions(tree):
 
 
 def statistics(tree):
-    """(line, name) of each call that gives NaN for an empty array."""
+    """Yield (line, name) of each call that returns NaN for an empty array."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and \
                 node.func.attr in STATISTICS and ast.unparse(node.func.value) != "guard":
@@ -123,13 +124,13 @@ def test_the_guard_finds_what_it_looks_for():
 
 
 class Costs:
-    """Stands for mates.Mates: each cleaning has cost what is said, and is counted."""
+    """Stands for mates.Mates: cleanings have the given costs and are counted."""
 
     def __init__(self, *costs):
         self.costs, self.count = list(costs), 0
 
     def force(self, _, others, **__):
-        """As Mates.force()."""
+        """See Mates.force()."""
         self.count += 1
         cost = self.costs[self.count % len(self.costs)]
         return Moved([True] * len(others), rewrites_us=np.array([100.0, 100.0, 100.0 + cost]))
@@ -137,7 +138,7 @@ class Costs:
 
 @pytest.mark.parametrize("costs", [(0.0,), (0.0, 500.0), (500.0, 0.0)])
 def test_a_band_of_no_cost_is_no_band_and_no_loop(tmp_path, costs):
-    """dm-raid 1 over dm-integrity: a mean cost of 0 made the ratio NaN, and each comparison
+    """With dm-raid 1 over dm-integrity a mean cost of 0 made the ratio NaN, and each comparison
     took MOST_COSTS cleanings."""
     prober = t11.Prober(session(instant(), tmp_path),
                         SimpleNamespace(), np.random.default_rng(1))
@@ -154,7 +155,7 @@ def test_the_reason_is_in_the_answer_of_test_11():
 
 
 class OneWrite(Costs):
-    """A cleaning of which no write is known."""
+    """A cleaning for which no write was measured."""
 
     def force(self, _, others, **__):
         return Moved([True] * len(others))
@@ -170,7 +171,7 @@ def test_a_cleaning_without_writes_is_a_reason(tmp_path):
 
 @pytest.mark.parametrize("test,names", [(t14, {"zone_profile", "serpentine", "track_bytes"})])
 def test_a_drive_that_takes_no_time_is_cannot_tell(tmp_path, test, names):
-    """Under a virtual clock a request may take none."""
+    """Under a virtual clock a request may take no time."""
     s = session(instant(), tmp_path)
     result = s.run(test)
     assert result.status == "cannot tell" and "is no number" in result.why
@@ -191,25 +192,25 @@ def test_a_chunk_of_no_writes_is_a_reason():
 
 
 class Slow:
-    """A test of @ID that reads for ever, and one that ends."""
+    """A test with number @ID that reads for ever, or ends if @ends is set."""
     TITLE, AFTER = "slow", ()
 
     def __init__(self, ident="11", expected=10.0, ends=False):
         self.ID, self.expected, self.ends = ident, expected, ends
 
     def estimate(self, _):
-        """Seconds."""
+        """Return seconds."""
         return self.expected
 
     def run(self, s):
-        """Until the budget is used up."""
+        """Read until the budget is used up."""
         while not self.ends:
             s.trace("read", (False, 0, 4096))
         return Result(DONE, findings={"band_bytes": Finding(4096, "bytes", confidence=0.9)})
 
 
 class Pausing(Slow):
-    """The same with pauses."""
+    """Slow, with pauses."""
 
     def run(self, s):
         while True:
@@ -217,7 +218,7 @@ class Pausing(Slow):
 
 
 class Working(Slow):
-    """The same without a request."""
+    """Slow, without requests."""
 
     def run(self, s):
         while True:
@@ -234,7 +235,7 @@ def test_a_test_ends_when_its_budget_is_used_up(tmp_path, kind):
     stored = json.loads((tmp_path / "t11.json").read_text(encoding="utf-8"))
     assert stored["why"] == result.why and stored["budget_s"] == 50
     assert verdict.answers(s.results)["band_bytes"].says == result.why
-    # The next test has a budget of its own.
+    # The next test has its own budget.
     assert s.run(Slow("12", ends=True)).status == DONE
 
 
@@ -247,7 +248,7 @@ def test_the_budget_is_a_multiple_of_what_a_test_is_expected_to_take(tmp_path, e
 
 
 def test_fio_is_ended_when_the_budget_is_used_up(tmp_path):
-    """One request list may take days: what watches fio looks at the clock."""
+    """A single list of requests may take days, so the code that watches fio checks the clock."""
     drive = instant()
     looks = []
 
@@ -294,8 +295,8 @@ def test_a_budget_of_no_time_is_refused(capsys, command, text):
 
 @pytest.fixture(name="command")
 def a_run(tmp_path, monkeypatch):
-    """`skylight run` with Tests 11 and 12 on a drive without time; the status, and which
-    tests have run."""
+    """Run `skylight run` with Tests 11 and 12 on a drive without time. Return the status and the
+    tests that have run."""
     ran = []
 
     def run(*words, slow=True):
@@ -328,7 +329,7 @@ def test_a_run_goes_on_after_a_test_that_is_out_of_time(command, tmp_path):
     assert Result.load(tmp_path, "t11").why == "time budget of 30 s is used up"
     had = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
     assert had["budget"] == 30
-    # The same budget would end the same; with more, the test is made again.
+    # The same budget would end the test again, so it is not repeated; with a larger budget it is.
     assert command("--resume") == (0, [])
     assert command("--resume", "--budget", "60", slow=False) == (0, ["11"])
 
@@ -345,13 +346,13 @@ def test_quick_states_a_budget_of_a_test(tmp_path):
 
 
 class Ticking:
-    """Counters of a drive that nobody uses, a second a look."""
+    """Counters of an unused drive; each reading takes a second."""
 
     def __init__(self):
         self.clock = Clock(step=1.0)
 
     def look(self):
-        """A Sample."""
+        """Return a Sample."""
         return explain.Sample(self.clock(), *(0,) * 8)
 
 
@@ -367,7 +368,7 @@ def test_explain_states_its_budget():
 
 
 class Gone(Ticking):
-    """A drive that goes after two looks."""
+    """A drive that disappears after two readings."""
     looks = 0
 
     def look(self):
@@ -381,7 +382,7 @@ class Gone(Ticking):
 
 
 def emptied(drive, why, seeks=True):
-    """The drive, as --reset leaves it."""
+    """Put a drive into the state after --reset."""
     drive.discarded, drive.unmapped = False, lambda: why
     drive.holds_zeros = lambda _: not seeks
 
@@ -424,7 +425,7 @@ def test_without_reset_test_11_is_run(tmp_path):
     ("0 2048 thin 253:1 3\n", False, "thin volume"), ("0 2048 linear 8:0 0\n", False, ""),
     (None, True, "loop device"), (None, False, "")])
 def test_which_devices_a_discard_unmaps(tmp_path, monkeypatch, table, loop, words):
-    """The device itself, or one that it is made of."""
+    """A discard unmaps if the device itself or a device below it does."""
     dev = device.Device.__new__(device.Device)
     dev.sys, dev._fd = tmp_path / "top", -1     # pylint: disable=protected-access
     (dev.sys / "slaves").mkdir(parents=True)

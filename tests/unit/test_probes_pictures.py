@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Every test's own picture, of results of model drives: in the report, wide and
-narrow, and in the comparison."""
+"""Test each test's own picture of results of model drives: in the report, wide and narrow, and in
+the comparison."""
 
 import sys
 from pathlib import Path
@@ -26,7 +26,7 @@ DRIVES = {
 
 @pytest.fixture(name="folders", scope="module")
 def every_test(tmp_path_factory):
-    """All tests on all drives."""
+    """The results of all tests on all drives."""
     out = {}
     for name, make in DRIVES.items():
         out[name] = tmp_path_factory.mktemp("drives") / name

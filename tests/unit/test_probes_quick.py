@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""skylight quick: what a drive says of itself, where is written, and what is concluded."""
+"""Tests of skylight quick: the drive's identification, the place of its writes, and its
+conclusions."""
 
 import contextlib
 import errno
@@ -28,12 +29,12 @@ MIB = 1 << 20
 needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
 
 
-# --- what it says of itself -----------------------------------------------------------
+# --- the drive's identification -------------------------------------------------------
 
 
 @pytest.fixture(name="sysfs")
 def a_folder_of_sysfs(tmp_path, monkeypatch):
-    """sysfs(name=content) makes one; no smartctl."""
+    """sysfs(name=content) makes a sysfs directory; there is no smartctl."""
     monkeypatch.setattr(device, "tool", lambda *_: (None, ""))
 
     def make(**files):
@@ -46,7 +47,7 @@ def a_folder_of_sysfs(tmp_path, monkeypatch):
 
 
 def page(rate, zoned):
-    """VPD page B1."""
+    """Return VPD page B1."""
     return bytes((0, 0xb1, 0, 0x3c)) + struct.pack(">H", rate) + bytes((0, 2, zoned << 4)) + \
         bytes(55)
 
@@ -79,7 +80,7 @@ def test_a_layer_is_no_drive(sysfs):
     assert "a layer of the kernel" in "\n".join(says.lines(said))
 
 
-# As smartctl 7.2 prints it of a drive for laptops.
+# The output of smartctl 7.2 for a laptop drive.
 SMART = {"model_name": "TOSHIBA MQ04UBB400", "rotation_rate": 5400, "trim": {"supported": True},
          "smartctl": {"output": ["Form Factor:      2.5 inches",
                                  "Zoned Device:     Device managed zones"]}}
@@ -115,7 +116,7 @@ BRIDGE = "/dev/sdq: Unknown USB bridge [0x0bc2:0xab44 (0x100)]"
     envelope(2, DENIED), envelope(1, DENIED), envelope(0, DENIED),
     envelope(2, DENIED, model_name="left over from a failed call")])
 def test_smartctl_that_could_not_ask_is_no_answer(sysfs, monkeypatch, text):
-    """Its JSON has the same envelope then."""
+    """The JSON of a failed smartctl has the same outer structure."""
     folder = sysfs(device__model="USB", queue__rotational=1, queue__zoned="none")
     monkeypatch.setattr(device, "tool", lambda *words: (1, text))
     said = says.of(folder, "/dev/sdq")
@@ -161,11 +162,11 @@ def test_smartctl_of_scsi_and_of_newer_versions(sysfs, monkeypatch, more, lines,
     assert said["model"] == "SEAGATE ST8000NM0075"
 
 
-# --- where is written -------------------------------------------------------------------
+# --- the place of writes -----------------------------------------------------------------
 
 
 class Traced:
-    """A load that remembers what it was asked."""
+    """A load that records its requests."""
 
     def __init__(self, drive):
         self.drive, self.asked = drive, []
@@ -191,7 +192,7 @@ def part_of(drive, start=0, size=None):
 # pylint: disable-next=too-many-arguments,too-many-positional-arguments
 def look(drive, tmp_path, start=0, size=None, seconds=300, writing=quick.write,
          say=lambda text: None):
-    """(Answer, Session, Traced) of a model, by its own clock."""
+    """Return (Answer, Session, Traced) of a model, by the model's own clock."""
     traced, part = Traced(drive), part_of(drive, start, size)
     clock = Clock(seconds, lambda: drive.disk.now / 1e6)
     s = quick.session(part, tmp_path / "out", traced, clock, say=say)
@@ -225,7 +226,7 @@ def test_what_would_go_elsewhere_is_not_sent(ask):
 
 @needs_fio
 def test_fio_writes_within(tmp_path):
-    """What lies before and behind is as it was, and all between is what was asked for."""
+    """The bytes before and after the range keep their content, and the range has all writes."""
     disk, old = tmp_path / "disk", b"\xa5" * (6 * MIB)
     disk.write_bytes(old)
     within = scratch.Within(load.Fio(str(disk), tmp_path / "jobs"), 2 * MIB, MIB,
@@ -243,7 +244,7 @@ def test_fio_writes_within(tmp_path):
 @pytest.mark.parametrize("name", ["notes#2", "notes;2", "notes 2", "notes$2", "notes\\2", 'notes"2',
                                   "notes" + "2" * 250])
 def test_names_that_fio_takes_for_others(tmp_path, name):
-    """It would write to what the name begins with."""
+    """fio would write to the file before the separator in the name."""
     (tmp_path / "notes").write_bytes(b"\xa5" * 65536)
     (tmp_path / name).write_bytes(bytes(65536))
     fio = load.Fio(str(tmp_path / name), tmp_path / "jobs")
@@ -257,7 +258,7 @@ def test_names_that_fio_takes_for_others(tmp_path, name):
 @needs_fio
 @pytest.mark.parametrize("name", [b"B\xc3\xbccher", b"B\xfccher", b"a:b%s,c", b"-x", b"[a]"])
 def test_names_that_are_of_another_language(tmp_path, name):
-    """As mount points have them that desktops make of a label."""
+    """Desktops make mount points of labels in such encodings."""
     (tmp_path / os.fsdecode(name)).write_bytes(bytes(65536))
     fio = load.Fio(str(tmp_path / os.fsdecode(name)), tmp_path / "jobs")
     fio.job("x", {"rw": "write", "bs": 4096, "size": 65536, "direct": 0, "log": False})
@@ -272,7 +273,7 @@ def test_areas(text, start, size):
 
 
 class Held:
-    """What a Device is to scratch.area()."""
+    """The part of a Device that scratch.area() uses."""
 
     def __init__(self, path, destroy_data=False, option=""):
         self.path, self.bytes, self.label, self.closed = str(path), 1 << 30, "x", False
@@ -301,7 +302,7 @@ def test_what_a_device_holds_is_overwritten_only_where_that_is_said(monkeypatch)
 
 
 def test_a_device_with_something_on_it_is_refused(monkeypatch):
-    """The sentence is that of `skylight run`, and names the way."""
+    """The error is that of `skylight run`, and names the option that allows it."""
     monkeypatch.setattr(device.Device, "_reach", lambda *_: os.open("/dev/null", os.O_RDONLY))
     monkeypatch.setattr(device.Device, "_int", lambda *_: 0)
     monkeypatch.setattr(device.Device, "_size", lambda *_: 1 << 30)
@@ -332,8 +333,8 @@ def test_places_for_a_file_that_are_none(tmp_path, monkeypatch, free, at, why):
 
 
 def mapped(monkeypatch, *tables):
-    """FIEMAP answers with each of these, [(logical, physical, length, flags)]; the last
-    again and again."""
+    """FIEMAP answers with these tables in turn, [(logical, physical, length, flags)], and repeats
+    the last one."""
     tables = list(tables)
 
     def ioctl(_, number, buf):
@@ -362,7 +363,7 @@ def test_files_that_lie_nowhere(monkeypatch, table, why):
 
 
 class Jobs:
-    """A Session's fio, as far as a file needs it."""
+    """The part of a Session's fio that a file needs."""
 
     def __init__(self):
         self.asked = []
@@ -406,7 +407,8 @@ def test_a_file_system_that_moves_what_is_written_is_refused(file, tmp_path, mon
 @pytest.mark.usefixtures("file")
 @pytest.mark.parametrize("name", ["My Passport", "a;b", 'x"$y', "long" * 60])
 def test_a_drive_may_be_mounted_where_its_label_has_blanks(tmp_path, monkeypatch, name):
-    """What fio cannot be told it finds all the same, and nothing else."""
+    """fio finds a file in a directory that cannot be named on its command line, and writes to no
+    other."""
     mapped(monkeypatch, [(0, 1 << 30, 64 * MIB, 0)])
     folder, jobs = tmp_path / name, tmp_path / "jobs"
     folder.mkdir()
@@ -444,7 +446,7 @@ def test_a_file_of_that_name_is_not_taken_over(file, monkeypatch):
     assert Path(file.path).read_text() == "mine"
 
 
-# --- what is concluded ------------------------------------------------------------------
+# --- conclusions ------------------------------------------------------------------------
 
 
 def test_a_plain_disk(tmp_path):
@@ -498,7 +500,7 @@ def test_memory_tells_nothing(tmp_path):
 @pytest.mark.parametrize("order", ["adjacent", "halves", "dynamic"])
 @pytest.mark.parametrize("before", [0, 0.5, 1])
 def test_who_rewrites_others_is_not_called_conventional(tmp_path, order, before):
-    """However much of it was written before."""
+    """This holds however much of the drive was written before."""
     drive = probe_drives.Interlaced(200_000, order)
     drive.job("before", {"rw": "write", "bs": MIB, "number_ios": int(before * drive.bytes / MIB)})
     answer, s, _ = look(drive, tmp_path)
@@ -521,7 +523,7 @@ def test_who_cannot_be_filled_and_gives_places_is_not_called_conventional(tmp_pa
 def test_as_much_is_filled_as_there_is_time_for(tmp_path, made, seconds, filled):
     drive, begin = made(), None
     if filled == "nothing":
-        # Test 1 has seen enough.
+        # Test 1 has enough evidence.
         drive.job("before", {"rw": "write", "bs": MIB, "number_ios": drive.bytes // MIB})
         begin = drive.disk.now
     _, s, traced = look(drive, tmp_path, seconds=seconds)
@@ -532,7 +534,7 @@ def test_as_much_is_filled_as_there_is_time_for(tmp_path, made, seconds, filled)
 
 
 def test_all_of_it_is_written_where_it_takes_longer_than_it_seemed(tmp_path, monkeypatch):
-    """What was not reached in time was not filled."""
+    """The part that was not reached in time was not filled."""
     class Slower(probe_drives.Drive):
         def write(self, block, count):
             super().write(block, count)
@@ -558,7 +560,7 @@ def test_a_file_is_filled_already(tmp_path):
 
 
 def test_a_partition_is_not_all_of_a_drive(tmp_path):
-    """What lies beside it was not filled."""
+    """The space beside the partition was not filled."""
     drive = probe_drives.Drive(200_000)
     drive.sys = tmp_path / "sda1"
     drive.sys.mkdir()
@@ -632,7 +634,7 @@ def test_trim_is_a_hint_and_no_answer(more, hint):
 
 @pytest.fixture(name="command")
 def a_command(tmp_path, monkeypatch):
-    """`skylight quick` on a model; (status, folder)."""
+    """Run `skylight quick` on a model. Return (status, directory)."""
     def run(drive, *words):
         args = cli.parser().parse_args(["quick", "/dev/model", "--out", str(tmp_path / "out"),
                                         *words])
@@ -716,7 +718,7 @@ def test_it_begins_anew_each_time_and_leaves_those_of_run(command, capsys):
 
 
 def test_files_of_a_person_stay(command, capsys):
-    """Who says --out . has his own there."""
+    """With --out . the directory contains files of the user."""
     _, out = command(probe_drives.Drive(100_000))
     for name in ("tsconfig.json", "todo.json", "t.npz"):
         (out / name).write_text("mine")
@@ -728,7 +730,7 @@ def test_files_of_a_person_stay(command, capsys):
 @pytest.mark.parametrize("blocks, run, refused", [
     (100_000, True, False), (50_000, True, True), (100_000, False, True)])
 def test_settings_of_another_drive_are_not_restored(command, blocks, run, refused):
-    """sda may be another one after a reboot, and its write cache off for a reason."""
+    """After a reboot sda may be another drive, with its write cache off for a reason."""
     drive, restored = probe_drives.Drive(blocks), []
     _, out = command(probe_drives.Drive(100_000))
     (out / "restore.json").write_text('{"write_cache": true}')

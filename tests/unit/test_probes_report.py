@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The report and the comparison over stored results, made up here: any subset of
-tests, skipped and failed ones, answers that cannot tell; pages that need nothing."""
+"""Tests of the report and the comparison over made-up results: any subset of tests, skipped and
+failed ones, and answers that cannot tell. The pages need no other files."""
 
 import html
 import json
@@ -26,7 +26,7 @@ VOID = {"meta", "br", "rect", "path", "use", "image", "img", "link", "input", "h
 
 
 class Tree(HTMLParser):
-    """Tags must be closed in order; collects ids, links and outside addresses."""
+    """Check that tags are closed in order; collect ids, links and outside addresses."""
 
     def __init__(self, text):
         super().__init__()
@@ -64,7 +64,7 @@ def draw_dots(figure, result, arrays):
 
 
 def drive(folder, tests=("1", "2", "6", "12"), band=40 * MIB, n=3000, **more):
-    """A folder as a run leaves it."""
+    """Make a directory like that of a run."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(1)
     made = {
@@ -103,7 +103,8 @@ def drawings(monkeypatch):
 
 
 def whole(text):
-    """Closed tags, no id twice, every link has its target, nothing from elsewhere."""
+    """Check that tags are closed, ids are unique, links have targets, and nothing comes from
+    elsewhere."""
     tree = Tree(text)
     assert not tree.outside, tree.outside
     assert len(tree.ids) == len(set(tree.ids))
@@ -150,7 +151,7 @@ def test_pictures_are_vectors_with_pixels_where_there_are_many(tmp_path):
     ("by chance with 1e-06", "By chance with 1\u00a0×\u00a010⁻⁶."),
     ("0.12345 of 1234.5 by st5000as0011", "0.12345 of 1234.5 by st5000as0011.")])
 def test_one_way_of_writing_numbers(said, text):
-    """In sentences of tests as in tables."""
+    """Numbers have one format, in sentences of tests and in tables."""
     assert report.sentence(said) == text
 
 
@@ -177,7 +178,7 @@ CLIFF = {"writes_until_cleaning": 9459560, "usual_ms": 10.2, "stall_ms": 1234.5}
 
 
 def with_cliff(folder, ident="6", numbers=None, tests=("1", "2", "6", "11", "12", "13")):
-    """Test 6 has met it."""
+    """Return a report in which Test 6 has found the cliff."""
     drive(folder, tests)
     path = folder / f"{session.stem(ident)}.json"
     result = json.loads(path.read_text(encoding="utf-8"))
@@ -193,7 +194,7 @@ def test_the_cliff_comes_first(tmp_path):
     cliff = text[at[0]:text.index("</section>", at[0])]
     assert "After 9,459,560\u00a0random writes the drive had to clean" in cliff
     assert "10.2\u00a0ms" in cliff and '<div class="wide"><svg' in cliff
-    # Once: it is the heaviest part of the page.
+    # The picture is included once, because it is the heaviest part of the page.
     section = text[at[3]:text.index("</section>", at[3])]
     assert "<svg" not in section and 'href="#cliff"' in section
     assert text.count('<div class="wide"><svg') == 4
@@ -209,7 +210,7 @@ def test_the_longest_stall_is_said(tmp_path, longest, words_, warned):
 
 
 def test_with_what_it_was_measured(tmp_path):
-    """On the page and for machines."""
+    """The versions of the programs are on the page and in the JSON."""
     made = {"skylight": "1.2.3", "kernel": "7.3.4", "fio": "fio-3.33"}
     folder = drive(tmp_path, ("1",), run={"versions": [{"fio": "fio-3.0"}, made]})
     page, machine = report.write(folder)
@@ -237,7 +238,7 @@ def test_contents(tmp_path):
 
 def test_why_has_room():
     assert re.search(r"td\.says \{[^}]*width: 40%;[^}]*min-width: 18rem", STYLE)
-    # Cells that stand below one another have no such.
+    # Cells that are stacked on narrow screens have no minimum width.
     small = STYLE[STYLE.index("@media (max-width: 860px)"):]
     assert re.search(r"table\.answers td \{ display: block;[^}]*min-width: 0;[^}]*width: auto",
                      small)
@@ -257,7 +258,7 @@ def test_jobs_are_folded_and_few(tmp_path, monkeypatch):
     section = text[text.index('id="t1"'):]
     first = section.index("rw=") if "rw=" in section else section.index("[job]")
     before = section[:first]
-    assert before.count("<details") - before.count("</details") == 2     # one in the other
+    assert before.count("<details") - before.count("</details") == 2     # one inside the other
     assert section.index("<details><summary>Do it again") < section.index("fio t01-0.fio")
 
 
@@ -278,7 +279,7 @@ def test_no_results_is_a_sentence(tmp_path):
 
 
 def damaged(folder, ident="01", **more):
-    """A folder with a result that somebody has changed by hand."""
+    """A directory with a result that was changed by hand."""
     path = drive(folder) / f"t{ident}.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **more}))
     return folder
@@ -314,7 +315,7 @@ def test_a_result_is_of_the_test_that_its_file_says(tmp_path, ident):
 
 @pytest.mark.parametrize("link", [False, True])
 def test_a_page_has_nothing_of_files_elsewhere(tmp_path, link):
-    """Folders are sent to people, and pages back."""
+    """Directories of runs are exchanged between people, and pages are sent back."""
     (tmp_path / "secret").write_text("not for anybody")
     folder, name = tmp_path / "run", "../secret"
     if link:
@@ -328,7 +329,7 @@ def test_a_page_has_nothing_of_files_elsewhere(tmp_path, link):
     (("1", "2"), "This drive is <b>translated</b>, and whether it is shingled", ""),
     (("1", "11"), "This drive is <b>shingled</b>", "shingled (SMR)")])
 def test_what_only_moves_is_not_called_shingled(tmp_path, tests, sentence, cell):
-    """Page and JSON."""
+    """This holds for the page and for the JSON."""
     folder = drive(tmp_path, tests)
     page, machine = report.write(folder)
     text = page.read_text(encoding="utf-8")
@@ -356,7 +357,7 @@ def test_truth_is_a_column(tmp_path):
 
 
 def test_what_was_measured_is_text_on_the_page(tmp_path):
-    """Whoever has named a drive, a run or a file: none of his tags is one."""
+    """Tags in the name of a drive, a run or a file are escaped."""
     evil = "\"'></td></p><script x=1>&"
     runs = []
     for name in "ab":
@@ -471,7 +472,7 @@ def test_every_test_and_answer_has_words():
 
 
 def test_names_that_are_no_utf8(tmp_path):
-    """A folder's or a drive's; hours of tests are not to be without a page for it."""
+    """A bad name of a directory or a drive must not cost the page of hours of tests."""
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/drive\xff"))
     folder.mkdir()
     Result(test="1", title="x", jobs=["jobs/a.fio"]).save(folder, "t01")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Skylight: load, sessions, verdicts and the command line, without a drive."""
+"""Tests of Skylight's load, sessions, verdicts and command line, without a drive."""
 
 import contextlib
 import errno
@@ -33,7 +33,7 @@ needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not insta
 
 @pytest.fixture(name="fio")
 def a_file(tmp_path):
-    """fio on a file of 4 MiB, which is all that the load asks of a device."""
+    """fio on a file of 4 MiB, which is all that the load needs of a device."""
     with open(tmp_path / "disk", "wb") as handle:
         handle.write(bytes(4 * MIB))
     return load.Fio(str(tmp_path / "disk"), tmp_path / "jobs")
@@ -43,7 +43,7 @@ def a_file(tmp_path):
 
 
 def test_who_only_measures_wants_no_more_than_numpy():
-    """scripts/loads and the shows ask for that alone, and show progress by the same Screen."""
+    """scripts/loads and the shows install only numpy, and use the same Screen for progress."""
     loaded = subprocess.run(
         [sys.executable, "-c", "import probes.cli, probes.device, sys; print(*sys.modules)"],
         cwd=TOP / "scripts", check=True, text=True, capture_output=True).stdout.split()
@@ -67,7 +67,7 @@ def test_a_replay_comes_back_in_the_order_of_its_requests(fio, depth):
 
 @needs_fio
 def test_what_was_sent_can_be_sent_by_hand(fio):
-    """The job and its iolog stay, and plain fio runs them."""
+    """The job and its iolog are kept, and plain fio can run them."""
     fio.replay("some", (True, np.arange(8) * 4096, 4096))
     done = subprocess.run(["fio", "some.fio"], cwd=fio.folder, check=True, text=True,
                           capture_output=True)
@@ -86,7 +86,7 @@ def test_a_job_with_options_of_fio(fio):
 @needs_fio
 def test_pauses_between_reads(fio):
     gaps, trace = fio.spaced("spaced", 8192, 0.25, 4, (False, [0, 4096, 12288], 4096))
-    # A busy host makes any of them longer, and none shorter.
+    # A busy host lengthens gaps and shortens none.
     assert len(gaps) >= 4 and (gaps[-4:] > 0.2).all()
     assert trace.offset.tolist() == [0, 4096, 12288] and np.diff(trace.at_us).min() < 200000
 
@@ -104,7 +104,7 @@ def test_without_fio_it_is_said(tmp_path, monkeypatch):
 
 
 def at_work_in(folder):
-    """Names of the processes that others than we run there."""
+    """Return the names of the other processes that run in this directory."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -113,14 +113,14 @@ def at_work_in(folder):
     return found
 
 
-# It may have forked, and yet not be ready for a signal.
+# fio may have forked and not be ready for a signal yet.
 EARLY = "#!/bin/sh\nsleep 3600 &\nexec sleep 3600\n"
 
 
 @needs_fio
 @pytest.mark.parametrize("early", [False, True])
 def test_an_interruption_ends_the_load(fio, request, tmp_path, early):
-    """Ctrl-C comes while fio runs: it is gone when the exception is."""
+    """When Ctrl-C raises its exception, fio has ended."""
     busy = []
     if early:
         fio.program = str(tmp_path / "early")
@@ -134,7 +134,7 @@ def test_an_interruption_ends_the_load(fio, request, tmp_path, early):
             busy[:] = at_work_in(fio.folder)
         os.kill(os.getpid(), signal.SIGINT)
 
-    # Who runs in the background of a shell without job control ignores it.
+    # A background process of a shell without job control ignores SIGINT.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     threading.Thread(target=interrupt).start()
@@ -146,13 +146,14 @@ def test_an_interruption_ends_the_load(fio, request, tmp_path, early):
     assert set(busy) == {"sleep" if early else "fio"}
     end = time.monotonic() + 60
     while at_work_in(fio.folder) and time.monotonic() < end:
-        time.sleep(0.1)     # who was killed takes its time to be gone
+        time.sleep(0.1)     # a killed process needs some time to disappear
     assert not at_work_in(fio.folder)
 
 
 @needs_fio
 def test_an_interruption_while_the_load_begins_ends_it(fio, request, monkeypatch):
-    """It comes before Popen() has returned, so that there is nobody yet whom to end."""
+    """The signal comes before Popen() has returned, so there is no object yet by which to end the
+    process."""
     begin = subprocess.Popen._execute_child         # pylint: disable=protected-access
 
     def slowly(self, *words):
@@ -179,7 +180,7 @@ def test_times_of_issue_follow_from_latencies():
 
 
 def test_a_log_that_is_cut_short_is_a_sentence(tmp_path):
-    """As by a full disk, of which fio says nothing."""
+    """A full disk truncates the log, and fio reports no error."""
     log = tmp_path / "x_clat.1.log"
     log.write_text("12, 3000, 1, 4096, 0, 0\n13, 30", encoding="ascii")
     with pytest.raises(load.LoadError, match="x_clat.1.log is cut short"):
@@ -189,7 +190,7 @@ def test_a_log_that_is_cut_short_is_a_sentence(tmp_path):
 
 
 def test_what_was_overtaken_by_all_others_ended_last():
-    """Three writes, of which fio logs no line for the second; it ran for 900 ms."""
+    """fio logs no line for the second of three writes, which ran for 900 ms."""
     ops = load.as_ops((True, [0, 4096, 4096], 4096))
     lines = (np.array([10, 30, 31]), np.array([10000.0, 5000, 1000]),
              np.array([True, True, False]), np.array([0, 4096, 0]).astype(np.uint64))
@@ -210,7 +211,7 @@ def test_scalars_and_chains_of_requests():
 
 
 class Still:
-    """A drive on which everything takes a millisecond, and time is only counted."""
+    """A drive on which each request takes a millisecond; the time is only counted."""
 
     def __init__(self):
         self.slept = 0
@@ -225,7 +226,7 @@ class Still:
 
 
 class NoDrive:
-    """Size and nothing else."""
+    """A size and nothing else."""
     path, bytes, block, label = "/dev/none", 400 * MIB, 4096, "none"
 
     def __init__(self, size=400 * MIB):
@@ -270,7 +271,7 @@ def test_a_test_that_fio_fails_is_a_failed_test(tmp_path):
 
 @pytest.mark.parametrize("number", [float("nan"), np.float64("inf")])
 def test_a_number_that_is_none_is_a_failed_test(tmp_path, number):
-    """The others are still run, and the report is written."""
+    """The other tests still run, and the report is written."""
     s = session(tmp_path)
     for run in (lambda _: Result(numbers={"stall_ms": number}),
                 lambda _: Result(findings={"raw_bytes": Finding(1, low=number)})):
@@ -285,7 +286,7 @@ def test_what_a_test_cannot_work_with_is_a_failed_test(tmp_path):
 
 
 def test_a_half_written_result_is_none(tmp_path):
-    """Interrupted in a test: nothing is stored, and nothing half."""
+    """An interrupted test stores no result, not even an incomplete one."""
     s = session(tmp_path)
 
     def run(_):
@@ -301,8 +302,8 @@ def test_a_half_written_result_is_none(tmp_path):
     ("t03.json", b'{"status": "done", "colour": "red", "findings": {}}', "colour"),
     ("t03.json", b"[]", ""), ("t03.npz", b"PK\3\4", ""), ("t03.npz", b"", "")])
 def test_a_result_that_cannot_be_read_is_a_sentence(tmp_path, name, text, why):
-    """Cut short, or of another version: it says which file is to go, and nothing is measured
-    anew without being asked for."""
+    """For a truncated result, or one of another version, the error names the file to remove.
+    Nothing is measured again without a request."""
     s = session(tmp_path)
     s.run(module(lambda s: Result(arrays={"a": np.arange(3)})))
     (s.out / name).write_bytes(text)
@@ -311,7 +312,7 @@ def test_a_result_that_cannot_be_read_is_a_sentence(tmp_path, name, text, why):
 
 
 def test_arrays_are_those_of_their_result(tmp_path):
-    """One that has none does not get those of an earlier one."""
+    """A result without arrays does not get those of an earlier one."""
     s = session(tmp_path)
     s.run(module(lambda s: Result(arrays={"a": np.arange(3)})))
     s.run(module(lambda s: Result(FAILED, "no such disk")))
@@ -319,7 +320,7 @@ def test_arrays_are_those_of_their_result(tmp_path):
 
 
 def without_room(monkeypatch, fits=0):
-    """Of what is written to files from now on only so many bytes fit."""
+    """From now on only @fits bytes can be written to files."""
     def write(path, text, **_):
         path.write_bytes(text.encode()[:fits])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -327,7 +328,7 @@ def without_room(monkeypatch, fits=0):
 
 
 def test_a_full_disk_costs_no_result(tmp_path, monkeypatch):
-    """Neither that of this test, if it has an earlier one, nor its arrays."""
+    """A full disk destroys neither an earlier result of this test nor its arrays."""
     s = session(tmp_path)
     s.run(module(lambda s: Result(numbers={"n": 1}, arrays={"a": np.arange(3)})))
 
@@ -385,7 +386,7 @@ def test_file_names(test, name):
     assert stem(test) == name
 
 
-# --- which tests -------------------------------------------------------------------
+# --- the choice of tests -----------------------------------------------------------
 
 KNOWN = ["1", "1abc", "2", "3", "6", "7", "8", "11", "clean", "12"]
 
@@ -444,7 +445,7 @@ def test_intervals_that_meet_are_no_contradiction():
 
 
 def test_what_was_refuted_is_no_answer():
-    """However sure another test is of it; what is left counts as ever."""
+    """This holds however sure another test is. The remaining values count as usual."""
     doubt = Finding.unknown("some moved", against="conventional")
     found = verdict_of(doubt, Finding("conventional", confidence=0.999, says="all stayed"))
     assert found.value is None and "some moved" in found.says and "all stayed" in found.says
@@ -467,7 +468,7 @@ def test_a_conventional_drive_has_no_bands():
 
 
 def test_that_there_is_none_is_more_than_not_to_know():
-    """One test that has seen it suffices, and none that was refuted."""
+    """One test that has found this suffices, if no test contradicts it."""
     seen, noise = Finding.unknown("nothing is cleaned", none=True), Finding.unknown("noise")
     assert verdict_of(seen, noise).none and verdict_of(noise, seen).none
     assert not verdict_of(noise).none and not verdict_of(noise, noise).none
@@ -484,7 +485,7 @@ EMPTIED = Finding("aggressive", confidence=0.997, says="all left the cache")
     (MOVES, {}, "translated", "was not asked (Test 11)"),
     (MOVES, {"band_bytes": Finding.unknown("nothing is cleaned", "bytes")}, "translated",
      "no bands were seen (nothing is cleaned)"),
-    # A write cache fills, and is emptied when nobody writes.
+    # A write cache fills, and is emptied when the host is idle.
     (MOVES, {"writes_until_cleaning": CLIFF}, "translated", "it fills, as a write cache does"),
     (MOVES, {"cleaning_type": EMPTIED}, "translated", "; it is emptied when nobody writes, as a write cache"),
     (MOVES, {"writes_until_cleaning": CLIFF, "cleaning_type": EMPTIED,
@@ -493,12 +494,12 @@ EMPTIED = Finding("aggressive", confidence=0.997, says="all left the cache")
     (MOVES, {"cleaning_type": Finding("lazy", confidence=0.997)}, "translated", "(Test 11)"),
     (MOVES, {"mapping": Finding("dynamic", confidence=0.99)}, "translated", "(Test 11)"),
     (MOVES, {"band_bytes": replace(BANDS, confidence=0.9)}, "translated", "not sure enough"),
-    # Each is sure enough, but not both.
+    # Each finding is sure enough, but not both together.
     (replace(MOVES, confidence=0.96), {"band_bytes": replace(BANDS, confidence=0.96)},
      "translated", "not sure enough"),
     (MOVES, {"band_bytes": BANDS}, "shingled", "2 bands of 1 MiB"),
     (MOVES, {"band_bytes": BANDS, "writes_until_cleaning": CLIFF}, "shingled", "as a whole"),
-    # As Tests 1, 2 and 11 said it before.
+    # The values that older versions of Tests 1, 2 and 11 stored.
     (replace(MOVES, value="shingled"), {}, "translated", "a translation"),
     (replace(MOVES, value="shingled"), {"band_bytes": BANDS}, "shingled", "as a whole"),
     (replace(MOVES, value="conventional"), {"band_bytes": BANDS}, "conventional", "40 of 40"),
@@ -516,7 +517,7 @@ def test_only_bands_are_shingles(moves, others, value, words):
 
 
 def test_bands_do_not_settle_whether_blocks_move():
-    """Two tests contradict each other about what comes first."""
+    """Tests 1 and 2 contradict each other on the question that must be settled first."""
     found = verdict.answers({
         "1": Result(findings={"drive_type": MOVES}),
         "2": Result(findings={"drive_type": replace(MOVES, value="conventional")}),
@@ -602,7 +603,7 @@ def test_a_run_that_cannot_be_read_is_not_resumed(tmp_path):
     ("reset", "no"), ("max_hours", "2"), ("max_hours", -1), ("max_hours", True),
     ("budget", "9"), ("budget", 0), ("budget", True), ("versions", 3), ("versions", ["6.1"])])
 def test_what_a_run_cannot_have_been_begun_with_is_not_resumed(tmp_path, name, value):
-    """Least of all may a word for no stand for --reset, which erases."""
+    """In particular, "no" as a string must not be taken for --reset, which erases."""
     (tmp_path / "run.json").write_text(json.dumps({
         "device": {}, "tests": None, "scale": "auto", "seed": 1, "reset": False,
         "max_hours": None, "versions": [], name: value}))
@@ -703,7 +704,7 @@ def test_the_terminal_has_the_words_of_the_report(name, finding, line):
         "drive_type": Finding("conventional", confidence=.99)}), 140.),
     (Result(numbers={"flat": {"1 GiB": {"median_us": 7e6}}}), 3600.)])
 def test_how_long_test_6_takes(first, most_s):
-    """By what Test 1 has seen of the drive, and as many writes as there may be."""
+    """The estimate depends on Test 1's findings and on the largest number of writes."""
     results = {"1": first} if first else {}
     s = SimpleNamespace(scale=SimpleNamespace(max_ops=100_000, max_s=3600), results=results,
                         finding=lambda name: first and first.findings.get(name))
@@ -711,7 +712,7 @@ def test_how_long_test_6_takes(first, most_s):
 
 
 class Countable:
-    """A test that counts how often it is run."""
+    """A test that counts its runs."""
     TITLE, AFTER = "something", ()
 
     def __init__(self, test_id, fails=0):
@@ -769,7 +770,7 @@ def test_time_left_is_shown_on_a_terminal_only():
 
 
 class Switch:
-    """A setting that remembers what it was told."""
+    """A setting that records the values it was set to."""
 
     def __init__(self, now):
         self.now, self.told = now, []
@@ -787,7 +788,7 @@ class Switch:
 
 
 class Stubborn(Switch):
-    """It takes only some values."""
+    """A setting that accepts only some values."""
 
     def __init__(self, now, takes):
         super().__init__(now)
@@ -823,7 +824,7 @@ def test_settings_are_restored_whatever_happens(drive, tmp_path):
             raise KeyboardInterrupt
     # pylint: disable=protected-access
     assert drive._switches["write_cache"].told == [False, True]
-    assert not drive._switches["read_ahead"].told       # it was so already
+    assert not drive._switches["read_ahead"].told       # it had this value already
     assert not note.exists()
 
 
@@ -837,7 +838,7 @@ def test_a_run_that_was_killed_is_made_good(drive, tmp_path):
 
 
 def test_a_reset_by_discard_is_remembered(monkeypatch, tmp_path, drive):
-    """And one by message is no discard."""
+    """A reset by message is not a discard."""
     answers = {"blkdiscard": (0, ""), "dmsetup message drive 0 reset": (0, "")}
     Tools(monkeypatch, answers)
     monkeypatch.setattr(drive, "held", lambda: 3, raising=False)
@@ -852,12 +853,12 @@ def test_a_reset_by_discard_is_remembered(monkeypatch, tmp_path, drive):
     assert not drive.reset() and not drive.discarded
 
 
-# --- a drive that goes, and comes back --------------------------------------------
+# --- a drive that disappears and returns --------------------------------------------
 
 
 @pytest.fixture(name="coming")
 def one_that_comes_back(tmp_path, monkeypatch):
-    """(a Device on a file, what the next look at it finds)"""
+    """Return (a Device on a file, the properties that it will have after its return)."""
     found = {"bytes": 400 * MIB, "label": "disk", "serial": "1"}
     dev = device.Device.__new__(device.Device)
     # pylint: disable=protected-access
@@ -886,7 +887,8 @@ def test_a_drive_that_comes_back_is_held_again(coming):
 @pytest.mark.parametrize("what,other", [("serial", "2"), ("bytes", 401 * MIB),
                                         ("label", "stick")])
 def test_another_drive_is_left_alone(coming, monkeypatch, tmp_path, what, other):
-    """Nothing is written to it, discarded or set: not by the tests that follow, either."""
+    """Nothing is written to it, discarded or set, and the tests that follow do not use it either.
+    """
     dev, found = coming
     tools = Tools(monkeypatch, {"blkdiscard": (0, "")})
     assert dev.reset() and tools.told
@@ -907,7 +909,7 @@ def test_another_drive_is_left_alone(coming, monkeypatch, tmp_path, what, other)
 
 
 def test_a_drive_that_does_not_come_back(coming, tmp_path):
-    """The test that cut its power has failed with a sentence, and so have all others."""
+    """The test that cut the power fails with a sentence, and so do all others."""
     dev, _ = coming
     s = Session(dev, tmp_path / "out", load=Still(), say=lambda text: None, allow_reset=True)
 
@@ -926,8 +928,8 @@ def test_a_drive_that_does_not_come_back(coming, tmp_path):
 
 
 def test_a_name_that_leads_to_another_drive_is_not_followed(coming, tmp_path):
-    """A link as of /dev/disk/by-path, while another disk is put into that place: what is held
-    is still the first one, but all else goes by the name."""
+    """A link as in /dev/disk/by-path, while another disk is put into that place. The open file is
+    still the first disk, but all other access goes by the name."""
     dev, _ = coming
     os.close(dev._fd)           # pylint: disable=protected-access
     os.unlink(dev.path)
@@ -961,7 +963,7 @@ def noted(note):
 
 
 def test_what_is_refused_is_missing(drive, tmp_path):
-    """A write cache that can't be switched off: it is known, and nothing is left to do."""
+    """A write cache that can't be switched off is reported; there is nothing to restore."""
     note = tmp_path / "restore.json"
     # pylint: disable=protected-access
     drive._switches["write_cache"] = Stubborn(True, takes=[True])
@@ -979,8 +981,8 @@ def test_what_tells_nothing_is_left_alone(drive, tmp_path):
 
 
 def test_what_is_not_set_back_is_kept_and_tried_again(drive, tmp_path):
-    """hdparm -W1 fails: once the drive has come to its senses, the next block of settings
-    makes it good, whatever it asks for itself."""
+    """hdparm -W1 fails. The next block of settings restores the value when the drive accepts it,
+    whatever settings the block has itself."""
     note = tmp_path / "restore.json"
     # pylint: disable=protected-access
     cache = drive._switches["write_cache"] = Stubborn(True, takes=[False])
@@ -988,8 +990,8 @@ def test_what_is_not_set_back_is_kept_and_tried_again(drive, tmp_path):
     with drive.settings(note, write_cache=False, read_ahead=True) as missing:
         assert missing == []
     assert noted(note) == drive.unrestored == {"write_cache": True}
-    assert ahead.now is False                   # all else is set back
-    with drive.settings(note):                  # nothing else is asked for
+    assert ahead.now is False                   # all other settings are restored
+    with drive.settings(note):                  # the block has no settings of its own
         assert noted(note) == {"write_cache": True}
     with drive.settings(note, write_cache=False, read_ahead=True):
         assert noted(note) == {"write_cache": True, "read_ahead": False}
@@ -1028,7 +1030,7 @@ def test_what_is_not_set_back_is_said_once(drive, tmp_path):
 
 
 def test_a_switch_that_fails_does_not_keep_the_others(drive, tmp_path):
-    """The device has gone: the note keeps what is not set back."""
+    """The device has gone: the note keeps the settings that were not restored."""
     note = tmp_path / "restore.json"
     # pylint: disable=protected-access
     ahead = drive._switches["read_ahead"]
@@ -1041,11 +1043,11 @@ def test_a_switch_that_fails_does_not_keep_the_others(drive, tmp_path):
 
 
 class Tools:
-    """What hdparm and dmsetup say, and what they were told."""
+    """The answers of hdparm and dmsetup, and a record of their calls."""
 
     def __init__(self, monkeypatch, answers):
         self.answers, self.told = answers, []
-        self.then = {}          # what another command says after one, by its beginning
+        self.then = {}          # answers of other commands after one, by its beginning
         monkeypatch.setattr(device, "tool", self)
 
     def __call__(self, *command):
@@ -1057,7 +1059,7 @@ class Tools:
 
 
 def test_the_letters_of_a_drive(monkeypatch, tmp_path, drive):
-    """A drive with a write cache that is on, and without look-ahead to be switched."""
+    """A drive with a write cache that is on, and without switchable look-ahead."""
     caching = "\n/dev/sdx:\n write-caching =  {} (o{})\n".format
     answers = {
         "hdparm -W": (0, caching(1, "n")),
@@ -1075,7 +1077,7 @@ def test_the_letters_of_a_drive(monkeypatch, tmp_path, drive):
     assert [t for t in tools.told if t.startswith("hdparm -W") and "-W " not in t] == [
         "hdparm -W0 /dev/sdx", "hdparm -W1 /dev/sdx"]
     assert not drive.unrestored
-    tools.then = {}                             # it says that it has done so, and has not
+    tools.then = {}                             # the drive reports success and does nothing
     with drive.settings(tmp_path / "note", write_cache=False) as missing:
         assert missing == ["write_cache"]
     assert not drive.unrestored
@@ -1086,7 +1088,7 @@ def test_the_letters_of_a_drive(monkeypatch, tmp_path, drive):
 
 
 def test_the_mode_page_of_a_drive(monkeypatch, tmp_path, drive):
-    """sd takes one of two words, which it reads again from the drive."""
+    """sd accepts one of two words and reads the setting back from the drive."""
     Tools(monkeypatch, {})
     folder = tmp_path / "device/scsi_disk/0:0:0:0"
     folder.mkdir(parents=True)
@@ -1131,8 +1133,8 @@ def test_the_messages_of_a_mapped_drive(monkeypatch, tmp_path, drive):
     ("0 80 linear 7:0 0", 1, [], None)])
 def test_a_write_cache_that_no_table_tells_of(monkeypatch, tmp_path, drive, table, on, known,
                                               stands):
-    """A layer that gathers has one, which is on; what is off, or not there, is not switched on
-    to find out."""
+    """A layer that gathers writes has a write cache, which is on. A write cache that is off or
+    missing is not switched on to find out."""
     tools = Tools(monkeypatch, {
         "dmsetup table": (0, table), "dmsetup message drive 0 wcache on": (on, ""),
         "dmsetup message drive 0 wcache off": (0 if known else 1, ""),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests 6 to 15 of scripts/skylight on small models of drives: right answers, and
-"cannot tell" where there is none.  No guest; see probe_drives.py."""
+"""Tests of Skylight's Tests 6 to 15 on small models of drives: right answers, and "cannot tell"
+where there is none. No guest; see probe_drives.py."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ from probes.session import Finding, Result, Session
 
 
 def session(drive, folder, **known):
-    """A Session on a model; @known are findings of tests before."""
+    """A Session on a model; @known are findings of earlier tests."""
     s = Session(drive, folder, load=drive, allow_reset=True, say=lambda *_: None)
     if known:
         s.results["3"] = Result(findings={k: Finding(v, confidence=0.99)
@@ -41,18 +41,18 @@ def found(s, test, name):
 LOOKS = cliff.spent(40)
 
 def no_cliff(gap):
-    """Neither way, at the first look."""
+    """Return whether neither method finds a cliff at its first evaluation."""
     return cliff.find(gap) is None and cliff.find_regular(gap)[0] is None
 
 
 def writes(rng, n, usual=10_000.0):
-    """Latencies of a plain disk."""
+    """Return latencies of a plain disk."""
     return usual * rng.uniform(0.3, 1.7, n)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_cliff_in_noise(seed):
-    """Seeks, commits each hundredth write, a hiccup now and then: no cliff."""
+    """Seeks, a commit at each hundredth write and an occasional long delay are no cliff."""
     rng = np.random.default_rng(seed)
     gap = writes(rng, 20_000)
     gap[99::100] += 50_000
@@ -63,7 +63,7 @@ def test_no_cliff_in_noise(seed):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_cliff_behind_map_merges(seed):
-    """325 ms each 240th write is not it, 500 ms for most writes from 1,500 on is."""
+    """325 ms at each 240th write is no cliff; 500 ms for most writes from 1,500 on is one."""
     rng = np.random.default_rng(seed)
     gap = np.full(1800, 25_000.0)
     gap[239::240] += 300_000
@@ -76,7 +76,7 @@ def test_cliff_behind_map_merges(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_cliff_where_the_first_of_many_bins_is_full(seed):
-    """952 bins of 10,240 places: one is full long before stalls are frequent."""
+    """952 bins of 10,240 places: the first one is full long before stalls are frequent."""
     rng, usual = np.random.default_rng(seed), 20_000
     full = np.sort(rng.gamma(10_240, usual / 10_240, 952)).astype(int)
     gap = writes(rng, int(1.03 * usual))
@@ -91,7 +91,7 @@ def test_cliff_where_the_first_of_many_bins_is_full(seed):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_cliff_behind_stalls_that_become_rare(seed):
-    """Each chunk begins with one, and chunks become longer."""
+    """Each chunk begins with a stall, and chunks become longer."""
     rng = np.random.default_rng(seed)
     gap, first = writes(rng, 94_000, 6_000), 90_000
     begins = np.unique((300 * 1.125 ** np.arange(49)).astype(int))
@@ -103,7 +103,7 @@ def test_cliff_behind_stalls_that_become_rare(seed):
 
 
 def seen(gap, folder):
-    """cliff.run() of these times as they come."""
+    """Run cliff.run() with these times as they arrive."""
     def write(_, first, count):
         lat = gap[first:first + count]
         return Trace(np.cumsum(lat) - lat, lat, np.zeros(count), np.zeros(count),
@@ -113,8 +113,8 @@ def seen(gap, folder):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_cache_that_cleans_as_regularly_as_it_begins(seed):
-    """Six sets that are full at about the same time, again and again: and the second time a
-    little sooner than as long again as the first."""
+    """Six sets become full at about the same time, again and again; the second time comes a little
+    sooner than twice the first."""
     rng = np.random.default_rng(seed)
     gap = np.full(150_000, 0.5)
     crowds = 24_300 * np.arange(1, 7)[:, None] + rng.integers(0, 1500, (6, 6))
@@ -125,8 +125,8 @@ def test_a_cache_that_cleans_as_regularly_as_it_begins(seed):
 
 
 def test_hundreds_of_looks_have_the_risk_of_one(tmp_path, monkeypatch):
-    """Stalls at random, as often at the end as at the beginning, looked at 300 times: no
-    more false alarms than the risk, and hardly any of them late."""
+    """Random stalls at a constant rate are evaluated 300 times. The rate of false alarms is at most
+    the risk, and hardly any alarm is late."""
     risk, drives = 0.3, 40
     for name, value in {"RISK": risk, "RISK_REGULAR": risk, "CHUNK": 10, "LARGEST": 10}.items():
         monkeypatch.setattr(cliff, name, value)
@@ -140,13 +140,13 @@ def test_hundreds_of_looks_have_the_risk_of_one(tmp_path, monkeypatch):
         alarms += [out.looks] if out.at is not None else []
         assert out.at is not None or 250 < out.looks <= 300
     assert stats.upper_tail(len(alarms), drives, risk) > 1e-3
-    # Those behind the 60th have 1 / 61 of the risk.
+    # Evaluations after the 60th have 1 / 61 of the risk.
     late = sum(look > 60 for look in alarms)
     assert stats.upper_tail(late, drives, risk / 61) > 1e-3, alarms
 
 
 def test_a_cliff_after_hundreds_of_looks_is_seen(tmp_path, monkeypatch):
-    """At the write where it is, though many looks were spent before."""
+    """The cliff is found at the right write in spite of many earlier evaluations."""
     monkeypatch.setattr(cliff, "LARGEST", cliff.CHUNK)
     rng = np.random.default_rng(1)
     gap = writes(rng, 110_000)
@@ -159,8 +159,8 @@ def test_a_cliff_after_hundreds_of_looks_is_seen(tmp_path, monkeypatch):
 
 
 def test_stalls_that_are_looked_at_often_prove_less():
-    """Seven in 500 writes where one is expected are cleaning at the only look, and not yet
-    at the twentieth."""
+    """Seven stalls in 500 writes where one is expected prove cleaning at a single evaluation, but
+    not at the twentieth."""
     six = {"writes_until_cleaning": 1000, "stall_from_ms": 45.0, "stalls_before": 1,
            "stall_rate": 0.02}
     gap = np.full(1000, 1e4)
@@ -170,7 +170,7 @@ def test_stalls_that_are_looked_at_often_prove_less():
 
 
 def steady(first, usual, stalls, n=2000):
-    """Writes of 5 ms, the first and some others slow."""
+    """Return writes of equal length, in which the first and some others are slow."""
     gap = np.full(n, usual)
     gap[0] = first
     gap[stalls] = 4e5
@@ -186,8 +186,8 @@ def steady(first, usual, stalls, n=2000):
     (np.full(600, 3e5), 1, 3e5)],
     ids=["usual", "alike", "wakes up", "at once", "twice", "all slow"])
 def test_a_cliff_that_a_witness_proves_at_the_first_writes(tmp_path, monkeypatch, gap, at, usual):
-    """With nothing in front of it all numbers are finite, and the first write of all,
-    before which there was nothing to clean, is none."""
+    """With nothing before the cliff all numbers are finite. The very first write is no cliff,
+    because there was nothing to clean before it."""
     follow = cliff.Follower()
     follow.add(gap)
     follow.proven(0)
@@ -202,7 +202,7 @@ def test_a_cliff_that_a_witness_proves_at_the_first_writes(tmp_path, monkeypatch
 
 
 def test_a_cliff_that_no_write_stands_out_of():
-    """Cleaning since write 1,000 of a drive whose writes took as long before."""
+    """The drive cleans from write 1,000 on, but its writes took as long before."""
     gap = np.where(np.arange(2000) < 1000, 2e5, 1e5)
     gap[1500] = 3e5
     follow = cliff.Follower()
@@ -213,7 +213,7 @@ def test_a_cliff_that_no_write_stands_out_of():
 
 
 class Proof:                        # pylint: disable=too-few-public-methods
-    """A witness that has written nothing, and says that the drive cleans."""
+    """A witness that has written nothing, and reports that the drive cleans."""
     gaps_us = np.zeros(0)
 
     @staticmethod
@@ -224,7 +224,7 @@ class Proof:                        # pylint: disable=too-few-public-methods
 
 
 def proven_by(gap, folder, monkeypatch):
-    """cliff.run() of these times, and a witness at the first stall."""
+    """Run cliff.run() with these times, with a witness at the first stall."""
     monkeypatch.setattr(cliff, "find", lambda *_: None)
     monkeypatch.setattr(cliff, "CHUNK", len(gap))
 
@@ -238,7 +238,7 @@ def proven_by(gap, folder, monkeypatch):
 
 
 def test_slow_rise_is_no_cliff():
-    """A thin device whose chunks are farther and farther apart."""
+    """A thin device with chunks at growing distances."""
     rng = np.random.default_rng(1)
     gap = np.linspace(3000, 26_000, 5000) + rng.uniform(0, 10_000, 5000)
     assert no_cliff(gap)
@@ -246,7 +246,7 @@ def test_slow_rise_is_no_cliff():
 
 @pytest.mark.parametrize("places", [64, 256, 10240])
 def test_filled_by_balls_and_bins(places):
-    """The formula against throwing balls."""
+    """Compare the formula with a simulation of balls in bins."""
     rng, parts = np.random.default_rng(places), 64
     runs = []
     for _ in range(15 if places < 1000 else 2):
@@ -303,7 +303,7 @@ def test_log_structure(name, tmp_path):
 
 
 def test_sizes_of_a_ring(tmp_path):
-    """As many writes as there are entries, to the write."""
+    """The result is exactly the number of entries."""
     s = session(Circular(150, 300, 1500), tmp_path, cleaning_type="aggressive",
                 write_unit_bytes=5 * BLOCK)
     assert found(s, t06, "raw_bytes").value == 1500 * 5 * BLOCK
@@ -312,7 +312,7 @@ def test_sizes_of_a_ring(tmp_path):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_sizes_of_sets(seed, tmp_path):
-    """8 sets of 96 places: the interval holds what there is."""
+    """8 sets of 96 places: the interval contains the true size."""
     drive = SetAssociative(96, 400, 8)
     s = session(drive, tmp_path, cleaning_type="lazy", write_unit_bytes=BLOCK)
     s.seed = seed
@@ -327,7 +327,7 @@ def test_sizes_of_sets(seed, tmp_path):
 @pytest.mark.parametrize("caches", [1, 2, 4, 9])
 @pytest.mark.parametrize("flash", [False, True])
 def test_few_sets_are_not_filled_again_and_again(seed, caches, flash, tmp_path):
-    """What has gone home was cleaned: no need to see that stalls are regular."""
+    """Blocks that have moved home prove cleaning, so regular stalls are not needed."""
     drive = SetAssociative(512, 100 * caches, caches, flash=flash)
     s = session(drive, tmp_path, cleaning_type="lazy", write_unit_bytes=BLOCK)
     s.seed = seed
@@ -339,7 +339,7 @@ def test_few_sets_are_not_filled_again_and_again(seed, caches, flash, tmp_path):
 
 
 def test_the_first_of_many_under_way_is_no_stall():
-    """31 at a time: the first completion has waited for the queue."""
+    """With 31 requests in flight the first completion includes the wait for the queue."""
     end = 310_000.0 + 10_000.0 * np.arange(256)
     at = np.concatenate([np.zeros(31), end[:-31]])
     gap = cliff.gaps(Trace(at, end - at, *[np.zeros(256)] * 3))
@@ -348,8 +348,8 @@ def test_the_first_of_many_under_way_is_no_stall():
 
 @pytest.mark.parametrize("caches", [2, 4, 9])
 def test_large_writes_into_few_sets(caches, tmp_path):
-    """What a witness has written is counted in bytes, and few sets that are full at once
-    are no rate of stalls."""
+    """The writes of a witness are counted in bytes, and the stalls of few sets that fill at once
+    have no rate."""
     drive = SetAssociative(512, 100 * caches, caches, flash=True)
     s = session(drive, tmp_path, cleaning_type="lazy")
     for test in (t06, t07, t08, t09, t10):
@@ -361,7 +361,7 @@ def test_large_writes_into_few_sets(caches, tmp_path):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_stalls_without_cleaning_are_no_cliff(seed, tmp_path):
-    """A lazy drive that stalls now and then long before its cache is full."""
+    """A lazy drive that stalls sometimes, long before its cache is full."""
     drive = SetAssociative(512, 900, 9, commit_us=2e6)
     plain = drive.write
     stalls = np.random.default_rng(seed)
@@ -381,7 +381,7 @@ def test_stalls_without_cleaning_are_no_cliff(seed, tmp_path):
 @pytest.mark.parametrize("drive", [lambda: Drive(40000), lambda: Memory(40000),
                                    lambda: Thin(40000)])
 def test_no_cache_no_answers(drive, tmp_path):
-    """A plain disk, RAM, a thin device: no sizes, no bands, no time of cleaning."""
+    """A plain disk, RAM and a thin device have no sizes, no bands and no time of cleaning."""
     s = session(drive(), tmp_path)
     for test in (t06, t07, t08, t09, t10, t11, tclean, t15):
         for name, finding in s.run(test).findings.items():
@@ -392,7 +392,7 @@ def test_no_cache_no_answers(drive, tmp_path):
 
 
 def test_fewer_places_than_reset_would_give(tmp_path):
-    """Without reset a lazy drive's cache may have held something: cannot tell."""
+    """Without a reset a lazy drive's cache may hold older blocks: cannot tell."""
     s = session(SetAssociative(96, 400, 8), tmp_path, cleaning_type="lazy")
     s.allow_reset = False
     for name in ("raw_bytes", "writes_until_cleaning"):
@@ -404,8 +404,8 @@ def test_fewer_places_than_reset_would_give(tmp_path):
 @pytest.mark.parametrize("unit,sure", [(None, 0), (Finding(5 * BLOCK, "bytes", 4 * BLOCK,
                                                             6 * BLOCK, 0.97), 0.969)])
 def test_writes_are_no_bytes_where_nobody_knows_what_one_takes(unit, sure, tmp_path):
-    """Tests 1a to 1c undecided: the count is known, and of bytes what they are at least;
-    decided: no surer than they are, and no more exact."""
+    """If Tests 1a to 1c are undecided, the count is known, and the bytes only as a lower bound. If
+    they are decided, the bytes are as sure and exact as those tests at most."""
     s = session(Drive(1000), tmp_path)
     s.results["1abc"] = Result(findings={"write_unit_bytes": unit or Finding.unknown("no row")})
     made = t06.sizes(s, cliff.Cliff(at=10_000, risk=cliff.RISK), "")
@@ -423,7 +423,7 @@ def test_writes_are_no_bytes_where_nobody_knows_what_one_takes(unit, sure, tmp_p
 
 @pytest.mark.parametrize("name", ["set", "flash", "zones", "ring"])
 def test_cleaning_time(name, tmp_path):
-    """Within the interval, the model's own time."""
+    """The interval contains the model's own time."""
     drive, cleaning, band, _ = SHAPES[name]
     drive = drive()
     s = session(drive, tmp_path, cleaning_type=cleaning, band_bytes=band * BLOCK)
@@ -481,7 +481,7 @@ def test_split_at_the_first_border():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_ends_with_wrong_answers(seed):
-    """One answer in fifty is wrong: the ends are right, or there is none."""
+    """With one wrong answer in fifty the ends are right, or there is none."""
     rng = np.random.default_rng(seed)
 
     def clean(_, others, __):
@@ -522,7 +522,7 @@ def test_no_plateaus_in_noise(seed):
 
 
 def test_plateaus():
-    """16 zones of 4 % each, at their places within a stretch."""
+    """16 zones of 4 % each, at the right places to within one stretch."""
     rng = np.random.default_rng(1)
     y = np.concatenate([np.full(40, 150 - 4.0 * i) for i in range(16)])
     cuts = t14.partition(y + rng.normal(0, 0.7, len(y)))
@@ -546,9 +546,9 @@ def test_zones_at_full_size(sim, tmp_path):
 
 
 def test_more_plateaus_than_places_can_show(sim, tmp_path):
-    """5 TB: sixteen zones, three swaths in each, eight heads of which no two are alike, of
-    which those at a turn are one.  No number is told that is none, and it is seen that
-    surfaces are filled a long way."""
+    """5 TB: sixteen zones with three swaths each, and eight heads, all different, except that the
+    head at a turn serves both swaths. The test reports no wrong number, and it recognizes that
+    surfaces are filled over long distances."""
     result = session(FullSize(sim, "st5000as0011"), tmp_path).run(t14)
     zones, run = (result.findings[n] for n in ("zone_profile", "serpentine"))
     assert zones.value is None and "at least" in zones.says and "GiB" in zones.says
@@ -559,7 +559,7 @@ def test_more_plateaus_than_places_can_show(sim, tmp_path):
 
 
 def alternating(n, step, length=5, noise=0.2):
-    """Throughput that goes up and down by @step each @length places."""
+    """Return a throughput that alternates by @step every @length places."""
     rng = np.random.default_rng(1)
     return np.arange(n) * t14.MIB, 100 + step * (np.arange(n) // length % 2) + \
         rng.normal(0, noise, n)
@@ -568,8 +568,8 @@ def alternating(n, step, length=5, noise=0.2):
 @pytest.mark.parametrize("length,step,told", [(40, 5, True), (7, 5, False), (40, 1.3, False)],
                          ids=["long", "short", "low"])
 def test_what_half_the_places_do_not_show_is_not_told(length, step, told):
-    """Long plateaus are; those of seven places, of which half would show none, and those
-    that are hardly told apart, are not."""
+    """Long plateaus are reported. Plateaus of seven places, which half of the places would not
+    show, are not, and neither are those that can hardly be distinguished."""
     offset, rate = alternating(640, step, length)
     seen = t14.plateaus(offset, rate)
     assert len(seen) == pytest.approx(640 / length, rel=0.2)
@@ -582,14 +582,16 @@ def test_what_half_the_places_do_not_show_is_not_told(length, step, told):
 
 @pytest.mark.parametrize("more", [[], [(300, 3e8)]])
 def test_half_the_places_show_no_others(more, monkeypatch):
-    """Both halves have what all have; one has another."""
+    """Both halves must have the plateaus of the whole; in the other case one half has an additional
+    one."""
     seen, offset = [(0, 1e8), (100, 2e8)], np.arange(0, 640, 10)
     monkeypatch.setattr(t14, "halves", lambda *_: [seen, seen + more])
     assert t14.borne_out(offset, np.ones(64), seen) == (2, not more)
 
 
 def test_no_surer_of_the_way_surfaces_run_than_steps_tell():
-    """Four plateaus that fall are three coins; one rise in noise is no long way."""
+    """Four falling plateaus prove as little as three coins; one rise in noise does not make
+    surfaces long."""
     offset = np.arange(80) * t14.MIB
     rng = np.random.default_rng(2)
 
@@ -604,7 +606,7 @@ def test_no_surer_of_the_way_surfaces_run_than_steps_tell():
 
 @pytest.mark.parametrize("seed", range(10))
 def test_dips_are_no_plateaus(seed):
-    """Where a layer's zones end, a stretch or two is slower by a seek."""
+    """At the end of a layer's zone a seek slows one or two stretches."""
     rng = np.random.default_rng(seed)
     y = np.concatenate([np.full(40, 150 - 4.0 * i) for i in range(16)])
     for at in rng.choice(320, 5, replace=False):
@@ -618,7 +620,8 @@ def test_track(tmp_path):
 
 
 class Discarded(Drive):
-    """Reset by discard; what is not written since is read from nowhere."""
+    """A drive that is reset by discard; blocks unwritten since then are read without access to the
+    disk."""
 
     discarded = False
 
@@ -634,7 +637,7 @@ class Discarded(Drive):
 
 
 def test_what_is_read_from_nowhere_has_no_zones(tmp_path):
-    """After a discard there is nothing to measure; without one, as ever."""
+    """After a discard there is nothing to measure; without one the test measures as usual."""
     drive = Discarded(40000)
     result = session(drive, tmp_path / "a").run(t14)
     assert drive.discarded and result.status == "done"
@@ -654,7 +657,7 @@ def test_torn_needs_a_command(tmp_path):
 
 
 def test_a_drive_that_takes_no_writes_is_not_whole(tmp_path):
-    """Fifty cuts of a drive that fails all writes after the first show nothing."""
+    """Fifty cuts of a drive that fails all writes after the first prove nothing."""
     s = session(Drive(40000), tmp_path)
     s.dev.path = str(tmp_path / "gone")
     with pytest.raises(OSError, match="takes no writes"):
@@ -662,7 +665,7 @@ def test_a_drive_that_takes_no_writes_is_not_whole(tmp_path):
 
 
 def test_torn_verdicts():
-    """None in 50 cuts is a bound; errors that writing does not heal are no answer."""
+    """No torn write in 50 cuts gives a bound; errors that remain after a write give no answer."""
     none = t13.finding([0] * 50, 0, 50)
     assert none.value is False and none.high == pytest.approx(0.058, abs=0.001)
     assert t13.finding([0] * 5, 0, 5).value is None
@@ -671,8 +674,8 @@ def test_torn_verdicts():
 
 
 def test_torn_verdicts_on_older_data():
-    """What was being written is apart; a head is on one block of it, and several say that it is
-    no plain disk, but nothing of older data."""
+    """Blocks that were being written count separately. The head is on one of them; several damaged
+    ones show that it is no plain disk, but say nothing about older data."""
     one = t13.finding([0] * 50, 2, 50, [1, 1] + [0] * 48)
     assert one.value is False and "2 blocks that were being written" in one.says
     several = t13.finding([0] * 50, 4, 50, [1, 3] + [0] * 48)
@@ -693,8 +696,8 @@ def test_only_cuts_that_were_met_are_a_bound():
 
 @pytest.mark.parametrize("cuts", ["nothing", "writes fail", "a write waits", "failed before"])
 def test_a_cut_that_cuts_nothing_is_noticed(tmp_path, monkeypatch, cuts):
-    """A command that does nothing shows nothing; one that takes the power away for
-    a moment, or for as long as the kernel tries again, does."""
+    """A command that has no effect proves nothing. A command that removes the power for a moment,
+    or for as long as the kernel retries, counts."""
     pwrite, met = os.pwrite, threading.Event()
     state = {"off": cuts == "failed before", "wait": False}
 
@@ -716,7 +719,8 @@ def test_a_cut_that_cuts_nothing_is_noticed(tmp_path, monkeypatch, cuts):
         met.clear()
     monkeypatch.setattr(t13.os, "pwrite", write)
     monkeypatch.setattr(t13, "LONGEST_S", 0.06)
-    # Only where a write waits is one noticed by its time: else a busy host would be.
+    # Only where a write waits is a cut recognized by time; elsewhere a busy host would look like
+    # one.
     monkeypatch.setattr(t13, "NOTICED_S", 0.2 if cuts == "a write waits" else 100, raising=False)
     monkeypatch.setattr(t13, "CUTS", 12)
     if cuts != "nothing":
@@ -737,7 +741,7 @@ def test_a_cut_that_cuts_nothing_is_noticed(tmp_path, monkeypatch, cuts):
     monkeypatch.setattr(t13, "trial", trial)
     result = s.run(t13)
     said = result.findings["torn_writes"]
-    # What is written at random fills a cache, and a stream would wait for its cleaning.
+    # Random writes fill a cache, and a stream would wait for its cleaning.
     assert scattered == [False] * 6 + [True] * 6
     if cuts != "failed before":
         assert (result.arrays["writes"][:6] >= t13.FLOWS).all()
@@ -749,11 +753,11 @@ def test_a_cut_that_cuts_nothing_is_noticed(tmp_path, monkeypatch, cuts):
 
 
 @pytest.mark.parametrize("tears, value, blocks", [
-    # As any drive may: of a request under way, or of one that its write cache has taken.
+    # Any drive may damage a request in flight, or one that its write cache has accepted.
     (lambda at, last: [at], False, (0, 12)), (lambda at, last: [last], False, (0, 12)),
-    # Of the request under way alone: no plain disk, and nobody's older data.
+    # Only the request in flight is damaged, in several blocks: no plain disk, but no older data.
     (lambda at, last: [at, at + 1], None, (0, 24)),
-    # What was there before.
+    # Older data are damaged.
     (lambda at, last: [at, at + 300, at + 301], True, (24, 12))],
     ids=["under way", "cached", "several under way", "older"])
 def test_what_was_being_written_is_no_older_data(tmp_path, monkeypatch, tears, value, blocks):
@@ -787,7 +791,7 @@ def test_what_was_being_written_is_no_older_data(tmp_path, monkeypatch, tears, v
     monkeypatch.setattr(t13, "NOTICED_S", 100)
     monkeypatch.setattr(t13, "CUTS", 12)
     monkeypatch.setattr(t13, "cut", cut)
-    drive = Drive(8192)         # of which a quarter, from block 3072 on
+    drive = Drive(8192)         # a quarter is used, from block 3072 on
     s = session(drive, tmp_path)
     s.powercut, s.fio, drive.path = "true", lambda *_, **__: None, str(tmp_path / "disk")
     drive.released = contextlib.nullcontext
@@ -802,17 +806,16 @@ def test_what_was_being_written_is_no_older_data(tmp_path, monkeypatch, tears, v
 
 
 def test_random_writes_are_random(tmp_path):
-    """Chunks of fio's random writes are not the same places again, and hit twelve sets
-    evenly."""
+    """Chunks of fio's random writes do not repeat the same places, and hit twelve sets evenly."""
     if not shutil.which("fio"):
         pytest.skip("fio is not here")
 
     class Null:                         # pylint: disable=too-few-public-methods
-        """A device of 6 GB that nothing is written to."""
+        """A device of 6 GB that receives no writes."""
         bytes = 6 << 30
 
     class Load:                         # pylint: disable=too-few-public-methods
-        """Hands options to fio, but for the device."""
+        """Passes options to fio, except for the device."""
         dev = Null()
 
         def fio(self, name, **options):

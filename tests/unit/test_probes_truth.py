@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Marks beside the truth, and the tolerance of cache sizes against a simulation."""
+"""Tests of the comparison with the truth, and of the tolerance of cache sizes against a simulation.
+"""
 
 import json
 import sys
@@ -19,7 +20,7 @@ MIB = 1 << 20
 
 
 def thrown(rng, shares, slots):
-    """The number of the first write that finds its bin full."""
+    """Return the number of the first write that finds its bin full."""
     chances = np.repeat([s for _, s in shares], [n for n, _ in shares])
     first = None
     which = rng.choice(len(chances), p=chances / chances.sum(),
@@ -35,7 +36,7 @@ def thrown(rng, shares, slots):
     ([(9, 1 / 9)], 1024), ([(64, 1 / 64)], 256), ([(3, 1 / 3)], 512),
     ([(5, 10 / 95), (5, 9 / 95)], 400)])
 def test_balls_into_bins(shares, slots):
-    """Simulated runs lie within the interval, and it is no wider than need be."""
+    """Simulated runs lie within the interval, which is no wider than necessary."""
     rng = np.random.default_rng(1)
     seen = np.sort([thrown(rng, shares, slots) for _ in range(400)])
     low, middle, high = (truth.first_overflow(shares, slots, c)
@@ -48,8 +49,8 @@ def test_balls_into_bins(shares, slots):
 @pytest.mark.parametrize("cells, slots", [(952, 10240), (409, 6400), (64, 1024), (32, 512),
                                           (64, 256)])
 def test_fill_fractions_of_the_specification(cells, slots):
-    """Its formula, m + sqrt(2 m ln n) = slots, has the largest bin too large, more so
-    the fewer there are."""
+    """The specification's formula, m + sqrt(2 m ln n) = slots, overestimates the largest bin, the
+    more so the fewer bins there are."""
     root = (-np.sqrt(2 * np.log(cells)) + np.sqrt(2 * np.log(cells) + 4 * slots)) / 2
     got = truth.first_overflow([(cells, 1 / cells)], slots, 0.5) / (cells * slots)
     assert 0 <= got - root ** 2 / slots < 0.04
@@ -79,7 +80,7 @@ def test_bins_of_zones():
 
 
 class Targets:
-    """dmsetup and shingle, as they would answer."""
+    """The answers of dmsetup and shingle."""
 
     def __init__(self, monkeypatch, tables, layout, geometry=""):
         def tool(*argv):
@@ -171,7 +172,7 @@ def test_plain_devices(monkeypatch):
 
 
 def test_layers_that_are_not_shingled(monkeypatch):
-    """A cache may be called a translation or not, as that shows; but not shingled."""
+    """A cache may be called translated or not, depending on its behaviour, but not shingled."""
     Targets(monkeypatch, {"x": "0 9 cache 1:0 1:1 1:2 512 1 writeback smq 0"}, {}, GEOMETRY)
     assert [truth.of("/dev/mapper/x")["drive_type"].judge(Finding(k, confidence=0.999)) for k in (
         "shingled", "translated", "conventional")] == ["wrong", "right", "right"]
@@ -187,7 +188,7 @@ def test_zones_that_nobody_can_see(monkeypatch):
 
 
 def test_nothing_probes_the_truth():
-    """Tests and their helpers may not know it."""
+    """Tests and their helpers must not use the truth."""
     for path in (TOP / "scripts/probes").glob("*.py"):
         if path.name not in ("truth.py", "cli.py"):
             text = path.read_text(encoding="utf-8")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The replay of power cuts: what it takes for a violation, and what for its own trouble."""
+"""Tests of the replay of power cuts: what it reports as a violation, and what as an error of its
+own."""
 
 import errno
 import random
@@ -43,6 +44,6 @@ def test_what_a_device_says(error):
     OSError(errno.EBUSY, "remove"), FileNotFoundError(errno.ENOENT, "/dev/dm-3"),
     OSError(errno.ENOMEM, "load"), OSError("cannot be removed: a b")])
 def test_trouble_proves_nothing(error):
-    """Least of all that a device which lies was caught."""
+    """In particular, such an error does not prove that a lying device was detected."""
     with pytest.raises(OSError):
         try_one(error)
