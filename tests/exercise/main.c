@@ -6,7 +6,7 @@
  * Three features work with any engine. With told_busy the engine has room for one or two writes and
  * then answers every write with -EBUSY until core requests a cleaning step, even if there is no
  * step to do. told_room is the same with -ENOSPC. After -EBUSY core leaves a write waiting;
- * -EBUSY; it retries at once after -ENOSPC.
+ * after -ENOSPC it tries again at once.
  *
  * With worn, one in 12 to 40 blocks of the cache bands cannot be written.
  *
