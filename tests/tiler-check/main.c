@@ -3,12 +3,12 @@
  * tiler-check: regions of dm-tiler on a medium with a head that destroys.
  *
  * tiler-check run SEED SHAPES [unsafe_reuse|unsafe_inplace|no_trouble]
- * SHAPES random shapes for each width of the head, 1 to 8: is every block there after each write,
- * and would it be after a power cut
+ *	SHAPES random shapes for each width of the head, 1 to 8: every block must be there after
+ *	each write, and would have to be after a power cut
  * tiler-check table [TIMES]
- * write amplification by the share of a region in use
+ *	write amplification by the share of a region in use
  * tiler-check bound
- * with one block less than tiler_bound() cleaning is never necessary, with tiler_bound() it is
+ *	one block less than tiler_bound() must never need cleaning; tiler_bound() must
  */
 #include <stdio.h>
 #include <stdlib.h>
