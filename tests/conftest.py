@@ -2,9 +2,9 @@
 """pytest over guests: one boot for each row of the plan, or for several rows that share one, and a
 pytest test for each of their cases.
 
-from conftest import cases
-@pytest.mark.parametrize("case", cases("exact"))
-def test_exact(case, guests): guests.check(case)
+    from conftest import cases
+    @pytest.mark.parametrize("case", cases("exact"))
+    def test_exact(case, guests): guests.check(case)
 """
 
 import json
