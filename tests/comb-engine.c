@@ -35,7 +35,7 @@
  * @inflight: placements not yet committed or aborted
  * @drain: none is made until these are done
  * @stepping: a step is in progress
- * @asked: a clean was asked for
+ * @asked: a clean was requested
  * @cleaned: there was a step since
  * @moved_blocks: by steps
  */
@@ -179,7 +179,7 @@ static void comb_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shing
 	out->kind = SHINGLE_RUN_MAPPED;
 }
 
-/* Of checkpoints: piece 0 is the open comb, the others are the map. */
+/* A checkpoint: piece 0 is the open comb, the others are the map. */
 static void mark_open(struct comb *s)
 {
 	shingle_mark(&s->engine, 0, 1);
@@ -260,7 +260,7 @@ static int comb_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bo
  * Cleaning
  */
 
-/* Is there anything to do for this reason?  A step that comes after it was asked for is all. */
+/* One step after the request completes the clean. */
 static bool has_reason(struct comb *s, enum shingle_why why)
 {
 	bool full = s->fill[s->open] == s->teeth, stale = s->fill[s->open] > s->live;
@@ -286,7 +286,7 @@ static int comb_next_step(struct shingle_engine *e, enum shingle_why why,
 		return -EAGAIN;
 	if (!has_reason(s, why))
 		return 0;
-	/* Who is only idle does not make others wait. */
+	/* Idle cleaning does not make writes wait. */
 	s->drain = why != SHINGLE_WHY_IDLE;
 	if (s->inflight || s->fill[!s->open])
 		return -EAGAIN;
