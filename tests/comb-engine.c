@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A log in two combs: pure code, see engine.h.
- *
- * The bands hold teeth of one block, at a pitch that spares each the head of the one
- * before.  Even teeth are one comb, odd ones the other.  One of the combs is open:
- * every block written goes to its next tooth.  When there is none left, all that is
- * current is moved to the other comb, from its first tooth on, by one step: as many
- * extents as blocks, and one commit.
- *
- * While a step is in progress nothing else changes, and none begins before the last
- * write has ended: whoever comes meanwhile waits.
+ * While a step is in progress nothing else changes, and a step begins only after the last write has
+ * ended: calls in between must wait.
  */
 #include "comb-engine.h"
 

@@ -212,7 +212,8 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_sessionfinish(session):
-    """A guest whose cases all passed may still have ended badly: a leak."""
+    """Fail the session if a guest ended badly, for example with a leak, after all its cases had
+    passed."""
     if session.config.bad_ends:
         session.exitstatus = 1
 

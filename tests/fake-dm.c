@@ -344,7 +344,7 @@ static int drop(struct dm_task *t)
 	char command[8192];
 
 	log_line("remove", t->name, "");
-	/* Those that the test has made stay, since others are asked about them. */
+	/* Devices that the test itself has made, without a UUID, stay: later calls look at them. */
 	snprintf(command, sizeof(command), "test ! -e '%s/%s/uuid' || rm -r '%s/%s'",
 		 getenv("FAKE_DM"), t->name, getenv("FAKE_DM"), t->name);
 	return system(command) ? fail(t, EIO) : 1;

@@ -98,7 +98,7 @@ def test_readable_on_white_and_on_black(show, page):
     assert colours == {show.GREY, show.PLAIN, show.SHINGLED}
     for colour in colours:
         assert contrast(colour, page) > 4, colour
-    # No line is black because it lacks a colour of its own.
+    # Each text has a fill of its own: without one it would be black.
     for node in xml.fromstring(text).iter(f"{SVG}text"):
         assert node.get("fill") in colours
 

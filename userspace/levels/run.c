@@ -28,7 +28,7 @@ static int manifest_sync(FILE *f)
 {
 	int err = 0;
 
-	/* EINVAL: a pipe or similar, which supports no fsync. */
+	/* EINVAL: a pipe or similar, which supports no fdatasync(). */
 	if (fflush(f) || ferror(f) || (fdatasync(fileno(f)) && errno != EINVAL))
 		err = -(errno ?: EIO);
 	if (err)
