@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * While a step is in progress nothing else changes, and a step begins only after the last write has
- * ended: calls in between must wait.
+ * A log in two combs: pure code, see engine.h.
+ *
+ * Teeth are single blocks, at a pitch that protects each tooth from the write of the one before.
+ * Even teeth are one comb, odd ones the other.  One comb is open: a write goes to its next tooth.
+ * When it has no tooth left, one step moves all current blocks to the other comb, from its first
+ * tooth on: one extent for each block, and one commit.
+ *
+ * While a step is in progress nothing else changes, and a step begins only after the last write
+ * has ended: calls in between must wait.
  */
 #include "comb-engine.h"
 
