@@ -259,7 +259,7 @@ static int comb_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bo
  * Cleaning
  */
 
-/* One step after the request completes the clean. */
+/* Is there work to do for this reason?  One step after the request completes the clean. */
 static bool has_reason(struct comb *s, enum shingle_why why)
 {
 	bool full = s->fill[s->open] == s->teeth, stale = s->fill[s->open] > s->live;
