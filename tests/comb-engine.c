@@ -2,14 +2,13 @@
 /*
  * A log in two combs: pure code, see engine.h.
  *
- * The bands hold teeth of one block, at a pitch that spares each the head of the one
- * before.  Even teeth are one comb, odd ones the other.  One of the combs is open:
- * every block written goes to its next tooth.  When there is none left, all that is
- * current is moved to the other comb, from its first tooth on, by one step: as many
- * extents as blocks, and one commit.
+ * Teeth are single blocks, at a pitch that protects each tooth from the write of the one before.
+ * Even teeth are one comb, odd ones the other.  One comb is open: a write goes to its next tooth.
+ * When it has no tooth left, one step moves all current blocks to the other comb, from its first
+ * tooth on: one extent for each block, and one commit.
  *
- * While a step is in progress nothing else changes, and none begins before the last
- * write has ended: whoever comes meanwhile waits.
+ * While a step is in progress nothing else changes, and a step begins only after the last write
+ * has ended: calls in between must wait.
  */
 #include "comb-engine.h"
 
@@ -35,7 +34,7 @@
  * @inflight: placements not yet committed or aborted
  * @drain: none is made until these are done
  * @stepping: a step is in progress
- * @asked: a clean was asked for
+ * @asked: a clean was requested
  * @cleaned: there was a step since
  * @moved_blocks: by steps
  */
@@ -179,7 +178,7 @@ static void comb_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shing
 	out->kind = SHINGLE_RUN_MAPPED;
 }
 
-/* Of checkpoints: piece 0 is the open comb, the others are the map. */
+/* A checkpoint: piece 0 is the open comb, the others are the map. */
 static void mark_open(struct comb *s)
 {
 	shingle_mark(&s->engine, 0, 1);
@@ -260,7 +259,7 @@ static int comb_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bo
  * Cleaning
  */
 
-/* Is there anything to do for this reason?  A step that comes after it was asked for is all. */
+/* Is there work to do for this reason?  One step after the request completes the clean. */
 static bool has_reason(struct comb *s, enum shingle_why why)
 {
 	bool full = s->fill[s->open] == s->teeth, stale = s->fill[s->open] > s->live;
@@ -286,7 +285,7 @@ static int comb_next_step(struct shingle_engine *e, enum shingle_why why,
 		return -EAGAIN;
 	if (!has_reason(s, why))
 		return 0;
-	/* Who is only idle does not make others wait. */
+	/* Idle cleaning does not make writes wait. */
 	s->drain = why != SHINGLE_WHY_IDLE;
 	if (s->inflight || s->fill[!s->open])
 		return -EAGAIN;

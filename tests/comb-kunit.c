@@ -6,7 +6,7 @@
 #include "comb-engine.h"
 #include "exercise.h"
 
-/* 4 bands of 8 blocks, a tooth every other one: 8 teeth for each comb, 6 blocks. */
+/* 4 bands of 8 blocks, every other block a tooth: 8 teeth for each comb, 6 logical blocks. */
 #define PITCH	2U
 #define TEETH	8U
 #define BLOCKS	6U
@@ -52,7 +52,7 @@ static void write_block(struct kunit *test, struct shingle_engine *e, u64 lblk, 
 	KUNIT_EXPECT_EQ(test, emit.nr, 1U);
 }
 
-/* Writes go to the even teeth, the step to the odd ones: one step, one transaction. */
+/* Writes go to the even teeth and the step moves them to the odd ones, in one transaction. */
 static void comb_moves_at_once(struct kunit *test)
 {
 	static const u32 written[TEETH] = { 4, 1, 1, 5, 4, 0, 1, 1 };
@@ -92,7 +92,7 @@ static void comb_moves_at_once(struct kunit *test)
 		e->ops->map.resolve(e, now[i], 1, &run);
 		KUNIT_EXPECT_EQ(test, run.pblk, (u64)(2 * i + 1) * PITCH);
 	}
-	/* What was moved is needed until nobody can come back to it. */
+	/* The old copies stay in use until recovery can no longer need them. */
 	KUNIT_EXPECT_TRUE(test, shingle_in_use(test->priv, e, 0, 1));
 	shingle_release_all(e, 6);
 	KUNIT_EXPECT_TRUE(test, e->ops->clean.pending(e));
@@ -103,7 +103,7 @@ static void comb_moves_at_once(struct kunit *test)
 	e->ops->destroy(e);
 }
 
-/* A step of interlaced tracks, as many extents as there are tracks in a list. */
+/* A step on interlaced tracks, with the extents of a list. */
 struct listed {
 	struct shingle_engine engine;
 	const struct shingle_extent *x;
@@ -121,7 +121,7 @@ static bool listed_extent(struct shingle_engine *e, const struct shingle_step *s
 	return true;
 }
 
-/* The first extent of @s that destroys another, or how many there are. */
+/* Return: the first extent of @s that destroys another, or the number of extents. */
 static u32 first_bad(const struct shingle_layout *l, struct listed *s)
 {
 	const struct shingle_step step = { .scattered = true };
@@ -137,7 +137,7 @@ static u32 first_bad(const struct shingle_layout *l, struct listed *s)
 #define TRACK	8U
 #define AT(track, from, blocks)	{ .dst = (track) * TRACK + (from), .n = blocks }
 
-/* Tracks 0, 2, 4 are bottoms.  Of a drive with columns only those beside each other count. */
+/* Tracks 0, 2, 4 are bottoms. On a drive with columns only the adjacent columns count. */
 static void interlaced_steps(struct kunit *test)
 {
 	static const struct shingle_extent bottoms[] = { AT(0, 0, 8), AT(2, 0, 3), AT(4, 1, 7) };

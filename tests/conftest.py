@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""pytest over guests: one boot for each row of the plan, or for rows that share one,
-and a pytest test for each case in it.
+"""pytest over guests: one boot for each row of the plan, or for several rows that share one, and a
+pytest test for each of their cases.
 
     from conftest import cases
     @pytest.mark.parametrize("case", cases("exact"))
@@ -60,13 +60,13 @@ def cases(suite):
     return out
 
 
-# The slow ones first, so that in the end no processor waits for a long one.
+# Start the slow kernels first, so that at the end no processor waits for a long run.
 SLOWNESS = ("stock", "backports", "uml-smp", "uml-debug", "uml")
 
 
 class Guests:
-    """Boots the guests, the slow kernels' first, a few at a time, from the first test on:
-    units have a processor, guests the other."""
+    """Boots the guests, a few at a time, the slow kernels first, from the first test on: unit tests
+    have one processor, guests the other."""
 
     def __init__(self, config, items):
         self.config = config
@@ -100,7 +100,7 @@ class Guests:
         self.booted = {key: self.pool.submit(run) for key, (_, run) in order}
 
     def result(self, job):
-        """Of a guest of the plan, or of a test that is marked with what boots."""
+        """Return the result of a guest of the plan, or of the guest that a marked test boots."""
         return self.booted[job].result()
 
     def check(self, case):
@@ -125,8 +125,7 @@ class Guests:
         return result
 
     def _boot(self, rows):
-        """{row: {case: result}}; those that a guest which died has left over are
-        given another one."""
+        """Return {row: {case: result}}. If a guest dies, the remaining rows get another guest."""
         found, left = {}, list(rows)
         while left:
             begin = time.monotonic()
@@ -138,12 +137,12 @@ class Guests:
             if done.rc not in (0, 1) and not any(
                     r["outcome"] == "failed" for row in fresh.values()
                     for case, r in row.items() if case):
-                # All cases had ended, and then the kernel reported something.
+                # All cases had ended before the kernel reported an error.
                 self.config.bad_ends.append((rows[0], done))
         return found
 
     def _boot_once(self, rows):
-        """Of the rows that had their turn, the results; and how it ended."""
+        """Return the results of the rows that ran, and how the guest ended."""
         first = rows[0]
         with tempfile.TemporaryDirectory(prefix="shingle-test.") as share:
             script = ["status=0"]
@@ -192,9 +191,8 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Leaves out kernels that tests/run was not asked for; small things that
-    are no guest of the plan count as quick where they run in user-mode Linux
-    or on this machine."""
+    """Drop tests of kernels that were not selected. Tests that are not guests of the plan count as
+    quick if they run in user-mode Linux or on this machine."""
     kernels = os.environ.get("SHINGLE_TEST_KERNELS", "").split()
     kept, dropped = [], []
     for item in items:
@@ -214,14 +212,15 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_sessionfinish(session):
-    """A guest whose cases all passed may still have ended badly: a leak."""
+    """Fail the session if a guest ended badly, for example with a leak, after all its cases had
+    passed."""
     if session.config.bad_ends:
         session.exitstatus = 1
 
 
 @pytest.fixture(scope="session", autouse=True)
 def guests(request):
-    """Ends with those guests that run already, if the tests end early."""
+    """Cancel the guests that have not started if the tests end early."""
     booter = Guests(request.config, request.session.items)
     booter.begin()
     yield booter
@@ -230,7 +229,7 @@ def guests(request):
 
 @pytest.fixture
 def guest(request, guests):
-    """What the guest of a test says that is marked with what boots it."""
+    """Return the result of the guest that a marked test boots."""
     return guests.result(request.node.nodeid)
 
 
@@ -238,7 +237,7 @@ def pytest_runtest_logreport(report):
     if report.when == "call" and "/unit/" in f"/{report.nodeid}":
         Spent.units += report.duration
     if report.failed:
-        # At once: who ends a run that takes too long sees no summary.
+        # Print it at once: a run that is interrupted shows no summary.
         print(f"\n{report.nodeid} failed: {report.longreprtext[-4000:]}", file=sys.__stdout__,
               flush=True)
 
@@ -248,8 +247,8 @@ class Spent:
 
 
 def durations(config):
-    """Lines: seconds of each suite under each kernel, as its cases took them, and what
-    guests took besides: to boot, to get ready, to be looked over in the end."""
+    """Return lines with the seconds of each suite under each kernel, by its cases, and the other
+    time of guests: boot, preparation, final checks."""
     table = {}
 
     def add(suite, kernel, seconds):
@@ -258,7 +257,8 @@ def durations(config):
 
     for rows, seconds, found in config.boots:
         for row in rows:
-            # A virtual clock says nothing of ours: all of that guest is the suite's.
+            # A virtual clock does not measure real time: the whole time of that guest counts for
+            # the suite.
             inside = seconds if row.clock == "virtual" else \
                 sum(r.get("seconds", 0) for r in found[row].values())
             add(row.suite, row.kernel, inside)
@@ -281,7 +281,7 @@ def durations(config):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """What was tried, in numbers: guests, crash points."""
+    """Print the numbers of guests and crash points."""
     write = terminalreporter.write_line
     for row, done in config.bad_ends:
         terminalreporter.section(f"FAILED after the last case: {row.id}")

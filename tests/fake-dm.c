@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A device mapper of files, for tests of the tools: preloaded in the place of libdevmapper.
+ * A fake device mapper made of files, for tests of the tools: preloaded instead of libdevmapper.
  *
- * In the directory FAKE_DM each device is a directory, with files target, status, table,
- * sectors, users, and one for each message that it answers, by the first word.  A file with .next
- * behind its name takes the place of an answer that was given.  A file busy holds how often its
- * removal fails with EBUSY.  What changes something, and every message, gets a line in the file
- * FAKE_DM.log.  While there is a file FAKE_DM.denied, it is nobody's to ask.
+ * Each device is a directory in the directory FAKE_DM, with the files target, status, table,
+ * sectors, users, and one for each message that it answers, named by the first word. After an
+ * answer the file of the same name with .next appended replaces it. The file busy holds the number
+ * of removals that fail with EBUSY. Every message and every change adds a line to the file
+ * FAKE_DM.log. While the file FAKE_DM.denied exists, all access is denied.
  *
- * A file whose name ends in .blk is a block device.  Files of that name and .ro, .ssz hold
- * what BLKROGET and BLKSSZGET answer.  Files FAKE_DM.create, FAKE_DM.reload and FAKE_DM.resume
- * make that ioctl fail, FAKE_DM.message one that the device has no answer to: a number of errno,
- * and lines that the kernel logs meanwhile.  Without a file FAKE_DM.kmsg the kernel's log cannot
- * be read.  FAKE_DM.version holds the version of the modules.  The log of changes says how much
- * memory the program holds when it loads a table.
+ * A file named *.blk is a block device. Files of that name with .ro and .ssz appended hold the
+ * answers to BLKROGET and BLKSSZGET. The files FAKE_DM.create, FAKE_DM.reload and FAKE_DM.resume
+ * make that ioctl fail, FAKE_DM.message a message that the device has no answer to: each holds an
+ * errno number, and lines that the kernel logs meanwhile. Without the file FAKE_DM.kmsg the
+ * kernel's log cannot be read. FAKE_DM.version holds the version of the modules. FAKE_DM.log also
+ * records the memory use of the program when it loads a table.
  */
 #define _FILE_OFFSET_BITS 64
 #include <dirent.h>
@@ -35,7 +35,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* Of the device that is made, as the kernel's log and its users name it. */
+/* Number of a created device, as the kernel's log and its users name it. */
 #define FAKE_MAJOR	253
 #define FAKE_MINOR	7
 
@@ -57,7 +57,7 @@ struct dm_task {
 	int err;
 };
 
-/* The content of a device's file, to be freed, or NULL. */
+/* Return: the content of a device's file, which the caller frees, or NULL. */
 static char *content(const char *name, const char *file)
 {
 	char path[4096], *text = NULL;
@@ -94,7 +94,7 @@ struct dm_task *dm_task_create(int type)
 	struct dm_task *t;
 	char path[4096];
 
-	/* The library wants to know of which version the kernel's is, first of all. */
+	/* The library first reads the kernel's version. */
 	snprintf(path, sizeof(path), "%s.denied", getenv("FAKE_DM"));
 	if (!access(path, F_OK)) {
 		errno = EACCES;
@@ -176,7 +176,7 @@ int dm_task_no_flush(struct dm_task *t)
 	return 1;
 }
 
-/* No udev here: the caller does not wait. */
+/* There is no udev here, so the caller does not wait. */
 int dm_task_set_cookie(struct dm_task *t, uint32_t *cookie, uint16_t flags)
 {
 	t->cookie = true;
@@ -226,7 +226,7 @@ static int list(struct dm_task *t)
 	return 1;
 }
 
-/* What the test wants of an ioctl: 0, or errno, after telling the log. */
+/* Log the lines of an ioctl. Return: 0, or the errno with which it must fail. */
 static int refused(const char *stage)
 {
 	char path[4096], line[1024];
@@ -285,7 +285,7 @@ static void put(const char *name, const char *file, const char *text)
 	fclose(f);
 }
 
-/* The device with a UUID: its name in @t; false if there is none. */
+/* Find the device with the UUID and put its name into @t. Return: false if there is none. */
 static bool find_uuid(struct dm_task *t)
 {
 	DIR *d = opendir(getenv("FAKE_DM"));
@@ -344,13 +344,13 @@ static int drop(struct dm_task *t)
 	char command[8192];
 
 	log_line("remove", t->name, "");
-	/* Those that the test has made stay, since others are asked about them. */
+	/* Devices that the test itself has made, without a UUID, stay: later calls look at them. */
 	snprintf(command, sizeof(command), "test ! -e '%s/%s/uuid' || rm -r '%s/%s'",
 		 getenv("FAKE_DM"), t->name, getenv("FAKE_DM"), t->name);
 	return system(command) ? fail(t, EIO) : 1;
 }
 
-/* As the library: 25 times more, without its 0.2 s between two of them. */
+/* Retry 25 times as the library does, without its 0.2 s between two attempts. */
 static int remove_device(struct dm_task *t)
 {
 	uint64_t busy = number(t, "busy"), tries = t->retry ? 26 : 1;
@@ -392,7 +392,7 @@ int dm_task_run(struct dm_task *t)
 	/* The kernel sends no event when it suspends a device: a wait for udev would not end. */
 	if (t->type == DM_DEVICE_SUSPEND && t->cookie)
 		log_line("cookie", t->name, "");
-	/* Of a removal, which is one line. */
+	/* Suspend and resume belong to a removal, which has its own line. */
 	if (t->type == DM_DEVICE_SUSPEND || t->type == DM_DEVICE_RESUME)
 		return 1;
 	log_line("other", t->name, "");
@@ -474,7 +474,7 @@ int open(const char *path, int flags, ...)
 			errno = EPERM;
 			return -1;
 		}
-		/* A read has one record, as of the device. */
+		/* Each read returns one record, as from /dev/kmsg. */
 		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, kmsg))
 			abort();
 		return kmsg[0];
@@ -489,7 +489,7 @@ int open(const char *path, int flags, ...)
 	return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_LARGEFILE, mode);
 }
 
-/* Where the tests run there may be no device mapper. */
+/* The machine that runs the tests may have no device mapper. */
 int access(const char *path, int mode)
 {
 	if (!strcmp(path, "/sys/class/misc/device-mapper"))
@@ -502,7 +502,7 @@ off_t lseek(int fd, off_t offset, int whence)
 	return fd == kmsg[0] ? 0 : (off_t)syscall(SYS_lseek, fd, offset, whence);
 }
 
-/* What a file beside the device's says, or @without. */
+/* Return: the number in a file beside the device's, or @without. */
 static int beside(int fd, const char *end, int without)
 {
 	char link[64], path[4096];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Targets that run out of room for good: full-stl-set, full-stl-full, full-imr, full-tiler,
- * full-dualbuffer, full-rmwf.  As those whose names they bear, but blocks from from_block on, up to
- * until_block, have no place, whatever is cleaned.  For tests/guest/faults.py.
+ * full-dualbuffer, full-rmwf. They behave as the target in their name, but blocks from from_block
+ * up to until_block never find room, whatever is cleaned. For tests/guest/faults.py.
  */
 #include <linux/module.h>
 
@@ -22,7 +22,7 @@ static unsigned long until_block = ULONG_MAX;
 module_param(until_block, ulong, 0644);
 MODULE_PARM_DESC(until_block, "first logical block behind these");
 
-/* How many of @n blocks there may be room for, before those that there is none for. */
+/* Return: the number of the @n blocks that precede the first block without room. */
 static u64 before_full(u64 lblk, u64 n)
 {
 	u64 from = READ_ONCE(from_block);

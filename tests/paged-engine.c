@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An engine whose map is in pages: for tests.
+ * An engine with a map in pages, for tests.
  *
- * Two bands side by side are a region, which presents three quarters of one of them.  One
- * of the two is open: what is written goes to its next slot.  When there is none left, all
- * that is current is moved to the other one by one step.
+ * Two adjacent bands form a region, which presents three quarters of one band. One band is open: a
+ * write goes to its next slot. When it has no slot left, one step moves all current blocks to the
+ * other band.
  *
- * The map of a region is in pages of its own: one says which slots of both bands are
- * current, the others in which slot each block is.  A write changes two of them, a step all.
- * In memory there is only which band is open, and how far it is filled.
+ * Each region has its own map pages: one records which slots of both bands are current, the others
+ * the slot of each block. A write changes two of them, a step all. Memory holds only the open band
+ * and its fill.
  */
 #include "paged-engine.h"
 #include "pages/pages.h"
 
-/* Blocks in one page of the map; regions in one piece.  Tests take less. */
+/* Blocks in one page of the map, and regions in one piece. Tests set smaller values. */
 #ifndef PAGE_BLOCKS
 #define PAGE_BLOCKS	1000U
 #endif
@@ -22,17 +22,17 @@
 #endif
 
 #define NO_REGION	U32_MAX
-/* So many bands' slots are in the page that says which are current. */
+/* Largest number of slots in a band: one page holds a bit for each slot of both bands. */
 #define MOST_SLOTS	(SHINGLE_PAGE_BYTES * 8U / 2)
 
 /**
  * struct region - two bands and what is in them
- * @fill: of each, its first empty slot; what is not open is empty, or was freed
- * @freed_seq: by this transaction
+ * @fill: first empty slot of each band; the band that is not open is empty or freed
+ * @freed_seq: transaction that freed the other band
  * @inflight: placements not yet committed or aborted
  * @open: band that is written to
- * @stale: not all of what was written to it is current, perhaps
- * @asked: that was so when a clean was asked for
+ * @stale: perhaps some written slots of the open band are not current
+ * @asked: the region was stale when a clean was requested
  */
 struct region {
 	u32 fill[2];
@@ -45,20 +45,20 @@ struct region {
 
 /**
  * struct paged - the engine's state
- * @engine: what core sees
- * @layout: of the device, core's
- * @slots: of a band
- * @blocks: of a region, logical
- * @parts: pages that say where the blocks of a region are
- * @nr_regions: how many
- * @region: them
+ * @engine: base structure, for core
+ * @layout: layout of the device; core owns it
+ * @slots: slots of a band
+ * @blocks: logical blocks of a region
+ * @parts: pages that map the blocks of a region
+ * @nr_regions: number of regions
+ * @region: the regions
  * @freed: bands that wait for release()
- * @released: region from which release() goes on
+ * @released: region where release() continues
  * @want: region that a write has found full, or NO_REGION
- * @asked: a clean was asked for, and has not come to its end
- * @drain: no placement is made there until those under way are done
- * @stepping: a step is in progress there
- * @moved_blocks: by steps
+ * @asked: a clean was requested and has not ended
+ * @drain: region that accepts no placement until those in flight have ended
+ * @stepping: region with a step in progress
+ * @moved_blocks: blocks that steps have moved
  */
 struct paged {
 	struct shingle_engine engine;
@@ -118,7 +118,7 @@ static u64 paged_nr_pages(const struct shingle_layout *l)
 	return (u64)regions_of(l) * (1 + parts_of(l));
 }
 
-/* The page of a region that says which slots are current. */
+/* Return: the page that records which slots of the region are current. */
 static u32 live_page(const struct paged *s, u32 r)
 {
 	return r * (1 + s->parts);
@@ -131,7 +131,7 @@ static u32 map_page(const struct paged *s, u64 lblk)
 	return live_page(s, r) + 1 + (u32)(lblk - (u64)r * s->blocks) / PAGE_BLOCKS;
 }
 
-/* Where in its page a block is. */
+/* Return: the index of a block in its page. */
 static u32 entry_of(const struct paged *s, u64 lblk)
 {
 	u32 at;
@@ -146,7 +146,7 @@ static u64 slot_pblk(const struct paged *s, u32 r, u32 slot)
 	       slot % s->slots;
 }
 
-/* An entry is the slot, plus 1. */
+/* An entry is the slot plus 1; 0 means none. */
 static u32 get_entry(const void *page, u32 at)
 {
 	return le32_to_cpu(((const __le32 *)page)[at]);
@@ -164,7 +164,7 @@ static void set_live(void *page, u32 slot, bool live)
 	*at = live ? *at | 1 << slot % 8 : *at & ~(1 << slot % 8);
 }
 
-/* A block is at @entry now, and was at @old. */
+/* Move a block from @old to @entry, in both pages. */
 static void move(struct paged *s, u64 lblk, u32 entry, u32 old)
 {
 	u32 page = map_page(s, lblk), live = live_page(s, div_u64(lblk, s->blocks));
@@ -180,7 +180,7 @@ static void move(struct paged *s, u64 lblk, u32 entry, u32 old)
 	shingle_page_dirty(&s->engine, live);
 }
 
-/* Both pages that a change of a block is in, or none. */
+/* Hold both pages that a change of the block touches, or none. */
 static bool hold_block(struct paged *s, u64 lblk)
 {
 	u32 live = live_page(s, div_u64(lblk, s->blocks));
@@ -199,7 +199,7 @@ static void put_block(struct paged *s, u64 lblk)
 	shingle_page_put(&s->engine, map_page(s, lblk));
 }
 
-/* A region of which a page is lost is never cleaned again. */
+/* A region with a lost page is never cleaned again. */
 static bool is_lost(const struct paged *s, u32 r)
 {
 	u32 i;
@@ -220,7 +220,7 @@ static u32 entry_now(struct paged *s, u64 lblk)
  * Construction
  */
 
-/* Nothing is settled by who formats. */
+/* There are no parameters to set at format time. */
 static const struct shingle_option paged_params[] = {
 	{ }
 };
@@ -351,7 +351,7 @@ static void paged_commit(struct shingle_engine *e, const struct shingle_run *run
 	shingle_emit(emit, PAGED_MAP, 0, old, run->lblk, slot);
 }
 
-/* The slot stays spent. */
+/* The slot stays used. */
 static void paged_abort(struct shingle_engine *e, const struct shingle_run *run)
 {
 	struct paged *s = to_paged(e);
@@ -362,7 +362,7 @@ static void paged_abort(struct shingle_engine *e, const struct shingle_run *run)
 	g->inflight--;
 }
 
-/* What was not written to the end of the page, or one block that was. */
+/* Discard a run of unwritten blocks in the page, or one written block. */
 static int paged_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
 			 struct shingle_emit *emit)
 {
@@ -394,13 +394,13 @@ static int paged_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, b
 	return 0;
 }
 
-/* All that was ever written to a band: recovery may need an older version of a block. */
+/* Every slot ever written counts: recovery may need an older version of a block. */
 static bool paged_referenced(struct shingle_engine *e, enum shingle_role role, u64 band,
 			     u64 offset, u64 n)
 {
 	const struct paged *s = to_paged(e);
 
-	/* Of an odd number the last band is nobody's. */
+	/* If the number of bands is odd, the last one is unused. */
 	return band / 2 < s->nr_regions && offset < s->region[band / 2].fill[band & 1];
 }
 
@@ -408,7 +408,7 @@ static bool paged_referenced(struct shingle_engine *e, enum shingle_role role, u
  * Cleaning
  */
 
-/* All pages of a region, or none. */
+/* Hold all pages of a region, or none. */
 static bool hold_region(struct paged *s, u32 r)
 {
 	u32 first = live_page(s, r), i;
@@ -431,7 +431,7 @@ static void put_region(struct paged *s, u32 r)
 		shingle_page_put(&s->engine, live_page(s, r) + i);
 }
 
-/* The next block of a region that has a slot, from *@at on; all pages are there. */
+/* Return: the slot of the next mapped block from *@at on. All pages must be in memory. */
 static u32 next_entry(struct paged *s, u32 r, u32 *at)
 {
 	for (; *at < s->blocks; (*at)++) {
@@ -443,7 +443,7 @@ static u32 next_entry(struct paged *s, u32 r, u32 *at)
 	return 0;
 }
 
-/* The region that is cleaned next for this reason. */
+/* Return: the region to clean next for this reason. */
 static u32 victim(struct paged *s, enum shingle_why why)
 {
 	bool forced = why == SHINGLE_WHY_FORCED;
@@ -459,12 +459,12 @@ static u32 victim(struct paged *s, enum shingle_why why)
 		s->want = NO_REGION;
 		return NO_REGION;
 	}
-	/* What comes after it was asked for is not of it. */
+	/* A requested clean excludes regions that become stale later. */
 	for (r = 0; forced && !s->asked && r < s->nr_regions; r++)
 		s->region[r].asked = s->region[r].stale;
 	s->asked |= forced;
 	for (r = 0; r < s->nr_regions; r++) {
-		/* There is nothing to be done for it. */
+		/* A lost region cannot be cleaned. */
 		if (s->region[r].stale && is_lost(s, r))
 			s->region[r].stale = false;
 		if (s->region[r].stale && (s->region[r].asked || !forced))
@@ -489,7 +489,7 @@ static int paged_next_step(struct shingle_engine *e, enum shingle_why why,
 	if (r == NO_REGION)
 		return 0;
 	g = &s->region[r];
-	/* Who is only idle does not make others wait. */
+	/* Idle cleaning does not make writes wait. */
 	if (why != SHINGLE_WHY_IDLE)
 		s->drain = r;
 	if (g->inflight || g->fill[!g->open])
@@ -509,7 +509,7 @@ static int paged_next_step(struct shingle_engine *e, enum shingle_why why,
 	return 1;
 }
 
-/* The cursor: in its upper half how many were moved, in the lower one where to go on. */
+/* The upper half of the cursor is the number of blocks moved, the lower half the next index. */
 static bool paged_step_extent(struct shingle_engine *e, const struct shingle_step *step,
 			      u64 *cursor, struct shingle_extent *out)
 {
@@ -599,7 +599,7 @@ static u64 nr_region_parts(const struct shingle_layout *l)
 	return DIV_ROUND_UP(regions_of(l), PART_REGIONS);
 }
 
-/* Of each region, which band is open and its fill. */
+/* Encode the open band and its fill for each region. */
 static u32 encode_regions(struct shingle_engine *e, u32 at, void *buf)
 {
 	struct paged *s = to_paged(e);
@@ -707,7 +707,7 @@ static int paged_ready(struct shingle_engine *e, const char **why)
 	for (r = 0; r < s->nr_regions; r++) {
 		struct region *g = &s->region[r];
 
-		/* Nothing points to the other one: that was free, or could have been. */
+		/* No entry points to the other band: it was free, or could have been. */
 		g->fill[!g->open] = 0;
 		g->stale = g->fill[g->open];
 	}
@@ -723,7 +723,7 @@ static int paged_check(const struct shingle_engine *e, u32 nr, const void *page)
 	const struct paged *s = to_paged(e);
 	u32 r = nr / (1 + s->parts), part = nr - live_page(s, r), used, n, i;
 
-	/* What is behind the last slot, or block, is zeroes. */
+	/* Everything behind the last slot or block is zero. */
 	if (!part) {
 		for (i = 2 * s->slots; i % 8; i++) {
 			if (is_live(page, i))
@@ -746,14 +746,14 @@ static void paged_blocks(const struct shingle_engine *e, u32 nr, u64 *lblk, u64 
 	const struct paged *s = to_paged(e);
 	u32 r = nr / (1 + s->parts), part = nr - live_page(s, r), first;
 
-	/* Without knowing what is current nothing of the region can be written. */
+	/* Without the page of current slots no block of the region can be written. */
 	first = part ? (part - 1) * PAGE_BLOCKS : 0;
 	*lblk = (u64)r * s->blocks + first;
 	*n = part ? min(s->blocks - first, PAGE_BLOCKS) : s->blocks;
 }
 
 /* ------------------------------------------------------------------------
- * Being looked at
+ * Verification and counters
  */
 
 static u32 verify_region(struct paged *s, u32 r, shingle_report_fn report, void *ctx)
@@ -788,7 +788,7 @@ static u32 verify_region(struct paged *s, u32 r, shingle_report_fn report, void 
 	return bad + 1;
 }
 
-/* A region in a call. */
+/* Verify one region in each call. */
 static u32 paged_verify(struct shingle_engine *e, u64 *cursor, shingle_report_fn report, void *ctx)
 {
 	struct paged *s = to_paged(e);
@@ -815,7 +815,7 @@ static u64 paged_map_bytes(struct shingle_engine *e)
 	return to_paged(e)->nr_regions * sizeof(struct region);
 }
 
-/* No block has a home that it could be away from. */
+/* Blocks have no home in this engine, so none is cached. */
 static u64 paged_cached_blocks(struct shingle_engine *e)
 {
 	return 0;

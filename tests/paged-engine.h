@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The smallest engine whose map is larger than RAM: for tests only. */
+/* A minimal engine with a map larger than RAM, for tests only. */
 #ifndef PAGED_ENGINE_H
 #define PAGED_ENGINE_H
 

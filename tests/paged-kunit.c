@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit tests of an engine whose map is in pages. */
+/* KUnit tests of the engine with a map in pages. */
 #include <kunit/test.h>
 #include <linux/module.h>
 
@@ -35,7 +35,7 @@ static struct shingle_layout *new_layout(struct kunit *test,
 	return l;
 }
 
-/* With frames as few as may be: pages come and go, and a checkpoint makes room. */
+/* With the fewest frames: pages come and go, and checkpoints make room. */
 static void paged_exercise(struct kunit *test)
 {
 	const struct paged_case *c = test->param_value;
@@ -60,7 +60,7 @@ static void paged_exercise(struct kunit *test)
 	KUNIT_EXPECT_GT(test, written, 50ULL);
 }
 
-/* Who is told that a page is absent has changed nothing. */
+/* A call that returns SHINGLE_ABSENT has changed nothing. */
 static void paged_absent(struct kunit *test)
 {
 	struct shingle_layout *l = new_layout(test, &cases[0].shape);
@@ -81,7 +81,7 @@ static void paged_absent(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, e->pages->spoken, 0U);
 	KUNIT_EXPECT_EQ(test, shingle_pages_ask(e->pages), 0);
 	KUNIT_EXPECT_NE(test, shingle_pages_wanted(e->pages), SHINGLE_NO_PAGE);
-	/* The one after it was never written. */
+	/* The next page was never written, so it needs no read. */
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 12, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, e->pages->spoken, 2U);
 	e->ops->map.abort(e, &run);
@@ -90,7 +90,7 @@ static void paged_absent(struct kunit *test)
 	e->ops->destroy(e);
 }
 
-/* A region that is full, and of which a page was given up: no step will ever make room. */
+/* In a full region with a page that was given up, no step can make room. */
 static void paged_lost(struct kunit *test)
 {
 	struct shingle_layout *l = new_layout(test, &cases[0].shape);

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is run where.  A row is one guest, unless it shares one; a target joins a
-suite by a row.
+"""The plan: which suite runs over which target under which kernel. A row is one guest, unless it
+shares one; a target joins a suite with a row.
 
-Suites are tests/guest/SUITE.py.  `quick` rows make up tests/run --quick; `soak`
-rows are only run by tests/run --soak.
+Suites are tests/guest/SUITE.py. `quick` rows make up tests/run --quick; only tests/run --soak runs
+`soak` rows.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Row:
 
     @property
     def modules(self):
-        """dm-linear needs none of ours."""
+        """dm-linear needs none of this project's modules."""
         return self.target != "linear" or self.medium
 
     @property
@@ -39,31 +39,30 @@ class Row:
 
 STLS = ("stl-set", "stl-full")
 
-# Through everything that takes long on the slow kernels: what a second one adds
-# there is small, the rest of the time that CI has is better spent elsewhere.
+# The engine that runs every suite on the slow kernels: a second one would add little there for the
+# time that it takes in CI.
 EVERYTHING = ("stl-set",)
 
-# On a kernel between the oldest and the newest, which both run all: what depends on
+# Cases for a kernel between the oldest and the newest, which run all cases: those that depend on
 # the block layer.
 QUEUES = ("polled", "it says", "read ahead", "discards", "partitions", "9 GiB", "fstrim",
           "wcache:")
 BETWEEN = {"stl-set": (*QUEUES, "full size", "over a RAM disk", "loop:", "cached:"),
            "stl-full": QUEUES}
 
-# The other one shares its slots, journal and cleaner with stl-set: there only what needs
-# that kernel, and what waits.
+# stl-full shares slots, journal and cleaner with stl-set: it runs only the cases that depend on its
+# own code on that kernel, and those that wait.
 FAILING = {"stl-full": ("fail", "reload", "no room", "all of a log band", "write cache")}
 
-# And regions by one geometry of each kind, beside that.
+# tiler also runs one geometry of each kind.
 REGIONS = ("regions:", "turned:", "column:", "pages:", "polled")
 
-# Of one kind of storm one seed is enough under the checkers, uml runs all; and so it
-# does two dozen cuts whose errors are other cases' too.
+# Under the checkers one seed of each storm is enough, since uml runs all. The same holds for the
+# two dozen power cuts with errors that other cases have as well.
 AGAIN = ("seed 2", "seed 3", "seed 4", "in the middle of commits")
 
 PLAN = [
-    # The tools themselves, over dm-linear: what must pass passes, and what
-    # must be caught is caught.
+    # The tools themselves, over dm-linear: correct behaviour must pass, and errors must be found.
     Row("exact", "linear", quick=True),
     Row("replay", "linear", quick=True),
     Row("faults", "linear", quick=True, medium=True),
@@ -72,9 +71,9 @@ PLAN = [
     Row("losses", "linear", "uml-debug", guest="short", medium=True),
     Row("fio_verify", "linear"),
     Row("filesystems", "linear"),
-    # And a drive that is not shingled is not called that.
+    # A conventional drive must not be called shingled.
     Row("skylight", "linear", clock="virtual", medium=True),
-    # Nor is any layer of Linux that looks like one.
+    # Layers of Linux that look like a shingled drive must not be called one either.
     Row("controls", "linear", clock="virtual", medium=True),
 ]
 
@@ -99,7 +98,7 @@ for stl in STLS:
         Row("exact", stl, "uml-debug", guest="short"),
         Row("badtable", stl, "uml-debug", guest="short",
             options=(("examples", 150),)),
-        # And failing memory.
+        # Memory allocations that fail.
         Row("faults", stl, "uml-debug", guest="faults", cases=FAILING.get(stl, ()),
             but=AGAIN),
         Row("faults", stl, "uml-debug", soak=True, guest="faults", timeout=36000,
@@ -129,13 +128,12 @@ for stl in EVERYTHING:
         Row("torn", stl, "uml-debug", guest="short", options=(("cuts", 3), ("seed", 3))),
     ]
 
-# Interlaced tracks know no persistent cache and no cleaning: suites about these
-# have nothing to ask there.
+# imr has no persistent cache and no cleaning: suites about these do not apply.
 PLAN += [
     Row("exact", "imr", quick=True),
     Row("ledger", "imr", quick=True),
     Row("replay", "imr", quick=True, options=(("share", .5),)),
-    # The power goes at every barrier.
+    # A power cut at every barrier.
     Row("replay", "imr", soak=True, timeout=36000,
         options=(("share", 1), ("fs_share", 1))),
     Row("reset", "imr", quick=True),
@@ -157,15 +155,16 @@ PLAN += [
         ("seed", 9), ("only", "tiny,naive,fs"))),
 ]
 
-# Regions are no bands, and no block has a home: suites about these have nothing to ask.
+# tiler has neither bands nor home positions: suites about these do not apply.
 PLAN += [
     Row("exact", "tiler", quick=True),
-    # And who is next when a step ends, which there the machine's load does not say.
+    # Which operation comes next when a step ends; with the virtual clock the load of the machine
+    # has no effect.
     Row("exact", "tiler", clock="virtual", cases=("twostates",)),
     Row("ledger", "tiler", quick=True),
     Row("replay", "tiler", quick=True, options=(("ops", 60), ("share", .15),
                                                 ("only", "tight,full,wide,wcache"))),
-    # On known columns, and what each protection is good for.
+    # Known columns, and the effect of each protection.
     Row("replay", "tiler", options=(("ops", 30), ("share", .15)),
         cases=("raw combs", "raw column", "raw turned", "proof: ", "as in the proof")),
     Row("replay", "tiler", soak=True, timeout=36000, options=(("share", 1), ("fs_share", 1))),
@@ -187,7 +186,7 @@ PLAN += [
     Row("exact", "tiler", "backports", guest="all", cases=REGIONS),
 ]
 
-# Angles need a medium that says what is under them, and cleaning is of the whole cache.
+# Angles need a medium that describes its geometry, and cleaning covers the whole cache.
 ANGLES = ("angles:", "polled")
 PLAN += [
     Row("exact", "dualbuffer", quick=True),
@@ -195,7 +194,7 @@ PLAN += [
     Row("ledger", "dualbuffer", quick=True),
     Row("replay", "dualbuffer", quick=True, options=(
         ("ops", 60), ("share", .15), ("only", "tiny,angles,static,wcache"))),
-    # And what each protection is good for.
+    # The effect of each protection.
     Row("replay", "dualbuffer", options=(("ops", 60), ("share", .15)),
         cases=("raw flash", "raw onecache", "raw literal", "proof: ", "as in the proof", "ext4")),
     Row("replay", "dualbuffer", soak=True, timeout=36000,
@@ -240,48 +239,48 @@ PLAN += [
     Row("exact", "rmwf", "backports", guest="all", cases=ANGLES),
 ]
 
-# Each way down the failure ladder, and each end of a device after it.
+# Each way down the failure ladder, and each way to end a device after it.
 for layer in (*STLS, "imr", "tiler", "dualbuffer", "rmwf"):
     PLAN.append(Row("ladder", layer, guest="ladder"))
 
-# An engine of tests, whose steps are many extents.
+# A test engine with steps of many extents.
 PLAN.append(Row("replay", "comb", options=(("ops", 200), ("only", "comb,wide,wcache"))))
 
-# And one whose map is in pages, of which few can be in memory.
+# A test engine with a map in pages, of which few fit in memory.
 PLAN.append(Row("replay", "paged", options=(("ops", 70), ("only", "paged,wcache"))))
 PLAN.append(Row("faults", "paged", cases=("pages of the map",)))
 
-# The other one shorter there: cuts under KASAN cost most for what they add.
+# stl-full runs fewer power cuts: under KASAN they cost much and add little.
 PLAN.append(Row("replay", "stl-full", "uml-debug", guest="short", options=(
     ("ops", 20), ("share", 0.05), ("files", 12), ("fs_share", 0.1),
     ("seed", 8), ("only", "tiny,fs"))))
 
-# A key-value store, whose bands are as long as the layer's.
+# A key-value store with bands of the same length as the layer's.
 PLAN += [Row("kv", target) for target in (*STLS, "imr", "dualbuffer", "rmwf")]
 
-# What tracepoints tell; and on the kernels of distributions, which have histograms of them.
+# Tracepoints; histograms of them on the kernels of distributions.
 PLAN += [Row("tracing", "stl-set", clock="virtual", quick=True),
          *(Row("tracing", "stl-set", kernel, guest="all", cases=("hist:", "formats", "recipes:"))
            for kernel in ("stock", "backports"))]
 
-# A clean that is asked for has turns with writes that find no room.
+# A requested clean takes turns with writes that find no room.
 PLAN += [Row("crowd", target, guest="crowd")
          for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf")]
 
-# Several surfaces, as the tool lays a layer out on them.
+# Several surfaces, with the layout that the tool makes.
 PLAN += [Row("surfaces", target, guest="surfaces")
          for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf")]
 
-# Two real processors, and all that races on them.  The first row is the tool itself:
-# what nobody has written must be noticed.
+# Races on two real processors. The first row tests the suite itself: it must notice content that
+# was never written.
 PLAN.append(Row("storm", "linear", options=(("events", 10), ("rounds", 1))))
 for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf"):
     PLAN += [
         Row("storm", target, options=(("events", 6), ("rounds", 1))),
-        # Three of each kind of event are as many as its time allows: minutes each.
+        # Time allows three events of each kind; each takes minutes.
         Row("storm", target, "uml-smp", guest="storm", options=(
             ("events", 3), ("rounds", 1), ("pool", 512))),
-        # For the while not all measured.
+        # These are not all measured yet.
         Row("exact", target, "uml-smp", soak=True, guest=target, timeout=36000,
             options=(("load", 2),)),
         Row("wcache", target, "uml-smp", soak=True, guest=target, timeout=36000,
@@ -294,8 +293,8 @@ for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf"):
 PLAN.append(Row("badtable", "stl-set", "uml-smp", soak=True, guest="stl-set",
                 timeout=36000, options=(("examples", 100),)))
 
-# A case there takes many times as long as in uml: of the other suites those in which
-# something is changed by one processor while another one uses it.
+# A case takes many times longer there than in uml: of the other suites only the cases run in which
+# one processor changes something while another uses it.
 RACES = {
     "badtable": ("messages beside I/O", "messages while it is activated",
                  "the table while messages change it"),

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * shingle-holds [MOST]: how long does the longest call of each engine operation take?
- * shingle-holds cost: how many blocks does a checkpoint of 4 TB write?
+ * shingle-holds [MOST]: measure the longest call of each engine operation.
+ * shingle-holds cost: measure how many blocks a checkpoint of 4 TB writes.
  *
- * Core calls them under a spinlock with interrupts off, so none may walk over all of a
- * large device.  The engines are compiled with -fsanitize-coverage=trace-pc, which
- * counts each piece of code that is walked through: a measure that neither the machine
- * nor what else it does can change.  The time beside it is for the reader.
+ * Core calls these operations under a spinlock with interrupts off, so none may walk over the whole
+ * of a large device. The engines are compiled with -fsanitize-coverage=trace-pc; the program counts
+ * the pieces of code that a call executes. That measure does not depend on the machine or its load.
+ * The time beside it is for information only.
  *
- * Prints a line for each operation of each engine, on devices of some TB; exit status 1
- * if one walks through more than MOST pieces of code.
+ * The program prints a line for each operation of each engine, on devices of some TB; exit status 1
+ * if a call executes more than MOST pieces of code.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +24,9 @@
 #include "set/engine.h"
 #include "tiler-engine.h"
 
-/* Blocks that core asks for the sources of in one go. */
+/* Blocks whose sources core requests in one call. */
 #define SOURCE_BLOCKS	256U
-/* The longest bio that is likely. */
+/* The longest bio to expect. */
 #define BIO_BLOCKS	256U
 
 enum op {
@@ -78,8 +78,8 @@ static void end(enum op op)
  * @l: its layout
  * @seq: open transaction
  * @rng: state of the random numbers
- * @rec: for records
- * @emit: of the call under way
+ * @rec: array for records
+ * @emit: output of the current call
  */
 struct device {
 	struct shingle_engine *e;
@@ -114,7 +114,7 @@ static void report(void *ctx, const char *fmt, ...)
 	die(fmt);
 }
 
-/* Of the layout that is there. */
+/* Create the engine with the current layout. */
 static void create_there(struct device *d, const struct shingle_engine_ops *ops)
 {
 	const char *why;
@@ -139,7 +139,7 @@ static void ready(struct device *d)
 		die(why);
 }
 
-/* Everything so far is durable, and nobody reads. */
+/* Make all records durable and release space, with no reader left. */
 static void release(struct device *d)
 {
 	bool more = true;
@@ -163,7 +163,9 @@ static void tidy(struct device *d)
 	}
 }
 
-/* All pages that are ever written have a frame: what an operation lacks is its turn. */
+/*
+ * Retry after SHINGLE_ABSENT. Every page that is written has a frame, so the request cannot fail.
+ */
 static bool again(struct device *d, int r)
 {
 	if (r == SHINGLE_ABSENT && shingle_pages_ask(d->e->pages))
@@ -171,7 +173,7 @@ static bool again(struct device *d, int r)
 	return r == SHINGLE_ABSENT;
 }
 
-/* One step, as core's cleaner takes it.  Returns what next_step() says. */
+/* Do one step as core's cleaner does. Return: the result of next_step(). */
 static int step(struct device *d, enum shingle_why why)
 {
 	struct shingle_step s, part;
@@ -273,7 +275,7 @@ static void look(struct device *d)
 	free(buf);
 }
 
-/* All of it, as blkdiscard does. */
+/* Discard the whole device, as blkdiscard does. */
 static void forget_all(struct device *d)
 {
 	u64 lblk = 0, done;
@@ -315,7 +317,7 @@ static int show(const char *engine, unsigned long bound)
 	return failed;
 }
 
-/* 4 TB in bands of 40 MiB; what is cached lies anywhere, and all of one band is. */
+/* 4 TB in bands of 40 MiB. The cache holds blocks of random bands and all blocks of one band. */
 static void hold_set(struct device *d)
 {
 	const struct shingle_exercise_shape shape = {
@@ -332,7 +334,7 @@ static void hold_set(struct device *d)
 	for (i = 0; i < 100000; i++) {
 		u32 lblk = rnd(d, d->l.logical_blocks);
 
-		/* The set of that one is full. */
+		/* The set of that band is full. */
 		if (lblk / 10240 % 64 != 5)
 			write_at(d, lblk, i % 1000 ? 1 : BIO_BLOCKS);
 	}
@@ -430,7 +432,7 @@ static void hold_tiler(struct device *d)
 		write_at(d, 5ULL * blocks + i * 3389ULL % blocks, 1);
 	for (i = 0; i < 3 * blocks; i++)
 		write_at(d, 5ULL * blocks + rnd(d, blocks), i % 1000 ? 1 : BIO_BLOCKS);
-	/* And some come and go. */
+	/* Further writes fill other regions in part, so that regions enter and leave the cache. */
 	for (i = 0; i < 20000; i++)
 		write_at(d, (u64)rnd(d, 64) * blocks + rnd(d, blocks), i % 100 ? 1 : BIO_BLOCKS);
 	look(d);
@@ -443,10 +445,10 @@ static void hold_tiler(struct device *d)
 }
 
 /* ------------------------------------------------------------------------
- * What a checkpoint costs
+ * Cost of a checkpoint
  */
 
-/* Blocks of a checkpoint, its footer included; the state is then as it was written. */
+/* Write a checkpoint. Return: its blocks, footer included; afterwards the state is clean. */
 static u64 checkpoint(struct device *d, bool all)
 {
 	static u8 buf[SHINGLE_CHUNK_BYTES];
@@ -469,8 +471,8 @@ static void show_cost(struct device *d, u32 percent, bool anywhere)
 }
 
 /*
- * Writes of 32 KiB until the cache is full, of which the last @percent after a
- * checkpoint: in turn to each of @parts of the device, or first to one of them.
+ * Write 32 KiB at a time until the cache is full, the last @percent of it after a checkpoint. The
+ * writes go to each of @parts of the device in turn, or first to one of them.
  */
 static void fill_cache(struct device *d, u32 parts, u32 percent, bool anywhere)
 {
@@ -521,7 +523,7 @@ static void cost_full(struct device *d, u32 percent, bool anywhere)
 	show_cost(d, percent, anywhere);
 }
 
-/* Of all tracks, which were written, another level is told. */
+/* All tracks are written; then the level of @percent of them changes. */
 static void cost_imr(struct device *d, u32 percent, bool anywhere)
 {
 	const struct shingle_exercise_shape shape = {
@@ -590,7 +592,7 @@ static void hold_dual(struct device *d)
 
 	create(d, &dualbuffer_engine_ops, &shape, &p, sizeof(p));
 	ready(d);
-	/* All that is written twice is kept, and some of the rest. */
+	/* The engine keeps every block that is written twice, and some others. */
 	for (i = 0; i < 200000; i++)
 		write_at(d, rnd(d, d->l.logical_blocks), i % 1000 ? 1 : BIO_BLOCKS);
 	look(d);
@@ -601,7 +603,7 @@ static void hold_dual(struct device *d)
 	look(d);
 	while (step(d, SHINGLE_WHY_FORCED))
 		;
-	/* All of a band, in another order. */
+	/* Write one whole band in another order. */
 	for (i = 0; i < 7680; i++)
 		write_at(d, 5 * 7680 + i * 3389ULL % 7680, 1);
 	forget_all(d);
@@ -609,9 +611,9 @@ static void hold_dual(struct device *d)
 }
 
 /*
- * 400 GB in bands of 15 tracks of 2 MiB, and 2 GiB of flash: what grows with the device does
- * so in a walk.  Bands that are full are written over, one of them wholly, in another order
- * than its own; and much is under way.
+ * 400 GB in bands of 15 tracks of 2 MiB, and 2 GiB of flash: work that grows with the device must
+ * be spread over several calls. Full bands are overwritten, one of them completely and in another
+ * order, with many writes in flight.
  */
 static void hold_rmwf(struct device *d)
 {
@@ -632,7 +634,7 @@ static void hold_rmwf(struct device *d)
 	for (i = 0; i < full; i += BIO_BLOCKS)
 		write_at(d, i, BIO_BLOCKS);
 	release(d);
-	/* Some at a time, over what is full and over what is not. */
+	/* Several writes in flight at once, to full bands and others. */
 	for (i = 0; i < 1000; i++) {
 		for (j = 0; j < ARRAY_SIZE(run); j++) {
 			u64 lblk = rnd(d, 4) ? rnd(d, full) : rnd(d, d->l.logical_blocks);
@@ -669,7 +671,7 @@ static void hold_rmwf(struct device *d)
 	d->e->ops->destroy(d->e);
 }
 
-/* Flash of many blocks of one page, anybody's, all full but for some just behind the others. */
+/* Flash of many one-page blocks in a common pool, all full except some just behind the others. */
 static void hold_pool(struct device *d)
 {
 	const struct shingle_exercise_shape shape = {
@@ -710,8 +712,8 @@ static void hold_pool(struct device *d)
 }
 
 /*
- * A flash block as large as can be, and a journal in which a step may say as much: all of its
- * pages hold blocks of one band, of which none is next to another, and the last comes first.
+ * The largest flash block, with a journal that allows as many records in a step: all its pages hold
+ * blocks of one band, no two of them adjacent, the last block first.
  */
 static void hold_pages(struct device *d)
 {

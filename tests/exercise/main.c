@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * shingle-exercise SEED [RUNS [ROUNDS [ENGINE [FEATURE]]]]: put engines through
- * their paces, perhaps with an unsafe feature that is to be caught.
+ * shingle-exercise SEED [RUNS [ROUNDS [ENGINE [FEATURE]]]]: run engines under random loads,
+ * optionally with an unsafe feature that the exerciser must catch.
  *
- * Two features are of any engine: told_busy and told_room.  It has room for a write or two, and
- * then tells all -EBUSY, or -ENOSPC, until it is asked for a step, and be it that there is none.
- * Core would leave alone who was told the first, and has the other one look again.
+ * Three features work with any engine. With told_busy the engine has room for one or two writes and
+ * then answers every write with -EBUSY until core requests a cleaning step, even if there is no
+ * step to do. told_room is the same with -ENOSPC. After -EBUSY core leaves a write waiting;
+ * after -ENOSPC it tries again at once.
  *
- * The feature worn is of any engine, too: one in 12 to 40 blocks of the cache bands cannot be
- * written.
+ * With worn, one in 12 to 40 blocks of the cache bands cannot be written.
  *
- * Each run draws a small device and a load from its seed.  Prints what was done,
- * a line for each engine, or the seed and the sentence of the first failure;
- * exit status 0 or 1.
+ * Each run draws a small device and a load from its seed. The program prints one line of totals for
+ * each engine, or the seed and the message of the first failure. Exit status 0 or 1.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +39,9 @@ static void draw_set(u32 *rng, struct shingle_exercise_shape *shape, struct shin
 	shape->data_bands = draw(rng, 1, 20);
 	shape->staging_bands = 1;
 	shape->cache_bands = draw(rng, 1, 5);
-	/* Cache bands may be shorter and longer, staging longer than what it holds. */
+	/*
+	 * Cache bands may be shorter or longer than a data band, staging longer than its content.
+	 */
 	if (draw(rng, 0, 1))
 		shape->cache_band_blocks = draw(rng, 1, 3 * shape->band_blocks);
 	if (!draw(rng, 0, 3))
@@ -49,7 +50,7 @@ static void draw_set(u32 *rng, struct shingle_exercise_shape *shape, struct shin
 	shingle_exercise_layout(l, &stl_set_engine_ops, shape, &p, sizeof(p));
 }
 
-/* Zones of a few bands, often with no more of a provision than is needed. */
+/* Zones of a few bands, often with the smallest provision that works. */
 static void draw_full(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
 {
 	u32 zone = draw(rng, 6, 20), provision = draw(rng, 2, draw(rng, 0, 1) ? 3 : zone / 2);
@@ -63,7 +64,7 @@ static void draw_full(u32 *rng, struct shingle_exercise_shape *shape, struct shi
 	shingle_exercise_layout(l, &stl_full_engine_ops, shape, &p, sizeof(p));
 }
 
-/* Every band a track of its own. */
+/* Every band is one track. */
 static void draw_imr(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
 {
 	struct imr_params p = { .spare_tracks = cpu_to_le32(draw(rng, 0, 2)) };
@@ -77,7 +78,9 @@ static void draw_imr(u32 *rng, struct shingle_exercise_shape *shape, struct shin
 	shingle_exercise_layout(l, &imr_engine_ops, shape, &p, sizeof(p));
 }
 
-/* Teeth as far from each other as the head is wide, or at any distance. */
+/*
+ * The distance of two teeth is the width of the head if that is more than one track, else random.
+ */
 static void draw_comb(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
 {
 	u32 pitch = shape->head_tracks > 1 ? shape->head_tracks * shape->track_blocks :
@@ -88,7 +91,7 @@ static void draw_comb(u32 *rng, struct shingle_exercise_shape *shape, struct shi
 	shingle_exercise_layout(l, &comb_engine_ops, shape, &p, sizeof(p));
 }
 
-/* Regions of two bands each, and of one page or several. */
+/* Regions of two bands each, of one or several pages. */
 static void draw_paged(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
 {
 	const __le32 none = 0;
@@ -98,7 +101,9 @@ static void draw_paged(u32 *rng, struct shingle_exercise_shape *shape, struct sh
 	shingle_exercise_layout(l, &paged_engine_ops, shape, &none, sizeof(none));
 }
 
-/* Combs beside each other where it is known what lies under one angle; else whole tracks. */
+/*
+ * Combs beside each other if the layout knows which blocks lie under one angle, else whole tracks.
+ */
 static void draw_tiler(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
 {
 	bool combs = !shape->track_blocks || shape->columns;
@@ -116,17 +121,17 @@ static void draw_tiler(u32 *rng, struct shingle_exercise_shape *shape, struct sh
 		shape->track_blocks = track;
 	shape->skew_units = shape->skew_units / SHINGLE_SUB_UNITS * SHINGLE_SUB_UNITS;
 	shape->band_blocks = rows * track;
-	/* A part of a track behind the last row is nobody's. */
+	/* The engine does not use the part of a track behind the last row. */
 	if (shape->track_blocks && !draw(rng, 0, 3))
 		shape->band_blocks += draw(rng, 0, track - 1);
 	shape->data_bands = le32_to_cpu(p.spares) / slots + draw(rng, 2, 7);
-	/* Of a surface that is not the usual one the skew is another, too. */
+	/* A surface of another density also has another skew. */
 	if (shape->track_blocks && !draw(rng, 0, 3))
 		shape->density = 500;
 	shingle_exercise_layout(l, &tiler_engine_ops, shape, &p, sizeof(p));
 }
 
-/* Caches of a few tracks; where the head is wide it is known what lies under one angle. */
+/* Caches of a few tracks. With a wide head the layout knows which blocks lie under one angle. */
 static void draw_dual(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
 {
 	u32 track = draw(rng, 8, 20), tracks = draw(rng, 1, draw(rng, 2, 10));
@@ -145,7 +150,7 @@ static void draw_dual(u32 *rng, struct shingle_exercise_shape *shape, struct shi
 	shape->staging_bands = 1;
 	shape->cache_bands = 1;
 	shape->cache_band_blocks = track * tracks;
-	/* What is left of a track is nobody's. */
+	/* The engine does not use the rest of the last track. */
 	if (!draw(rng, 0, 3))
 		shape->cache_band_blocks += draw(rng, 0, track - 1);
 	if (!draw(rng, 0, 3))
@@ -156,7 +161,7 @@ static void draw_dual(u32 *rng, struct shingle_exercise_shape *shape, struct shi
 	shingle_exercise_layout(l, &dualbuffer_engine_ops, shape, &p, sizeof(p));
 }
 
-/* Flash that is not shingled, in front of bands of several tracks. */
+/* Flash, which is not shingled, and data bands of several tracks. */
 static void draw_rmwf(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
 {
 	u32 track = draw(rng, 4, 12), pages = draw(rng, 0, 3) ? draw(rng, 1, 12) : 0;
@@ -170,7 +175,7 @@ static void draw_rmwf(u32 *rng, struct shingle_exercise_shape *shape, struct shi
 		shape->columns = draw(rng, 0, 3);
 	}
 	shape->band_blocks = track * draw(rng, 1, 6);
-	/* Or one that ends within a track. */
+	/* The band may end within a track. */
 	if (!draw(rng, 0, 3))
 		shape->band_blocks += draw(rng, 0, track - 1);
 	shape->staging_bands = 1;
@@ -237,7 +242,7 @@ static const char *const *const imr_keys[] = {
 	hint_keys,
 };
 
-/* What may be set while the device is in use. */
+/* Keys that may change while the device is in use. */
 static const char *const set_turns[] = {
 	"cleaning", "lazy", "cleaning", "aggressive", "order", "fifo", "order", "greedy",
 	"bypass_blocks", "0", "bypass_blocks", "1", "bypass_blocks", "4",
@@ -281,10 +286,10 @@ static const struct engine {
 	{ &rmwf_engine_ops, draw_rmwf, rmwf_keys, ARRAY_SIZE(rmwf_keys), rmwf_turns },
 };
 
-/* An engine that never has room for some blocks, whatever is cleaned. */
+/* The engine behind the wrappers below. With the first two some blocks never find room. */
 static const struct shingle_engine_ops *roomy;
 
-/* Is there none for @lblk?  Else @n becomes what there is room for behind it. */
+/* Is there no room for @lblk?  Limits @n to the blocks of its unit. */
 static bool is_full(const struct shingle_engine *e, u64 lblk, u64 *n)
 {
 	u32 unit = e->gather_blocks ?: 16;
@@ -311,8 +316,9 @@ static int discard_if_room(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
 }
 
 /*
- * What told_busy and told_room tell, else 0, and to how many writes not before a step is asked for;
- * nor while the engine itself has refused one: who was turned away must come again.
+ * @refusal is the error of told_busy or told_room, else 0. @room is the number of writes that find
+ * room before core must request a step. @turned_away: the engine itself has refused a write; then
+ * the wrapper passes writes through, because core must retry that one.
  */
 static int refusal;
 static bool worn;
@@ -341,7 +347,7 @@ static int ask(struct shingle_engine *e, enum shingle_why why, struct shingle_st
 	return r;
 }
 
-/* Of every fourth device of dualbuffer the number of the round is about to wrap. */
+/* On every fourth device of dualbuffer the round number is close to its wrap. */
 static u32 near_the_wrap(const struct shingle_engine_ops *ops, const struct shingle_layout *l,
 			 u32 seed, struct shingle_record *rec)
 {
@@ -377,7 +383,7 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 			.ops = refusal ? &slow : seed % 16 == 7 ? &full : engine->ops,
 			.layout = &layout, .seed = seed, .rounds = rounds,
 			.cuts = true, .features = features, .keys = engine->keys[seed % engine->nr_keys],
-			/* Every other drive is left as it was made. */
+			/* Every other device keeps its initial keys. */
 			.turns = seed % 2 ? engine->turns : NULL,
 			.worn = worn ? 12 + seed % 29 : 0,
 		};

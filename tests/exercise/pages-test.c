@@ -2,13 +2,13 @@
 /*
  * pages-test SEED [RUNS]: pages of a map under random load, checkpoints and power cuts.
  *
- * Pages hold the number of their last change.  Who reads, changes, holds, writes back and
- * cuts the power is drawn; the frames are as few as they may be, or some more.  What a page
- * says is always what was written to it last; after a cut, too, when the records since the
- * last footer were replayed.  Nobody waits for ever.
+ * Each page holds the number of its last change. The test reads, changes, holds and writes back
+ * pages and cuts the power, all at random, with as few frames as the code allows or some more. A
+ * page must always hold what was last written to it, after a power cut as well, when the records
+ * since the last footer have been replayed. No operation may wait for ever.
  *
- * And how much of what is used all the time stays where a scan goes by; and that something
- * leaves where everything is used all the time.
+ * Further tests: a scan must leave most of the pages in memory that are in constant use, and if all
+ * pages are in constant use one of them must still leave.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +22,8 @@
 
 /**
  * struct write - something under way that holds pages
- * @n: how many, 0 if it is not under way
- * @nr: which
+ * @n: number of pages, 0 if the write is not in flight
+ * @nr: the pages
  */
 struct write {
 	u32 n;
@@ -40,29 +40,29 @@ struct record {
  * @e: the engine
  * @l: layout
  * @rng: state of the random numbers
- * @pages: how many
- * @frames: for so many of them
- * @disk: contents of both places
- * @torn: they hold nothing
- * @foot: pieces of where pages are, as the last footer has it
+ * @pages: number of pages
+ * @frames: frames, as the table line sets them
+ * @disk: contents of both places of each page
+ * @torn: the place holds no valid contents
+ * @foot: encoded places of the pages, as of the last footer
  * @now: version of each page
- * @version: the last one given
- * @write: writes under way
- * @step: a step under way
- * @reading: frames that are being read
- * @nr_reading: how many
- * @record: since the last checkpoint began
- * @nr_records: how many
- * @from: first record behind the checkpoint under way
- * @collect: it looks for pages that have changed; SHINGLE_NO_PAGE when it has them
- * @todo: pages that it has still to write
- * @nr_todo: how many
- * @busy: there is one under way
- * @piece: what it has written of where they are
- * @loaded: none was taken since the engine was loaded
+ * @version: the last version used
+ * @write: writes in flight
+ * @step: the step in progress
+ * @reading: frames whose read is in flight
+ * @nr_reading: number of @reading
+ * @record: records since the last checkpoint began
+ * @nr_records: number of @record
+ * @from: first record behind the checkpoint in progress
+ * @collect: where the checkpoint continues to collect dirty pages; SHINGLE_NO_PAGE when done
+ * @todo: pages that the checkpoint has still to write
+ * @nr_todo: number of @todo
+ * @busy: a checkpoint is in progress
+ * @piece: places of the pages, as the checkpoint writes them
+ * @loaded: no checkpoint has completed since the engine was loaded
  * @cuts: power cuts
- * @checkpoints: that have come to their end
- * @failures: that have not, though the power stayed
+ * @checkpoints: completed checkpoints
+ * @failures: checkpoints that failed without a power cut
  * @absent: operations that had to wait
  * @grown: times that recovery needed more frames
  */
@@ -158,7 +158,7 @@ static void check_counts(struct device *d)
 }
 
 /* ------------------------------------------------------------------------
- * What an engine does
+ * Operations of an engine
  */
 
 static bool look(struct device *d, u32 nr)
@@ -170,7 +170,7 @@ static bool look(struct device *d, u32 nr)
 	return page;
 }
 
-/* Hold some pages, or none. */
+/* Hold up to @most pages; hold none if one of them is absent. */
 static bool hold(struct device *d, struct write *w, u32 most)
 {
 	u32 n = 1 + rnd(d, most), i, nr = rnd(d, d->pages);
@@ -209,7 +209,7 @@ static void end(struct device *d, struct write *w, bool good)
 }
 
 /* ------------------------------------------------------------------------
- * What core does
+ * Operations of core
  */
 
 static void read_some(struct device *d, u32 most)
@@ -242,7 +242,7 @@ static void checkpoint_begin(struct device *d)
 	d->nr_todo = 0;
 }
 
-/* A part of a checkpoint; false when it has come to its end. */
+/* Do a part of a checkpoint. Return: false when the checkpoint has ended. */
 static bool checkpoint_some(struct device *d, bool fails)
 {
 	struct shingle_pages *p = d->e.pages;
@@ -297,7 +297,10 @@ static void checkpoint(struct device *d)
 		;
 }
 
-/* The engine was told to wait: see to it.  Returns what has to happen. */
+/*
+ * A page is absent: request it, as core does. Return: 0 if a read will bring it; else -EBUSY or
+ * -EAGAIN.
+ */
 static int ask(struct device *d)
 {
 	struct shingle_pages *p = d->e.pages;
@@ -313,7 +316,7 @@ static int ask(struct device *d)
 	return r;
 }
 
-/* Whoever has waited longest gets what he wants, whatever the others do. */
+/* The operation that has waited longest gets its pages, whatever the other operations do. */
 static void insist(struct device *d, bool step)
 {
 	enum shingle_asker asker = step ? SHINGLE_ASKER_CLEAN : SHINGLE_ASKER_FRONT;
@@ -326,7 +329,7 @@ static void insist(struct device *d, bool step)
 	for (;;) {
 		int r = 0;
 
-		/* He wants the same each time. */
+		/* The operation needs the same pages each time. */
 		d->rng = rng;
 		shingle_pages_begin(&d->e, asker);
 		done = hold(d, &w, step ? MOST_HOLD : 2);
@@ -343,7 +346,7 @@ static void insist(struct device *d, bool step)
 			checkpoint(d);
 		}
 		d->rng += tries;
-		/* Others look at whatever they like meanwhile: nothing stays that is not kept. */
+		/* Meanwhile others look at random pages: a page stays only if it is held. */
 		read_some(d, 64);
 		for (i = 0; i < 3 * d->frames; i++) {
 			if (!look(d, rnd(d, d->pages)))
@@ -364,7 +367,7 @@ static void power_cut(struct device *d)
 	u32 i, side;
 
 	for (i = 0; i < d->pages; i++) {
-		/* What was being written may be there in part. */
+		/* A write in flight may be on disk in part. */
 		side = shingle_place_other(shingle_place_of(d->foot, i)) - SHINGLE_PAGE_A;
 		d->torn[i][side] = true;
 	}
@@ -373,7 +376,7 @@ static void power_cut(struct device *d)
 	memset(&d->step, 0, sizeof(d->step));
 	d->nr_reading = 0;
 	d->busy = false;
-	/* The table may say that there is less room than there was. */
+	/* The new table may have fewer frames than the old one. */
 	d->frames = 12 + rnd(d, rnd(d, 2) ? 3 : 30);
 	start(d);
 	if (shingle_places_decode(d->e.pages, SHINGLE_CHUNK_CORE + 1, d->foot,
@@ -402,7 +405,7 @@ static void power_cut(struct device *d)
 		}
 	}
 	check_counts(d);
-	/* As core does before it lets anybody in. */
+	/* As core does before it serves I/O. */
 	if (d->e.pages->spoken > d->e.pages->most) {
 		checkpoint(d);
 		shingle_pages_shrink(d->e.pages);
@@ -482,13 +485,13 @@ static void runs(u32 seed, u32 nr)
 }
 
 /* ------------------------------------------------------------------------
- * Who stays
+ * Replacement of pages
  */
 
 #define SCAN_FRAMES	256U
 #define SCAN_PAGES	100000U
 
-/* Look at a page, reading it if need be; whether that was so. */
+/* Look at a page. Return: whether it had to be read. */
 static bool visit(struct shingle_engine *e, u32 nr)
 {
 	u32 i;
@@ -504,7 +507,7 @@ static bool visit(struct shingle_engine *e, u32 nr)
 	return true;
 }
 
-/* Half of the frames are used again and again, while a scan looks at others, often each. */
+/* Half of the frames are in constant use, while a scan looks at other pages, many times each. */
 static void scan(void)
 {
 	static u8 places[SCAN_PAGES / 4];
@@ -514,7 +517,7 @@ static void scan(void)
 
 	if (shingle_pages_create(&e, SCAN_PAGES, SCAN_FRAMES, &why))
 		die(why);
-	/* All of them have a place. */
+	/* All pages have a place on disk. */
 	memset(places, 0x55, sizeof(places));
 	memcpy(e.pages->places, places, sizeof(places));
 	for (round = 0; round < 300; round++) {
@@ -527,7 +530,7 @@ static void scan(void)
 			}
 			for (k = 0; k < 3; k++)
 				visit(&e, i);
-			/* A scan looks at a page many times, one after another. */
+			/* A scan looks at a page several times in a row. */
 			for (k = 0; k < 8; k++)
 				visit(&e, at);
 			at = at + 1 == SCAN_PAGES ? hot : at + 1;
@@ -537,7 +540,7 @@ static void scan(void)
 	shingle_pages_destroy(&e);
 }
 
-/* One page more than there are frames, all of them in use: each is to be had all the same. */
+/* One page more than there are frames, all in constant use: each page can still be read. */
 static void all_used(void)
 {
 	struct shingle_engine e = { .ops = &no_ops, .call_pages = 1, .step_pages = 1 };
@@ -560,8 +563,8 @@ static void all_used(void)
 }
 
 /*
- * A look ahead in vain of which nothing was said, then too many changed ones: who hears of
- * the first waits for a page that nobody reads.
+ * An operation misses a page that it only looked ahead at, then too many pages are dirty. If it got
+ * the result of the look-ahead, it would wait for a page that is not being read.
  */
 static void looked_ahead(void)
 {
@@ -583,7 +586,7 @@ static void pressed(void *ctx)
 	die("a checkpoint is asked for that nobody needs");
 }
 
-/* As many frames as pages: all may change, and none waits for a checkpoint, nor asks for it. */
+/* As many frames as pages: all may be dirty without waiting for a checkpoint or requesting one. */
 static void all_fit(void)
 {
 	struct shingle_engine e = { .ops = &no_ops, .call_pages = 2, .step_pages = 2 };
@@ -604,7 +607,10 @@ static void all_fit(void)
 	shingle_pages_destroy(&e);
 }
 
-/* What will be looked at next comes with what is lacked: a part of it, and nothing else. */
+/*
+ * Read-ahead: a missing page brings some of the pages that the operation will need next, and no
+ * others.
+ */
 static void read_besides(void)
 {
 	struct shingle_engine e = { .ops = &no_ops, .call_pages = 1, .step_pages = 1 };
@@ -615,7 +621,7 @@ static void read_besides(void)
 	if (shingle_pages_create(&e, 100, frames, &why))
 		die(why);
 	memset(e.pages->places, 0x55, 25);
-	/* Three are zeroes, four was given up, and one is there. */
+	/* Page 3 reads as zeroes, page 4 was given up, page 1 is in memory. */
 	shingle_pages_found(e.pages, 3, SHINGLE_PAGE_NONE);
 	if (shingle_pages_give_up(e.pages, 4))
 		die("out of memory");
@@ -636,7 +642,7 @@ static void read_besides(void)
 		if (e.pages->frame[i].state == SHINGLE_FRAME_READING)
 			shingle_pages_here(e.pages, i, 0);
 	}
-	/* It was said of that page only. */
+	/* The read-ahead applied to that page only. */
 	if (shingle_page(&e, 50) || shingle_pages_ask(e.pages) ||
 	    shingle_pages_wanted(e.pages) == SHINGLE_NO_PAGE ||
 	    shingle_pages_wanted(e.pages) != SHINGLE_NO_PAGE)
@@ -644,7 +650,7 @@ static void read_besides(void)
 	shingle_pages_destroy(&e);
 }
 
-/* What becomes of a page that cannot be read, which somebody lacks or nobody. */
+/* Pages that cannot be read, whether an operation needs them or not. */
 static void fails(void)
 {
 	struct shingle_engine e = { .ops = &no_ops, .call_pages = 1, .step_pages = 1 };
@@ -657,7 +663,9 @@ static void fails(void)
 		die(why);
 	p = e.pages;
 	memset(p->places, 0x55, 25);
-	/* It might have been looked at next: whatever is wrong with it, nobody has seen it. */
+	/*
+	 * Only read ahead: an error of the page has no effect, because no operation has needed it.
+	 */
 	for (i = 0; i < ARRAY_SIZE(for_good); i++) {
 		shingle_pages_begin(&e, SHINGLE_ASKER_HOT);
 		shingle_pages_ahead(&e, 1, 1);
@@ -667,11 +675,16 @@ static void fails(void)
 		    shingle_pages_here(p, shingle_pages_wanted(p), for_good[i]))
 			die("a page that nobody lacks is missed");
 	}
-	/* Only who looks at all of the map goes around what may come back. */
+	/*
+	 * Only an operation that walks over the whole map skips pages with errors that may go away.
+	 */
 	if (shingle_page_lost(&e, 1) || p->frame[0].state == SHINGLE_FRAME_FAILED)
 		die("a page that nobody lacks is lost");
 	visit(&e, 1);
-	/* The device fails: so does who lacks it, once, and it is read for the next one. */
+	/*
+	 * The device fails: the operation that needs the page fails once, and the next one reads it
+	 * again.
+	 */
 	for (i = 0; i < 3; i++) {
 		if (shingle_page(&e, 2) || shingle_pages_ask(p) ||
 		    shingle_pages_here(p, shingle_pages_wanted(p), -EIO))
@@ -680,7 +693,7 @@ static void fails(void)
 			die("it is not heard that a page cannot be read");
 	}
 	visit(&e, 2);
-	/* Who keeps what he looks at hears it until he needs it no more. */
+	/* An operation that keeps its pages gets the error until it drops them. */
 	shingle_pages_begin(&e, SHINGLE_ASKER_LOOK);
 	if (shingle_page(&e, 3) || shingle_pages_ask(p))
 		die("a page cannot be read");
@@ -697,7 +710,7 @@ static void fails(void)
 		die("a device that fails takes a page for good");
 	shingle_pages_drop(p, SHINGLE_ASKER_LOOK);
 	visit(&e, 3);
-	/* For good. */
+	/* Permanent errors. */
 	for (i = 0; i < ARRAY_SIZE(for_good); i++) {
 		nr = 4 + i;
 		if (shingle_page(&e, nr) || shingle_pages_ask(p) ||

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * recover-test SEED [RUNS]: what recovery makes of a ring on a shingled medium.
+ * recover-test SEED [RUNS]: recovery of a journal ring on a shingled medium.
  *
- * A ring is written as core writes it, over a simulated medium whose head destroys
- * the same angle of the tracks ahead; the power goes in the middle of writes.  After
- * each cut all that was acknowledged must be there, whatever the head has destroyed.
- * Then blocks fail that no head has been at, or in another way than a medium fails:
- * recovery must refuse, or have lost nothing.
+ * The test writes a ring as core does, on a simulated medium whose head destroys the same angle of
+ * the tracks ahead, and cuts the power in the middle of writes. After each cut all acknowledged
+ * transactions must be there, whatever the head has destroyed. Then the test damages blocks that
+ * the head has not reached, or in a way that a medium does not: recovery must refuse the ring, or
+ * must have lost nothing.
  *
- * In the same way checkpoints are written behind each other into their slots: what is
- * found must be the state at one of them, and the last one that was whole.
+ * Checkpoints are tested in the same way: the test writes one after the other into their slots.
+ * Recovery must find the state of one of them, after a power cut that of the last complete one.
  *
- * And how much replay looks at, for records that name whole bands.
+ * A further test measures how much state replay visits for records that name whole bands.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,25 +28,25 @@
  * struct ring - a device's metadata on a shingled medium
  * @l: its layout
  * @rng: state of the random numbers
- * @plain: it is a plain disk, though the layout has gaps: a write destroys nothing, and what a
- *	power cut leaves of it is any of its blocks
+ * @plain: a plain disk, though the layout has gaps: a write destroys nothing, and a power cut
+ *   leaves any subset of its blocks
  * @track: blocks of a track
  * @head: tracks under the head
- * @skew: blocks that a track is turned against the one before
+ * @skew: blocks by which a track is rotated against the previous one
  * @block: contents
- * @err: what a read of a block says for good
- * @fault: what it says besides, for one recovery
+ * @err: permanent result of a read of each block
+ * @fault: additional result of a read, for one recovery
  * @seq: number of the next transaction
- * @acked: the last one that was acknowledged
- * @pos: its place
+ * @acked: the last acknowledged transaction
+ * @pos: position of the next transaction
  * @tail: where replay begins
- * @used: blocks from there to @pos
- * @prev_crc: of the block before
+ * @used: blocks from @tail to @pos
+ * @prev_crc: checksum of the previous block
  * @ckpt: number of the last checkpoint
  * @cuts: power cuts
- * @cut_ends: of them that left an end that was destroyed
- * @faults: times that blocks failed
- * @refused: of them that recovery refused
+ * @cut_ends: power cuts that left a destroyed end of the ring
+ * @faults: number of times that blocks failed
+ * @refused: faults after which recovery refused the ring
  */
 struct ring {
 	struct shingle_layout l;
@@ -112,7 +112,7 @@ static int read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *bu
 	return 0;
 }
 
-/* Of the ring alone: the rest of the metadata lies behind guards. */
+/* Write to the ring only: guards protect the rest of the metadata. */
 static void write_block(struct ring *r, u64 block, const void *data)
 {
 	const struct shingle_area *ring = &r->l.journal;
@@ -189,7 +189,7 @@ static int recover(struct ring *r, struct shingle_recovery *rec)
 	return err;
 }
 
-/* After a power cut: go on where recovery found the end. */
+/* After a power cut: continue where recovery found the end. */
 static void revive(struct ring *r)
 {
 	struct shingle_recovery rec;
@@ -221,7 +221,7 @@ static void checkpoint(struct ring *r)
 	r->used = 0;
 }
 
-/* A transaction, or what comes of it if the power goes after @stop blocks. */
+/* Write a transaction; the power is cut after @stop blocks. */
 static void commit(struct ring *r, u32 blocks, u32 stop)
 {
 	u32 records = (blocks - 1) * SHINGLE_JOURNAL_RECORDS + 1, all, i;
@@ -248,7 +248,7 @@ static void commit(struct ring *r, u32 blocks, u32 stop)
 	r->last = blocks;
 }
 
-/* Blocks fail for one recovery: it refuses, or it has lost nothing. */
+/* Some blocks fail for one recovery: it must refuse the ring, or have lost nothing. */
 static void fail_some(struct ring *r)
 {
 	u64 first = rnd(r, r->l.journal.blocks), n = 1 + rnd(r, 3), i;
@@ -259,7 +259,7 @@ static void fail_some(struct ring *r)
 	if (!rnd(r, 8))
 		n = r->l.journal.blocks;
 	if (medium) {
-		/* Of what was acknowledged, but not the mark as well. */
+		/* Acknowledged blocks fail, but not the mark behind them. */
 		if (!r->used)
 			return;
 		first = rnd(r, r->used);
@@ -280,7 +280,7 @@ static void fail_some(struct ring *r)
 		die("a damaged transaction was not noticed");
 }
 
-/* A block of the last transaction reads as something else; its mark is there. */
+/* A block of the last transaction reads as something else, while its mark is there. */
 static void rot_one(struct ring *r)
 {
 	static u8 saved[SHINGLE_BLOCK_SIZE];
@@ -322,7 +322,7 @@ static void one_round(struct ring *r)
 	rot_one(r);
 }
 
-/* On a plain disk, in the second round of the ring: each block holds one of the first. */
+/* Go through the ring once, on a plain disk, so that each block holds one of the first round. */
 static void fill_ring(struct ring *r)
 {
 	u64 first = r->l.journal.blocks / 2;
@@ -375,7 +375,7 @@ static void rings(u32 seed, u32 runs)
 #define MOST_CKPTS	4096U
 #define SLOT_MOST	200U
 
-/* An engine whose pieces hold a number each. */
+/* An engine with pieces of one number each. */
 struct numbers {
 	struct shingle_engine engine;
 	u32 piece[PIECES];
@@ -441,20 +441,20 @@ static const struct shingle_engine_ops numbers_ops = {
 
 /**
  * struct slots - checkpoints on a medium whose head may destroy what lies ahead
- * @r: the device; of its ring nothing is ever written
- * @now: the state
- * @dirty: which pieces have changed
- * @was: what it was at each checkpoint, by number
- * @foot: the place of its footer
- * @newest: number of the last one that is whole
- * @slot: of it
- * @end: blocks of the slot up to its end, 0: the next one begins the other slot
- * @crc: of its footer
+ * @r: the device; nothing is written to its ring
+ * @now: the current state
+ * @dirty: pieces that have changed
+ * @was: the state at each checkpoint, by number
+ * @foot: position of the footer of each checkpoint
+ * @newest: number of the last complete checkpoint
+ * @slot: slot of @newest
+ * @end: blocks of the slot up to the end of @newest; 0 if the next checkpoint begins the other slot
+ * @crc: checksum of the footer of @newest
  * @cuts: power cuts
- * @changes: checkpoints of what has changed
- * @faults: times that blocks were damaged
- * @refused: of them that recovery refused
- * @back: of them that an older state was found
+ * @changes: checkpoints that wrote only what had changed
+ * @faults: number of times that blocks were damaged
+ * @refused: faults after which recovery refused the checkpoints
+ * @back: faults after which recovery found an older state
  */
 struct slots {
 	struct ring r;
@@ -484,7 +484,7 @@ static void slots_format(struct slots *s)
 	for (i = 0; i < 2; i++)
 		r->l.ckpt[i] = (struct shingle_area){ 1 + i * SLOT_MOST, room };
 	r->l.journal = (struct shingle_area){ 1 + 2 * SLOT_MOST, 8 };
-	/* Bottoms between the tops. */
+	/* The slot lies on tops, with bottoms between its stretches. */
 	if (!rnd(r, 3) && room > 2 * (PIECES + 2))
 		r->l.ckpt_stretch_blocks = 1 + rnd(r, 8);
 	if (shingle_ckpt_room(&r->l, 0) < PIECES + 2)
@@ -494,7 +494,10 @@ static void slots_format(struct slots *s)
 	s->slot = 1;
 }
 
-/* Of a slot: what the head destroys may fail, be noise, or a copy of a neighbour. */
+/*
+ * Write a block of a slot. A block that the head destroys may fail, hold noise, or hold a copy of a
+ * neighbour.
+ */
 static void slot_write(struct slots *s, u32 slot, u64 i, const void *data)
 {
 	struct ring *r = &s->r;
@@ -555,8 +558,8 @@ static void slots_revive(struct slots *s)
 }
 
 /*
- * As core writes it.  If the power goes before the footer is there, of what was not
- * flushed any blocks may be.
+ * Write a checkpoint as core does. If the power is cut before the footer is there, any subset of
+ * the blocks that were not flushed may be on disk.
  */
 static void slots_checkpoint(struct slots *s, bool cut)
 {
@@ -595,7 +598,7 @@ static void slots_checkpoint(struct slots *s, bool cut)
 	}
 	n = cut ? rnd(r, nr + 1) : nr;
 	for (i = 0; i < n; i++) {
-		/* A wide head goes upwards. */
+		/* A wide head writes upwards, so it leaves no holes. */
 		if (cut && r->head == 1 && !rnd(r, 3))
 			continue;
 		slot_write(s, slot, first + i, &chunk[i]);
@@ -624,8 +627,8 @@ static void slots_checkpoint(struct slots *s, bool cut)
 }
 
 /*
- * A block of what counts is another one, or lost.  Only of the last footer it can be
- * that nothing tells; then there is an older state, whose journal tells.
+ * Damage or lose a block of the current checkpoint. Recovery may miss this only for the last
+ * footer; then it finds an older state, and the journal shows that it is older.
  */
 static void slots_spoil(struct slots *s)
 {
@@ -708,7 +711,10 @@ static void replay(struct shingle_engine *e, u16 type, u16 n, u64 a, u64 b)
 		die("a record was refused");
 }
 
-/* Records that name a band, of which more is cached, or many, and change one block. */
+/*
+ * Replay records that name a whole band, of which one block or many are cached, and change one
+ * block: replay must not visit many more.
+ */
 static void looks(const struct shingle_engine_ops *ops, const void *params, size_t size,
 		  const struct shingle_exercise_shape *shape, u16 map, const u16 *types)
 {

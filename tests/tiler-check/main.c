@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * tiler-check: regions of dm-tiler over a medium whose head destroys.
+ * tiler-check: regions of dm-tiler on a medium with a head that destroys.
  *
  * tiler-check run SEED SHAPES [unsafe_reuse|unsafe_inplace|no_trouble]
- *	so many random shapes for each width of the head, 1 to 8: is all there after every
- *	block that is written, and would it be if the power went
+ *	SHAPES random shapes for each width of the head, 1 to 8: every block must be there after
+ *	each write, and would have to be after a power cut
  * tiler-check table [TIMES]
- *	write amplification by how much of a region is in use
+ *	write amplification by the share of a region in use
  * tiler-check bound
- *	one block less than can make cleaning necessary, and so many
+ *	one block less than tiler_bound() must never need cleaning; tiler_bound() must
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static void print_sum(u32 k, u32 shapes, u32 lost, const struct tiler_sim_result
 	printf(", %u lost\n", lost);
 }
 
-/* Returns how many shapes lost something. */
+/* Return: the number of shapes that lost a block. */
 static u32 run(u64 seed, u32 shapes, const char *feature)
 {
 	u32 k, i, bad = 0, skewed = 0, tight = 0;
@@ -95,7 +95,7 @@ static u32 run(u64 seed, u32 shapes, const char *feature)
 	return bad;
 }
 
-/* A region of 64 rows of 4 blocks; it begins empty. */
+/* A region of 64 rows of 4 blocks, empty at first. */
 #define ROWS		64
 #define COLUMNS		4
 #define TABLE_WRITES	8000
@@ -158,7 +158,10 @@ static u32 table(u32 seeds)
 	return bad;
 }
 
-/* One block less than tiler_bound() never cleans; so many do, at some time. */
+/*
+ * With one block less than tiler_bound() the region never cleans; with tiler_bound() it does at
+ * some time.
+ */
 static u32 bound(void)
 {
 	static const u32 rows[] = { 1, 2, 5, 6, 7, 16, 64 }, columns[] = { 1, 4 };

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/arrivals: its estimates of Hurst's parameter of noise whose parameter is
-known, its autocorrelation against the sum that defines it, and its table."""
+"""scripts/shows/arrivals: its estimates of the Hurst parameter for noise with a known parameter,
+its autocorrelation against the defining sum, and its table."""
 
 import sys
 from pathlib import Path

@@ -32,7 +32,7 @@ ZONES = Plateaus([(0, 20), (100, 15.1), (200, 15), (300, 10)], 3)
     (Finding("lazy"), "lazy", "right"), (Finding("lazy"), "aggressive", "wrong"),
     (Finding(100, "bytes", 90, 110), 108, "right"), (Finding(100, "bytes", 90, 110), 111, "wrong"),
     (Finding(100, "bytes", 100, 100), "none", "wrong"),
-    # Of 15.05 MB/s is a plateau that covers two.
+    # The plateau of 15.05 MB/s covers two.
     (Finding([[0, 20], [102, 15.05], [300, 10]]), ZONES, "right"),
     (Finding([[0, 20], [100, 15.1], [200, 15], [300, 10]]), ZONES, "right"),
     (Finding([[0, 20], [300, 10]]), ZONES, "wrong"),
@@ -57,7 +57,7 @@ def test_that_nothing_was_drawn_is_no_success(words):
 @pytest.mark.parametrize("wrong,stated,good", [(0, 0.999, True), (1, 0.97, True),
                                                (5, 0.97, False), (2, 0.999, False)])
 def test_what_was_stated_too_surely(show, capsys, wrong, stated, good):
-    """Of forty answers so many are wrong; those that were none count for nothing."""
+    """This number of forty answers is wrong; missing answers do not count."""
     marks = [("wrong", stated)] * wrong + [("right", stated)] * (40 - wrong) + \
         [("cannot tell", 0.0)] * 60
     assert show.show({"mapping": marks}) is good
@@ -83,7 +83,8 @@ SKYLIGHT = (TOP / "Documentation/skylight.rst").read_text(encoding="utf-8")
 
 
 def test_what_is_borne_out_by_hand():
-    """Of none that was seen it is even; of 98 of which two were wrong the next is, by 3 in 100."""
+    """Without any answer the odds are even; after 98 answers with two wrong ones the next is wrong
+    with probability 3 in 100."""
     assert stats.borne_out(0, 0) == 0.5 and stats.borne_out(2, 98) == pytest.approx(0.97)
     assert stats.borne_out(0, 254) == pytest.approx(255 / 256)
     assert stats.borne_out(27, 101) == pytest.approx(75 / 103)
@@ -138,8 +139,9 @@ def test_who_is_always_sure_and_often_wrong_is_noticed(show, monkeypatch):
 
 
 def test_of_whole_drives_a_line_is_printed_each(show, monkeypatch):
-    """Of the outermost GiB of two, which have one zone there.  A stretch of 8 MiB crosses three
-    tracks of the second or four, by turns, which Test 14 takes for plateaus: known to be wrong."""
+    """A result for the outermost GiB of two drives, which have one zone there.  A stretch of
+    8 MiB crosses three or four tracks of the second drive, alternately, which Test 14 takes for
+    plateaus: a known error."""
     from probe_drives import FullSize   # pylint: disable=C0415
     monkeypatch.setattr(FullSize, "SECTORS", {"st4000nc001": 1 << 21, "st5000as0011": 1 << 21})
     told = list(show.full_size())

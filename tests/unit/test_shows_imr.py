@@ -186,7 +186,7 @@ def test_the_mean_of_few_is_within(show, capsys):
 
 @pytest.mark.parametrize("layer", ("middleware", "target"))
 def test_with_a_mix_nothing_is_said_of_a_file(show, capsys, layer):
-    """What was counted over both is no figure of the load's files."""
+    """A counter over both phases is no figure of the load's files."""
     got = {name: show.figures(result("plain" if name == "plain" else layer, True))
            for name in ("plain", "seq", "3phase", "compaction", "compaction-merged")}
     show.table("mix", {name: [g] for name, g in got.items()})
@@ -298,7 +298,7 @@ def test_the_papers_drive_is_whole(show):
 @pytest.mark.parametrize("set_up,mb", [(set_up, mb) for set_up in ("fast", "paper")
                                        for mb in (64, 128, 256, 512)] + [("fast", 1024)])
 def test_a_whole_file_is_gathered(show, set_up, mb):
-    """Of every size of the paper's; and two of them, as far as the target lets."""
+    """One file of each size in the paper, and two of them, as far as the target allows."""
     words = words_of(show, set_up, "seq", "target", size=mb << 20)
     options = (TOP / "dm-imr/imr-options.c").read_text()
     most = 1 << int(options.split("#define MAX_BUFFER_BLOCKS")[1].split("<<")[1].split(")")[0])
@@ -309,7 +309,7 @@ def test_a_whole_file_is_gathered(show, set_up, mb):
 
 
 def published_length(name):
-    """Of one of platter's profiles, as its source has it."""
+    """Return a value of one of platter's profiles, from its source."""
     text = (TOP / "dm-platter/profiles.c").read_text().split(f'.name = "{name}"')[1]
     return int(text.split(".sectors = ")[1].split("ULL")[0])
 

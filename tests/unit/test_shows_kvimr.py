@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/kvimr: what it asks shingle-levels for, what it makes of the answer, and
-that the published figures are the same in all shows."""
+"""scripts/shows/kvimr: its options for shingle-levels, its evaluation of the answer, and the
+published figures, which all shows must share."""
 
 import json
 import re
@@ -38,23 +38,23 @@ def option(args, name):
 
 
 def test_the_papers_set_up(show):
-    """As the specification pins it, 15."""
+    """The options are those of the specification, 15."""
     args = show.arguments("compaction-merged", 3)
     assert option(args, "--place") == "compaction,merged,next"
     assert option(args, "--drive") == "st500dm002"
     assert option(args, "--tracks") == "47684"
     assert -(-int(option(args, "--file")[:-1]) // 2) == 33
-    # A turn at 7,200 rpm.
+    # One rotation at 7,200 rpm.
     assert int(option(args, "--flush-us")) == 60000000 // 7200
     assert option(args, "--seed") == "3" and "--copy-each" in args
     assert option(args, "--load") == "75000M" and option(args, "--record") == "1024K"
     plain = show.arguments("plain", 3)
-    # In the order of 3phase, as the paper's is.
+    # In the order of 3phase, as in the paper.
     assert "--copy-each" not in plain and option(plain, "--place") == "3phase,next"
 
 
 def test_the_papers_records(show):
-    """75 million of 1 KiB, and a 64th more: what the load is set against in the ways."""
+    """75 million records of 1 KiB, and a 64th more: the two loads of the ways."""
     for way, kib in (("74,387 MiB", 75e6 * 65 / 64), ("73,242 MiB", 75e6)):
         load = option(show.arguments("seq", 1, show.WAYS[way]), "--load")
         assert int(load[:-1]) == round(kib / 1024) == int(way.split()[0].replace(",", ""))
@@ -88,7 +88,8 @@ def test_each_way_is_another(show):
 
 
 def answer(speed, rewrites, mix=0.):
-    """Of shingle-levels: 10 files, whose tops took 160 s of 400; in compactions 135 of 300."""
+    """An answer of shingle-levels: 10 files, with 160 s of 400 for tops; in compactions 135 of 300.
+    """
     of = {
         "record_bytes": 1 << 20, "load": {"files": 10},
         "points": [{"inserted": 10 * i, "seconds": 5. * i + (i == 75)}
@@ -108,7 +109,7 @@ def answer(speed, rewrites, mix=0.):
 def test_figures(show):
     got = show.figures(answer(1e6, 160))
     assert got["rewrites"] == 16 and got["syncs"] == 64
-    # Time is that of compactions, as the paper's is; counts are those of the load.
+    # Times cover compactions only, as in the paper; counts cover the whole load.
     assert got["persist"] == 300 and got["persist_all"] == 400
     assert got["rewriting"] == 0.45 and got["rewrite_ms"] == 1125
     assert got["last"] == pytest.approx(10 * (1 << 20) / 6)
@@ -120,7 +121,7 @@ def two_seeds(show, mix=0.):
     speeds = {"plain": 1e6, "plain-seq": 1.1e6, "seq": .4e6, "seq-merged": .9e6,
               "3phase": .6e6, "3phase-merged": .8e6, "compaction": .9e6,
               "compaction-merged": .95e6}
-    # Of the second seed all but plain is faster by 1 %.
+    # With the second seed all but plain are faster by 1 %.
     return {(s, seed): show.figures(answer(
         v * (1.01 if seed == 2 and s != "plain" else 1),
         0 if s.startswith("plain") else 160, mix * v)) for s, v in speeds.items()
@@ -137,7 +138,7 @@ def test_tables_have_the_papers_figures_beside_ours(show, capsys):
     assert rows["3phase"][4:] == ["1.66", "1.68", "1.00", "2.24", "1.00", "45.0", "%", "57.7",
                                   "1125.0", "16.000", "4.460", "64.000", "14.100"]
     assert rows["seq-merged"][3] == rows["seq-merged"][5] == "-"
-    # Of the second seed the plain disk is a fifth faster, and compaction rewrites less.
+    # With the second seed the plain disk is a fifth faster, and compaction rewrites less.
     other = dict(got)
     other["plain", 2] = {**got["plain", 2], "speed": 1.2e6}
     for seed in (1, 2):
@@ -161,7 +162,7 @@ def test_tables_have_the_papers_figures_beside_ours(show, capsys):
 
 
 def course(*parts):
-    """Of (seconds, rewrites) of each 1,000 records."""
+    """Return a course from (seconds, rewrites) of each 1,000 records."""
     out = [(0, 0., 0)]
     for seconds, rewrites in parts:
         out.append((out[-1][0] + 1000, out[-1][1] + seconds, out[-1][2] + rewrites))
@@ -205,7 +206,7 @@ def test_the_least_gain_is_over_the_better_of_two(show, capsys):
 def test_an_earlier_answer_is_taken_up_only_if_asked_for(show, tmp_path):
     subprocess.run(["make", "-s", "-C", TOP / "userspace/levels"], check=True,
                    stdout=subprocess.DEVNULL)
-    # A small disk: level 1 is full, and bottoms are.
+    # A small disk, on which level 1 and the bottoms are full.
     args = show.arguments("3phase", 1, {"--tracks": "1600", "--load": "1400M"})
     out = tmp_path / "of.json"
     of = show.measure(args, True, out)
@@ -215,7 +216,7 @@ def test_an_earlier_answer_is_taken_up_only_if_asked_for(show, tmp_path):
     out.write_text(json.dumps(before))
     assert show.measure(args, True, out) == before
     assert show.measure(args, False, out) == of
-    # Damaged, or of somebody else's: it is run again.
+    # A damaged answer, or one of another run: the show measures again.
     for text in ("", "{", "{}", "[1, 2]", json.dumps({**of, "words": {"args": []}})):
         out.write_text(text)
         assert show.measure(args, True, out) == of
@@ -244,8 +245,8 @@ def test_what_was_published_is_written_once():
 
 
 def test_what_was_published_agrees_with_itself():
-    """The text has the same things by other words: compaction times against each other, and
-    seconds that went to rewriting tops."""
+    """The paper's text gives the same results in other units: compaction times in relation to each
+    other, and the seconds spent on rewriting tops."""
     published = module("published", TOP / "scripts/shows/published.py")
     for one, other, less in (("compaction", "seq", 55.61), ("compaction", "3phase", 31.69),
                              ("compaction-merged", "compaction", 7.67)):
@@ -259,7 +260,7 @@ def test_what_was_published_agrees_with_itself():
         for nr, per_cent in enumerate(less):
             files = [published.A_FILE[s][nr] for s in (one, other)]
             assert 100 * (1 - files[0] / files[1]) == pytest.approx(per_cent, abs=.25)
-    # What nothing else in the paper follows from is in the document as well.
+    # Figures that follow from no others in the paper are in the document as well.
     rows = (TOP / "Documentation/reports/kvimr.rst").read_text().splitlines()
     for size, per_cent in published.GROWTH.items():
         assert any(row.startswith(f"{size} MB ") and f" {per_cent:+} " in row for row in rows)

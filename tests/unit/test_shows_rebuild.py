@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/rebuild without guests: its cases, and what it makes of results."""
+"""scripts/shows/rebuild without guests: its cases and its evaluation of results."""
 
 import contextlib
 import errno
@@ -36,7 +36,8 @@ def test_bad_words(args, sentence):
 
 
 def test_cases(show):
-    """The usual four under three loads, each of its own file; words that a file can hold."""
+    """The usual four layers under three loads, each with its own file and with words that JSON can
+    hold."""
     cases = show.cases(show.options_of([]))
     assert len(cases) == 12 == len({name for name, *_ in cases})
     assert [what for *_, what in cases][:4] == [
@@ -55,7 +56,7 @@ def test_cases(show):
 
 
 def test_steps_agree(show):
-    """The guest's bounds are those that the table is made of."""
+    """The guest's bounds are those of the table."""
     source = (TOP / "scripts/shows/rebuild.py").read_text(encoding="utf-8")
     line = next(x for x in source.splitlines() if x.startswith("BOUNDS_NS = "))
     bounds = eval(line.removeprefix("BOUNDS_NS = "))    # pylint: disable=eval-used
@@ -71,12 +72,12 @@ def test_longest(show):
     assert show.longest_s(steps) is None and show.longer_than(steps, 30) == 0
     steps[0] = 5
     assert show.longest_s(steps) == 1e-4
-    # Beyond the last bound nothing is known.
+    # Beyond the last bound the value is unknown.
     assert show.longest_s([0] * 335 + [1]) is None
 
 
 def test_longer_than(show):
-    """Counted is what certainly took longer, so not the step that 30 s lies in."""
+    """Only requests that certainly took longer count, so not those in the step with 30 s."""
     at = next(i for i in range(335) if 1e-4 * 1.05 ** i >= 30)
     assert 1e-4 * 1.05 ** (at - 1) < 30
     steps = [0] * 336
@@ -103,7 +104,7 @@ class Dev:
 
 @pytest.mark.parametrize("refuses", ((), (0,)))
 def test_what_the_load_has_written_is_known(monkeypatch, refuses):
-    """Also when the last write was not sent, or one was refused."""
+    """The guest knows its writes even if the last one was not sent or one was refused."""
     monkeypatch.syspath_prepend(str(TOP / "scripts/shows"))
     guest = module("rebuild_in_guest", TOP / "scripts/shows/rebuild.py")
     monkeypatch.setattr(guest.stack, "now", lambda: 0)
@@ -122,7 +123,7 @@ def test_rate(show):
     seen = [[1.0, 250_000], [4.0, 500_000], [9.0, 1_000_000]]
     assert show.rate(seen) == pytest.approx(512 / 9)
     assert show.rate(seen, .5) == pytest.approx(256 / 5)
-    # Done before anybody looked.
+    # The rebuild ended before the first sample.
     assert show.rate([[2.0, 1_000_000]], .5) is None
     assert show.rate([[2.0, 1_000_000]]) == pytest.approx(256)
 
@@ -139,7 +140,7 @@ def result(seconds, latencies=(), ended=True, **more):
 
 @pytest.mark.parametrize("more,sentence", (
     ({}, None),
-    ({"ended": False, "degraded": 1}, None),        # then that says nothing
+    ({"ended": False, "degraded": 1}, None),        # degraded means nothing before the end
     ({"degraded": 1}, "still degraded"),
     ({"mismatches": 8}, "8 sectors do not fit their parity"),
     ({"wrong_blocks": 2}, "2 blocks are not what was written"),
@@ -162,7 +163,7 @@ def test_what_it_says(show, capsys, tmp_path):
         (("conventional", "idle"), result(4.0)), (("stl-set", "idle"), result(40.0)),
         (("stl-set", "load"), result(80.0, (.001, .5, 29.0), ended=False))])
     assert groups["stl-set", "idle"]["times"] == pytest.approx(10)
-    # Beside nothing of its own load.
+    # There is no idle run of the same load to compare with.
     assert groups["stl-set", "load"]["times"] is None
     assert groups["stl-set", "load"]["median_s"] == .5
     assert groups["stl-set", "load"]["worst_s"] == 29

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/regions without guests: what it says of results, which cleanings it sees
-between two looks at the ledgers, and what it says of its words."""
+"""scripts/shows/regions without guests: its output for results, the cleanings that it finds between
+two readings of the ledgers, and its messages about options."""
 
 import ast
 import json
@@ -52,9 +52,9 @@ def test_bad_words(args, sentence):
 def test_bound_and_media(show):
     assert show.bound(64, 4, 3) == 88 and show.bound(60, 8, 4) == 120
     assert show.bound(4096, 1, 3) == 1366
-    # Zones of 64 rows and two more tracks, of two combs each, and one to spare.
+    # Zones of 64 rows and two more tracks, of two combs each, and one spare.
     assert show.little(64, 3, 2, 5)["tracks"] == 4 * 66 + 3
-    # A 64th of the surface, of 2 MiB a track, with room for the guards of bands.
+    # A 64th of the surface, at 2 MiB a track, with room for the guards of bands.
     assert show.surface(64)["tracks"] == 4387
     assert show.surface(64, rpm=60000)["keys"] == {"rpm": 60000}
 
@@ -76,7 +76,8 @@ def covered(show, path):
 
 
 def test_sources_are_all_that_guests_run(show):
-    """What programs of guests import, and what the store and its load are compiled from."""
+    """The list has all modules that guest programs import and all sources of the store and its
+    load."""
     shows = [path for path in (TOP / "scripts/shows").glob("*.py") if covered(show, path)]
     assert len(shows) == 6
     for path in shows:
@@ -105,7 +106,7 @@ LAYER = {"host_write_blocks": 1000, "map_bytes": 4096, "clean_write_blocks": 500
 
 
 def result(target, **layer):
-    """Of 200 requests in 4 s, half of which rotation took; 4 cleanings."""
+    """A result of 200 requests in 4 s, half of that time rotation, with 4 cleanings."""
     more = {"tiler_moved_blocks": 500, "tiler_log_blocks": 600, "tiler_lazy_blocks": 350,
             "tiler_merged_blocks": 50} if target == "tiler" else {"merged_blocks": 70}
     return {"words": {"layer": {"target": target}},
@@ -171,7 +172,7 @@ def test_verdict_of_show_3(show, capsys):
 
 
 class Ledgers:
-    """A stack that says what it is told, one after the other."""
+    """A stack that returns the given ledgers in order."""
 
     def __init__(self, target, rows):
         self.words, self.rows = {"target": target}, iter(rows)
@@ -183,7 +184,7 @@ class Ledgers:
 
 
 def test_a_cleaning_of_a_region_ends_when_it_flips(stack):
-    # Two of steps over several requests, then two within one.
+    # Two cleanings with steps over several requests, then two within one request.
     of = stack.Cleanings(Ledgers("tiler", (
         (0, 0, 0, 0, 0), (100, 1, 0, 20, 9), (100, 1, 0, 20, 11), (300, 3, 1, 50, 30),
         (900, 9, 3, 150, 70))))
@@ -217,7 +218,7 @@ def test_a_share_of_the_longest(stack):
 
 
 def test_pictures_of_few_results(show, tmp_path):
-    """All that is drawn is there, though a layer is missing."""
+    """The picture is complete although a layer is missing."""
     pytest.importorskip("matplotlib")
     from probes import plots        # pylint: disable=C0415,E0401
     options = SimpleNamespace(dense=60, scale=64)

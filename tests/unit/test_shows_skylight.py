@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/skylight without guests: the acceptance table calls right what is
-right and nothing else; drives by lot are the same with the same seed."""
+"""scripts/shows/skylight without guests: the acceptance table judges answers correctly, and random
+drives depend on the seed only."""
 
 import argparse
 import json
@@ -30,12 +30,12 @@ def finding(value, confidence=0.99):
     return {"value": value, "confidence": confidence, "unit": "", "says": ""}
 
 
-# What a conventional drive has none of, as its tests say, or the verdict.
+# Answers that a conventional drive does not have, by its tests or by the verdict.
 NONE = ("write_unit_bytes", "cache_layout", "cleaning_type", "band_bytes", "mapping")
 
 
 def drive(kind, **changed):
-    """A run whose every answer is right, but for what is changed."""
+    """A run with correct answers, except for those in changed."""
     said = {"drive_type": "conventional", "cache_medium": "none", "zone_profile": [[0, 1]]}
     if kind in ("cmr", "e3"):
         said["torn_writes"] = False
@@ -71,7 +71,7 @@ def test_all_right(show, capsys):
     assert count["wrong"] == count["cannot tell"] == 0 and count["right"] == 45
     out = capsys.readouterr().out
     assert "WRONG 0" in out and "+ 88,000 (95.5 %)" in out
-    # Nobody but us made Test 7 on these drives; that is said first.
+    # Only this project ran Test 7 on these drives; the table says that first.
     assert out.index("Ours") < out.index("\ntest") and "+*90,000" in out
     assert out.count("+*") == 1 + 1 + 2 + 1 + 4 + 4 + 1 + 1 + 2 + 3
     assert max(map(len, out.splitlines())) < 140
@@ -110,12 +110,12 @@ def test_no_answer_is_not_right(show):
                                         ("cmr", "torn_writes"), ("e3", "torn_writes"),
                                         ("e2", "cache_layout")])
 def test_a_test_that_learnt_nothing_has_not_found_none(show, kind, name):
-    """Too few power cuts, or no place that a read tells: that is no answer."""
+    """Too few power cuts, or no place that a read reveals: the test has no answer."""
     runs = all_right()
     runs[kind].answers[name] = finding(None)
     count = show.table(runs)
     assert (count["right"], count["cannot tell"], count["wrong"]) == (44, 1, 0)
-    # Nor has one that gave none, or was made and is gone.
+    # A missing answer does not count as one either.
     del runs[kind].answers[name]
     assert show.table(runs)["cannot tell"] == 1
 
@@ -164,7 +164,7 @@ NOT_SETTLED = {"11": {"status": "failed", "why": "fio is gone", "numbers": {}, "
     ({}, "Test 11 was not made"), ({"1": LOOKED["11"]}, "Test 11 was not made")])
 def test_who_was_not_asked_for_bands_is_not_among_those_without(show, monkeypatch, tmp_path,
                                                                 capsys, tests, why):
-    """Without Test 11, or where it leaves before it looks, no drive is called shingled."""
+    """If Test 11 is missing or stops early, no drive is called shingled."""
     monkeypatch.setattr(show, "OUT", tmp_path)
     (tmp_path / "controls").mkdir()
     runs = {"linear": Run(Path("linear"), {}, LOOKED, {"drive_type": finding("conventional")}, {}),
@@ -196,7 +196,7 @@ def test_controls_are_called_what_they_may_be(show, capsys, name, said, good):
 
 
 def test_controls_are_all_looked_at(show):
-    """Each with a name of its own, and what it is made of."""
+    """Every control has its own name and a kind."""
     drives = show.controls(argparse.Namespace(scale=100, tests=None))
     assert {"plain", "linear", "crypt", "raid1", "raid5", "thin", "snapshot", "cache",
             "writecache", "bcache", "zoned", "log-flash"} <= set(drives)
@@ -218,7 +218,7 @@ def test_torn_streams_are_told_in_figures(show, capsys, name, value, good):
     out = capsys.readouterr().out
     assert "50   49     4         3           181             17     198" in out
     assert ("NOT SO" in out) is not good
-    # Nothing came of it.
+    # The run has no result.
     assert not show.show_torn(drives, {name: run}, None)
 
 
@@ -230,7 +230,7 @@ def test_torn_streams_are_told_in_figures(show, capsys, name, value, good):
     ("translated", "translated", "right"), ("conventional", "shingled", "wrong"),
     ("shingled", "translated", "wrong"), ("shingled", "conventional", "wrong"),
     ("conventional", "translated", "wrong"), ("conventional", "interlaced", "wrong"),
-    # It leaves open what it is; of what leaves blocks where they are it is not so.
+    # "translated" leaves the kind open, but is wrong for a drive that leaves blocks in place.
     ("translated", "shingled", "silent"), ("translated", "interlaced", "silent"),
     ("translated", "conventional", "wrong"),
     (None, "shingled", "silent"), (None, "conventional", "silent")])
@@ -278,7 +278,7 @@ def test_stalls_are_held_against_what_was_so(show, at_s, seconds, kind, right, w
     said = {"cleaning": True, "stalls": [{"at_s": at_s, "seconds": seconds, "kind": kind}]}
     assert show.judged(said, INSIDE) == (right, wrong)
     assert show.judged({**said, "cleaning": None}, INSIDE) == (0, 0)
-    # Of a drive that has no cleaning nothing may be called that.
+    # On a drive without cleaning, every stall that is called cleaning is wrong.
     assert show.judged(said, []) == (0, right + wrong)
 
 

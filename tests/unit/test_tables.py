@@ -58,7 +58,7 @@ static inline void counters(const char *of, const struct shingle_counter *c)
 
 
 def files_of(name):
-    """The sources in a list of sources.mk."""
+    """Return the sources in a list of sources.mk."""
     done = subprocess.run(["make", "-s", "-f", "-", "list"], cwd=TOP, check=True, text=True,
                           capture_output=True, env={**os.environ, "MAKEFLAGS": ""},
                           input=f"include sources.mk\nlist: ; @echo $({name})\n")
@@ -66,7 +66,7 @@ def files_of(name):
 
 
 def said(where, name, headers, main, files):
-    """What a program prints that has been linked with these files: rows of fields."""
+    """Link a program with these files, run it, and return its output as rows of fields."""
     source = where / f"{name}.c"
     headers = [*headers, "engine/counters.h", "engine/records.h"]
     source.write_text("".join(f'#include "{file}"\n' for file in headers) + PROGRAM +
@@ -80,7 +80,7 @@ def said(where, name, headers, main, files):
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
-    """What the code's tables say."""
+    """Return the rows of the code's tables."""
     where = tmp_path_factory.mktemp("tables")
     main = ['options("core", shingle_keys);',
             '#define X(name) printf("counter|core|%s\\n", #name)',
@@ -144,7 +144,7 @@ def rows(text):
 
 
 def section(text, title):
-    """Of a document, from a heading to the next of its kind or above."""
+    """Return a section: from its heading to the next heading of its level or above."""
     body = re.search(rf"^{title}\n(=+|-+)\n(.*?)(?=^[^\n]+\n(?:\1|=+)\n|\Z)", text, re.M | re.S)
     return body[2]
 
@@ -161,7 +161,7 @@ def described(engine):
 
 @pytest.mark.parametrize("of", ["core", "platter", *ENGINES])
 def test_sentences(of, told):
-    """What a wrong value is answered with has every right one in it."""
+    """The message for a wrong value names every valid word."""
     for name, (kind, when, low, high, _, words, help_, range_, busy) in options(told, of).items():
         assert 10 < len(help_) < 90 and not help_.endswith("."), name
         if kind == FEATURE or not range_:
@@ -205,7 +205,7 @@ def test_options(engine, told):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_parameters(engine, told):
-    """What is settled when a device is formatted, here and in the manual page."""
+    """Format parameters are in the document and in the manual page."""
     manual = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8")
     for name, row in options(told, f"{engine}-").items():
         assert row[1] == FORMAT and row[4], name
@@ -231,7 +231,7 @@ def test_options_of_platter(told):
         # Or where the first of those is that have the same.
         if kind == NUMBER and high not in (1000000, 2 ** 30):
             assert re.search(rf"\b{high}\b", cells[2]), name
-    # What a message may change is among the messages.
+    # A feature is among the messages if a message may change it.
     messages = [cells[0] for cells in rows(section(document("platter"), "Messages"))]
     for name, row in known.items():
         if row[0] != FEATURE:
@@ -265,7 +265,7 @@ def counted(engine):
     ("stl-set", ("core", ["mode"])), ("stl-full", None), ("imr", None), ("tiler", None),
     ("dualbuffer", None), ("rmwf", None)])
 def test_counters(engine, more, told):
-    """Each is described, once, and nothing else."""
+    """The document describes each counter once, and no others."""
     own = counters(told, engine)
     if engine == "imr":     # in the text below the table
         times = [name for name in own if name.startswith(("step_", "longest_"))]
@@ -278,7 +278,7 @@ def test_counters(engine, more, told):
 
 @pytest.mark.parametrize("engine", ["imr", "tiler", "dualbuffer", "rmwf"])
 def test_records(engine, told):
-    """What the tool says of a record has every field that the format gives it."""
+    """The format page lists the same fields for each record as the tool prints."""
     own = {row[2]: (row[3], row[4].split()) for row in told if row[:2] == ["record", engine]}
     text = section(document_of("on-disk-format"), engine)
     found = {cells[0]: (cells[1], sorted(re.findall(r"\*(\w)\*", cells[2]), key="nabc".index))

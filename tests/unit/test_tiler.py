@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Autonomous regions in userspace, under AddressSanitizer: no guest.
+"""Autonomous regions in userspace, under AddressSanitizer, without a guest.
 
-The medium is dm-platter's geometry, and after every block written all must be there,
-and would have to be if the power went in that moment."""
+The medium has dm-platter's geometry. After every write all blocks must be there, and would have to
+be after a power cut at that moment."""
 
 import re
 import subprocess
@@ -50,7 +50,7 @@ def test_nothing_is_lost():
     assert done.returncode == 0, done.stdout + done.stderr
     *widths, last = done.stdout.splitlines()
     assert [line.split(":")[0] for line in widths] == [f"k={k}" for k in range(1, 9)]
-    # Regions that never had to be cleaned, or a head that destroys nothing, prove nothing.
+    # Without cleaning, or with a head that destroys nothing, the test would prove nothing.
     for line in widths:
         for what, least in (("written", 10000), ("lazy", 300), ("merged", 1000),
                             ("moved", 1000), ("cleans", 500), ("power cuts", 100),
@@ -64,7 +64,7 @@ def test_nothing_is_lost():
 
 @pytest.mark.parametrize("feature", ["unsafe_reuse", "unsafe_inplace"])
 def test_each_protection_is_needed(feature):
-    """The thesis to the letter: a power cut loses what had been acknowledged."""
+    """The thesis taken literally: a power cut loses acknowledged blocks."""
     done = run("tiler-check", "run", 1, 5, feature)
     assert done.returncode == 1, done.stdout
     assert re.search(r"block \d+ is lost if the power goes now", done.stdout), done.stdout

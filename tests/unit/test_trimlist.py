@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""core/lib/engine/trimlist.c against a list of blocks, long and short."""
+"""core/lib/engine/trimlist.c against a model with a flag for each block, with short and long lists.
+"""
 
 import subprocess
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One version of everything, which dkms.conf has; and what modinfo says of modules."""
+"""All parts have the version in dkms.conf, and modinfo reports it."""
 
 import re
 import shutil
@@ -37,7 +37,7 @@ def test_tools_say_it(folder, name):
 
 @pytest.fixture(name="tarball")
 def make_tarball(tmp_path):
-    """The sources alone: no git above them; and of another version than this."""
+    """Copy the sources without git, with another version."""
     for name in ("core", "userspace", "dm-platter"):
         shutil.copytree(TOP / name, tmp_path / name, ignore=shutil.ignore_patterns("corpus"))
     for name in ("Kbuild", "version.mk", "sources.mk", "dkms.conf"):
@@ -62,11 +62,11 @@ def compiled_in(tree):
 def test_without_git_tools_have_what_dkms_has(tarball):
     assert b"9.8.7\0" in compiled_in(tarball)
     become(tarball, "9.8.7", "10.0.1")
-    assert b"10.0.1\0" in compiled_in(tarball)      # which is not of date
+    assert b"10.0.1\0" in compiled_in(tarball)      # and not an old one
 
 
 def kbuild_flags(tree):
-    """What modules are compiled with, the kernel's forms of its API apart."""
+    """Return the compiler flags of modules, except those for the kernel's API variants."""
     text = ("src := .\nCONFIG_SHELL := true\ninclude Kbuild\n"
             "show:\n\t@printf '%s\\n' $(subdir-ccflags-y)\n")
     return subprocess.run(["make", "-s", "-f", "-", "show"], input=text, check=False,
@@ -84,7 +84,7 @@ def test_without_a_version_nothing_is_built(tarball):
 
 
 def of_kbuild(room, words):
-    """What make finds for these words in a directory's Kbuild, on a kernel without KUnit."""
+    """Return the value of these words in a directory's Kbuild, on a kernel without KUnit."""
     return said("make", "-s", "-C", TOP, "-f", "-", "list", "MAKEFLAGS=",
                 input=f"src := {room}\ninclude {room}/Kbuild\nlist: ; @echo {words}\n").split()
 
@@ -94,7 +94,7 @@ def kbuilds():
 
 
 def sources(module):
-    """The files of a module that say something to modinfo."""
+    """Return the files of a module that have modinfo entries, and the text of all its files."""
     texts = [(TOP / room / name).with_suffix(".c").read_text("utf-8")
              for room in kbuilds() for name in of_kbuild(room, f"$({module}-y)")]
     assert texts, module
@@ -124,7 +124,7 @@ def test_the_changelog_begins_with_it():
 
 
 def test_pages_name_no_other():
-    """Where a person types it: README's way with DKMS."""
+    """The version in commands for users, as in README's section on DKMS."""
     for path in (TOP / "README.md", *(TOP / "Documentation").rglob("*.rst")):
         for found in re.findall(r"dm-shingle[-/](\d+\.\d+\.\d+)", path.read_text("utf-8")):
             assert found == RELEASE, path

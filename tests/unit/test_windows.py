@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What core and the planner believe that a write destroys, against what
-dm-platter's head destroys, over random media: no guest."""
+"""The blocks that core and the planner expect a write to destroy, against those that dm-platter's
+head destroys, on random media without a guest."""
 
 import re
 import subprocess
@@ -22,15 +22,15 @@ def check(*args):
     media, layouts, _, writes, exact, pairs, guards, destroyed, wrong = map(
         int, re.findall(r"\d+", done.stdout.splitlines()[-1]))
     assert done.returncode == (wrong != 0), done.stdout + done.stderr
-    # Media that are all refused, or destroy nothing, would prove nothing.
+    # Media that are all refused, or that destroy nothing, would prove nothing.
     assert layouts > media / 2 and writes > 50 * layouts
     assert destroyed > writes and min(exact, pairs) > writes / 5 and guards > layouts / 2
     return wrong, done.stdout
 
 
 def test_windows_are_what_is_destroyed():
-    """Nothing outside of them; and where the medium has described itself, nothing in
-    them that the write leaves alone.  Likewise of two writes that may meet."""
+    """A write destroys no block outside its window, and, where the medium has described itself,
+    every block in it. The same holds for two writes that may meet."""
     wrong, text = check(1, 1500)
     assert wrong == 0, text
 

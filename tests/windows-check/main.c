@@ -71,7 +71,7 @@ static bool in_metadata(u32 dev, u64 block)
 	const struct shingle_area *area[] = { &l.ckpt[0], &l.ckpt[1], &l.journal };
 	u64 last = l.dev_blocks[dev] - 1, i, k;
 
-	/* Superblocks, or what says whose the device is. */
+	/* Superblocks, or the blocks that identify the owner of the device. */
 	if (block == 0 || block == last)
 		return true;
 	if (dev != shingle_meta_dev(&l))
@@ -307,7 +307,7 @@ static void try_slots(void)
 				     .block = shingle_ckpt_block(&l, slot, at) };
 
 		a.n = between(1, min3(room - at, 64ULL, (u64)shingle_ckpt_run(&l, at)));
-		/* What lies in front of it is not written yet. */
+		/* The blocks in front of it are not written yet. */
 		a.from = a.block + a.n;
 		a.to = l.ckpt[slot].start + l.ckpt[slot].blocks;
 		try_write(&a, "checkpoint slot");

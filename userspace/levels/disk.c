@@ -11,24 +11,24 @@
 #include "disk.h"
 
 #define BLOCK		4096U
-#define MAX_UNIT	(1U << 20)	/* what one bio carries */
+#define MAX_UNIT	(1U << 20)	/* largest size of one bio */
 #define MAGIC		0x736c6576656c2d62ULL
 #define MAX_SENTENCES	10
 
 /**
- * struct block - what each 4 KiB block of a file says
+ * struct block - content of each 4 KiB block of a file
  * @magic: MAGIC
  * @file: id of the file
- * @nr: of the block in it
- * @sum: of the three
- * @fill: follows from them
+ * @nr: number of the block in the file
+ * @sum: checksum of the three
+ * @fill: derived from them
  */
 struct block {
 	__le64 magic, file, nr, sum;
 	__le64 fill[BLOCK / 8 - 4];
 };
 
-/* Seconds: the drive's own where there is no other, else the host's. */
+/* Return: the time in seconds, of the drive model if there is one, else of the host. */
 double disk_now(const struct disk *d)
 {
 	struct timespec t;
@@ -63,7 +63,7 @@ static void block_make(struct block *b, u64 file, u64 nr)
 		b->fill[i] = cpu_to_le64(sum + (i + 1) * 0x9e3779b97f4a7c15ULL);
 }
 
-/* What a block holds that should hold another, for people. */
+/* Describe a block with wrong content, for messages. */
 static void block_describe(const struct block *b, char *text, size_t size)
 {
 	u64 file = le64_to_cpu(b->file), nr = le64_to_cpu(b->nr);
@@ -99,7 +99,7 @@ static bool can_discard(dev_t rdev)
 	return most;
 }
 
-/* Is there nothing that somebody may want back? */
+/* May the device be overwritten: does it hold nothing that a user may need? */
 static bool may_be_written(const struct disk_options *opt)
 {
 	struct device look;
@@ -152,7 +152,7 @@ static bool open_checked(struct disk *d)
 	return true;
 }
 
-/* Requests of a device are of at most so many bytes, and none crosses a track. */
+/* Choose the unit of requests: as large as possible, and a divisor of a track. */
 static void choose_unit(struct disk *d)
 {
 	d->unit_bytes = min(d->opt.track_bytes, MAX_UNIT);
@@ -173,12 +173,13 @@ static int open_timed(struct disk *d)
 }
 
 /**
- * disk_open() - use a device, or a drive in figures
+ * disk_open() - open a device or a drive model
  * @d: result
- * @opt: how; @opt->path and @opt->drive must live as long as @d
+ * @opt: options; @opt->path and @opt->drive must live as long as @d
  *
- * Returns 0, or a negative errno after saying what is wrong; disk_close() in
- * both cases.
+ * The caller must call disk_close() in either case.
+ *
+ * Return: 0, or a negative errno after an error message.
  */
 int disk_open(struct disk *d, const struct disk_options *opt)
 {
@@ -220,7 +221,9 @@ int disk_open(struct disk *d, const struct disk_options *opt)
 		return -ENOMEM;
 	memset(d->buffer, 0, size);
 	buffer = (struct iovec){ .iov_base = d->buffer, .iov_len = size };
-	/* Only faster: where memory may not be locked, it is done without. */
+	/*
+	 * Registered buffers are only faster: without permission to lock memory they are not used.
+	 */
 	d->registered = !io_uring_register_buffers(&d->ring, &buffer, 1);
 	return 0;
 }
@@ -287,7 +290,7 @@ static u64 device_offset(const struct disk *d, const struct extent *e, u64 at)
 	       at % d->opt.track_bytes;
 }
 
-/* One more request of the step under way, cut into units. */
+/* Add a request to the current step, cut into units. */
 static int ask(struct disk *d, struct request r)
 {
 	u64 left = r.bytes;
@@ -355,7 +358,7 @@ static int reap(struct disk *d, const struct extent *e, u32 *slot)
 	int err, res;
 	u64 mark;
 
-	/* One call for what is new and for the next that is done: there are millions. */
+	/* One call submits new requests and waits for the next completion: there are millions. */
 	do {
 		err = io_uring_submit_and_wait(&d->ring, 1);
 		err = err < 0 ? err : io_uring_peek_cqe(&d->ring, &cqe);
@@ -378,7 +381,7 @@ static int reap(struct disk *d, const struct extent *e, u32 *slot)
 	return 0;
 }
 
-/* The same on a drive in figures, which serves them in their order. */
+/* The same on a drive model, which serves requests in order. */
 static void execute_timed(struct disk *d)
 {
 	u64 done[DISK_DEPTH], arrival = d->timed->now_ns;
@@ -387,7 +390,7 @@ static void execute_timed(struct disk *d)
 	for (i = 0; i < d->nr_requests; i++) {
 		const struct request *r = &d->request[i];
 
-		/* One comes as one goes. */
+		/* Each completion lets one more request arrive. */
 		if (i >= DISK_DEPTH)
 			arrival = done[i % DISK_DEPTH];
 		done[i % DISK_DEPTH] = timed_serve(d->timed, arrival, r->writing, r->offset,
@@ -398,7 +401,7 @@ static void execute_timed(struct disk *d)
 	d->nr_requests = 0;
 }
 
-/* All requests asked for, up to DISK_DEPTH at once, in their order. */
+/* Execute all requests of the step in order, up to DISK_DEPTH in flight. */
 static int execute(struct disk *d, const struct extent *e)
 {
 	u32 under_way = 0, next = 0, slot;
@@ -424,7 +427,7 @@ static int execute(struct disk *d, const struct extent *e)
 	return err;
 }
 
-/* A part of a file. */
+/* Read or write a part of a file. */
 static int transfer(struct disk *d, const struct extent *e, bool writing, u64 at, u64 bytes)
 {
 	u64 end = round_up(at + bytes, (u64)BLOCK);
@@ -442,7 +445,7 @@ static int transfer(struct disk *d, const struct extent *e, bool writing, u64 at
 	return err ?: execute(d, e);
 }
 
-/* Calls @fn for each run of neighbouring tracks of a file. */
+/* Call @fn for each run of adjacent tracks of a file. */
 static int each_run(struct disk *d, const struct extent *e,
 		    int (*fn)(struct disk *d, const struct extent *e, u32 track, u32 n))
 {
@@ -457,7 +460,7 @@ static int each_run(struct disk *d, const struct extent *e,
 	return err;
 }
 
-/* A message of shingle-imr.h about @n tracks of a file. */
+/* Send a message of shingle-imr.h about @n tracks of a file. */
 static int tell(struct disk *d, const struct extent *e, u32 track, u32 n,
 		int (*message)(struct shingle_imr *imr, uint64_t offset, uint64_t length,
 			       unsigned int level))
@@ -519,12 +522,12 @@ static int flush(struct disk *d, const struct extent *e)
 }
 
 /**
- * disk_protect() - get ready to protect tops
+ * disk_protect() - prepare to protect tops
  * @d: the device, an interlaced disk without a translation layer
- * @tracks: for data, an even number; the backup region follows.  There only tops
- *	are used: no bottom beside them is ever written
+ * @tracks: tracks for data, an even number; the backup region follows. Only its tops are used: no
+ * bottom beside them is ever written
  *
- * Returns 0 or -ENOMEM.
+ * Return: 0 or -ENOMEM.
  */
 int disk_protect(struct disk *d, u32 tracks)
 {
@@ -558,7 +561,7 @@ static struct slot *slot_of(struct disk *d, u32 track)
 static int ask_copy(struct disk *d, const struct slot *s, bool writing)
 {
 	struct request r = {
-		/* On tops of the region, whose bottoms stay empty. */
+		/* The copies lie on tops of the region, and its bottoms stay empty. */
 		.offset = (d->tracks + 2ULL * (s - d->slot) + 1) * d->opt.track_bytes,
 		.bytes = d->valid_bytes[s->track], .data = s->data, .writing = writing,
 	};
@@ -566,7 +569,7 @@ static int ask_copy(struct disk *d, const struct slot *s, bool writing)
 	return ask(d, r);
 }
 
-/* The same with all copies of the RMW under way. */
+/* The same with all copies of the current read-modify-write. */
 static int copies(struct disk *d, bool writing)
 {
 	int err = 0;
@@ -577,26 +580,26 @@ static int copies(struct disk *d, bool writing)
 	return err ?: execute(d, d->file);
 }
 
-/* One of them, and nothing else until it is there. */
+/* Write or read one copy and wait until it is done. */
 static int copy_one(struct disk *d, const struct slot *s, bool writing)
 {
-	/* What was asked for before: on the way out, the top itself is read. */
+	/* First execute the earlier requests: when saving, they include the read of the top. */
 	int err = execute(d, d->file);
 
 	err = err ?: ask_copy(d, s, writing);
 	return err ?: execute(d, d->file);
 }
 
-/* What a top holds is read from the backup region, if it is not in memory. */
+/* Read the content of a top from the backup region, unless it is in memory. */
 static int fetch_copies(struct disk *d, const struct slot *s)
 {
 	if (d->opt.copy_each)
 		return copy_one(d, s, false);
-	/* All of them before the first one is restored. */
+	/* Read all copies before the first one is restored. */
 	return d->opt.reread && d->slots_open == d->slots_used ? copies(d, false) : 0;
 }
 
-/* A step of persisting the file: what is asked for until the next sync. */
+/* Do one step of persisting the file; requests collect until the next sync. */
 static int step(struct disk *d, char op, u32 track)
 {
 	const struct extent *e = d->file;
@@ -618,7 +621,7 @@ static int step(struct disk *d, char op, u32 track)
 		r.data = s->data;
 		return ask(d, r);
 	case 'K':
-		/* Else copied when all of the step have been read. */
+		/* Without copy_each the copies are written after all reads of the step. */
 		return d->opt.copy_each ? copy_one(d, slot_of(d, track), true) : 0;
 	case 'r':
 		s = slot_of(d, track);
@@ -686,7 +689,7 @@ int disk_write_by(struct disk *d, const struct extent *e, struct model *m)
  * @d: the device
  * @e: the file
  *
- * Returns 0, or a negative errno after saying what is wrong; so do all below.
+ * Return: 0, or a negative errno after an error message, as for all functions below.
  */
 int disk_write(struct disk *d, const struct extent *e)
 {

@@ -51,7 +51,7 @@ struct disk_options {
 };
 
 /**
- * struct disk_ledger - what was asked of the device
+ * struct disk_ledger - operations sent to the device
  * @writes: requests of at most @unit_bytes
  * @reads: the same
  * @written_bytes: by them
@@ -111,7 +111,7 @@ struct extent {
 
 /**
  * struct slot - one track of the backup region
- * @track: whose copy it is
+ * @track: top that was copied
  * @data: the copy, in memory too
  */
 struct slot {
@@ -127,7 +127,7 @@ struct slot {
  * @is_block: a block device, not a file
  * @bytes: its size
  * @mapped: device mapper's line of it, empty if it has none
- * @imr: who is told of levels, with hints
+ * @imr: target that receives the levels, with hints
  * @ring: of io_uring
  * @unit_bytes: size of a request
  * @buffer: DISK_DEPTH units, or one without contents

@@ -4,10 +4,12 @@
 
 #include "load.h"
 
-/* RocksDB's max_compaction_bytes, in files: a move may not overlap more below. */
+/* RocksDB's max_compaction_bytes, in files: a moved file may not overlap more files below. */
 #define MOVE_OVERLAP_FILES	25
 
-/* One in so many files whose range covers a key seems to have it: 10 bits a key. */
+/*
+ * With a filter of 10 bits a key, one in BLOOM_ONE_IN files with a matching range is read in vain.
+ */
 #define BLOOM_ONE_IN		100
 
 static u64 rank(struct load *l)
@@ -15,20 +17,22 @@ static u64 rank(struct load *l)
 	return zipfian_rank(&l->zipfian, random_unit(&l->rng));
 }
 
-/* The n-th key; their order is random, and none comes twice. */
+/* The n-th key. The order of keys is random, and no key comes twice. */
 static u64 key_of(const struct load *l, u64 n)
 {
 	return mix64(n + mix64(l->opt.seed));
 }
 
 /**
- * load_init() - an empty store
+ * load_init() - create an empty store
  * @l: result
- * @opt: what it is; copied
- * @ops: who is told
- * @ctx: for @ops
+ * @opt: options; copied
+ * @ops: callbacks
+ * @ctx: argument for @ops
  *
- * Returns 0 or -ENOMEM; load_exit() in both cases.
+ * The caller must call load_exit() in either case.
+ *
+ * Return: 0 or -ENOMEM.
  */
 int load_init(struct load *l, const struct load_options *opt, const struct load_ops *ops,
 	      void *ctx)
@@ -66,7 +70,7 @@ void load_exit(struct load *l)
 	memset(l, 0, sizeof(*l));
 }
 
-/* First file of a sorted level whose last key is @key or above. */
+/* Find the first file of a sorted level that ends at @key or above. */
 static u32 level_find(const struct load_level *v, u64 key)
 {
 	u32 lo = 0, hi = v->n;
@@ -83,7 +87,7 @@ static u32 level_find(const struct load_level *v, u64 key)
 	return lo;
 }
 
-/* Files of a sorted level that overlap keys @first to @last. */
+/* Find the files of a sorted level that overlap keys @first to @last. */
 static u32 level_overlap(const struct load_level *v, u64 first, u64 last, u32 *n)
 {
 	u32 at = level_find(v, first), end = at;
@@ -127,7 +131,7 @@ static void level_remove(struct load *l, struct load_file *f)
 	memmove(v->file + i, v->file + i + 1, (v->n - i) * sizeof(*v->file));
 }
 
-/* A new file over @key, which it owns from now on, told to the users. */
+/* Create a file with @key, which it then owns, and report it to the callbacks. */
 static struct load_file *file_new(struct load *l, u32 level, u64 *key, u32 n, int *err)
 {
 	struct load_file *f = calloc(1, sizeof(*f));
@@ -168,11 +172,11 @@ static int read_part(struct load *l, struct load_file *f, u64 at)
 }
 
 /**
- * struct stream - sorted files one after the other, an input of a merge
- * @file: those to come
- * @n: how many
- * @pos: record of the first
- * @ahead: bytes of it that were read
+ * struct stream - consecutive sorted files, an input of a merge
+ * @file: the remaining files
+ * @n: number of @file
+ * @pos: next record of the first file
+ * @ahead: bytes of the first file that have been read
  */
 struct stream {
 	struct load_file **file;
@@ -180,7 +184,7 @@ struct stream {
 	u64 ahead;
 };
 
-/* Read on until the next record of a stream is there. */
+/* Read until the next record of a stream is in memory. */
 static int stream_ready(struct load *l, struct stream *s)
 {
 	int err = 0;
@@ -260,7 +264,7 @@ static int merge(struct load *l, struct stream *s, u32 streams, u32 level,
 	return err;
 }
 
-/* Compact the files @in: the first @upper of @level, the others of the next. */
+/* Compact the files @in: the first @upper are of @level, the others of the next level. */
 static int compact(struct load *l, u32 level, struct load_file **in, u32 nr_in, u32 upper)
 {
 	struct stream *s = calloc(nr_in + 1, sizeof(*s));
@@ -443,7 +447,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The memtable becomes a file of level 0, and all levels get within bounds. */
+/* Write the memtable to a file of level 0, and bring all levels within their bounds. */
 static int flush(struct load *l)
 {
 	struct load_file *f;
@@ -474,7 +478,7 @@ static int flush(struct load *l)
 	return err ?: l->ops->tick(l->ctx);
 }
 
-/* Is @key in the memtable?  If not and @put, note that it is now. */
+/* Is @key in the memtable?  If not and @put is set, add it. */
 static bool mem_seen(struct load *l, u64 key, bool put)
 {
 	u64 i;
@@ -496,11 +500,10 @@ static int insert(struct load *l, u64 key)
 }
 
 /**
- * load_fill() - insert the records
+ * load_fill() - insert the records and write the rest of the memtable
  * @l: the store
  *
- * What is left in the memtable is written, too.  Returns 0 or what the users
- * answered.
+ * Return: 0, or the error of a callback.
  */
 int load_fill(struct load *l)
 {
@@ -570,10 +573,10 @@ static int get(struct load *l, u64 key)
 }
 
 /**
- * load_mix() - read and update, by Zipfian keys
+ * load_mix() - read and update by Zipfian keys
  * @l: the store, filled
  *
- * Returns 0 or what the users answered.
+ * Return: 0, or the error of a callback.
  */
 int load_mix(struct load *l)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The load: a store of sorted files in levels, as RocksDB keeps it, in keys and
- * sizes only.  What it does to its files, it tells through struct load_ops.
+ * sizes only.  What it does to its files, it reports through struct load_ops.
  */
 #ifndef LEVELS_LOAD_H
 #define LEVELS_LOAD_H
@@ -21,7 +21,7 @@ enum load_pick { LOAD_ROUND, LOAD_OVERLAP };
  * @record_bytes: size of each
  * @file_records: records of a full file, and of the memtable
  * @level1_records: bound of level 1
- * @factor: each further level is so much larger
+ * @factor: ratio of the sizes of adjacent levels
  * @trigger: files of level 0 that start a compaction
  * @readahead_bytes: read at once from an input of a compaction
  * @keys: distribution of the load's keys

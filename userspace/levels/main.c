@@ -146,7 +146,7 @@ static const struct option long_options[] = {
  * @manifest: see there
  * @check: see there
  * @points: see there
- * @mix: was asked for
+ * @mix: run a mix after the load
  * @json: see there
  */
 struct words {

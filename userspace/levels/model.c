@@ -466,7 +466,7 @@ static void persist_merged(struct model *m, const u32 *list, u32 n)
 	free(rmw);
 }
 
-/* What is on a track is of no use: nobody will save it. */
+/* The content of a track is no longer needed: no model step saves it. */
 static void forget(struct model *m, u32 t)
 {
 	bits_put(&m->valid, t, false);

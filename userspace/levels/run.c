@@ -23,12 +23,12 @@ static struct extent extent_of(const struct run *r, const struct load_file *f)
 	};
 }
 
-/* What the manifest says is on its medium before anything that relies on it. */
+/* The manifest reaches its medium before any operation relies on it. */
 static int manifest_sync(FILE *f)
 {
 	int err = 0;
 
-	/* EINVAL: a pipe or the like, which nothing could be asked of. */
+	/* EINVAL: a pipe or similar, which supports no fdatasync(). */
 	if (fflush(f) || ferror(f) || (fdatasync(fileno(f)) && errno != EINVAL))
 		err = -(errno ?: EIO);
 	if (err)

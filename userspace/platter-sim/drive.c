@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A drive's electronics.  Everything that the medium does is asked of
- * dm-platter's mechanics, sector by sector, at the time when it begins.
+ * A drive's electronics. They call dm-platter's mechanics for each sector, at the time when the
+ * access to the medium begins.
  */
 #include "drive.h"
 
 enum match { MISS, PART, WHOLE };
 
 /*
- * No parameters but constants of DiskSim's own code (disk_buffer_block_available()
- * of disksim_diskcache.c), where nothing says whence they are.  In a drive with extra
- * write disconnects the medium begins when the buffer has so many sectors.
+ * Constants of DiskSim's own code (disk_buffer_block_available() of disksim_diskcache.c), which
+ * does not name their source. In a drive with extra write disconnects the medium begins when the
+ * buffer has this number of sectors.
  */
-#define EXTRA_LONG_SECTORS	45	/* a write of so many is a long one */
+#define EXTRA_LONG_SECTORS	45	/* shortest long write, in sectors */
 #define EXTRA_SHORT_AWAITS	10	/* sectors, or all of a shorter write */
 #define EXTRA_LONG_AWAITS	15	/* sectors of a long one */
 
@@ -104,7 +104,7 @@ static bool same_track(const struct platter_pos *a, const struct platter_pos *b)
 	return a->cyl == b->cyl && a->surface == b->surface;
 }
 
-/* The head goes to a sector and over it; returns when it has passed. */
+/* Move the head to a sector and over it. Return: the time when it has passed. */
 static u64 pass(struct drive *d, u64 at_ns, u64 lbn, bool write,
 		struct platter_service *svc)
 {
@@ -169,8 +169,8 @@ static void advance(struct drive *d, u64 now_ns)
 }
 
 /*
- * Break reading ahead off; returns when the arm is free.  A seek ends where it
- * was bound for, and some drives finish the sector.
+ * Stop reading ahead. A seek ends at its target, and some drives finish the sector. Return: the
+ * time when the arm is free.
  */
 static u64 stop_ahead(struct drive *d, u64 now_ns)
 {
@@ -231,7 +231,9 @@ static u64 ahead_limit(const struct drive *d, const struct drive_segment *s, u64
 	}
 }
 
-/* Sectors at a water mark: at least one of a request, rounded up of a segment. */
+/*
+ * Sectors at a water mark: a part of the request, at least one, or a part of a segment, rounded up.
+ */
 static u64 water_mark(const struct drive *d, u32 permille, u64 n)
 {
 	if (d->water_by_request)
@@ -264,7 +266,10 @@ static int find_read(const struct drive *d, u64 lbn, u64 n, enum match *match)
 	return best;
 }
 
-/* A segment to use anew: an empty one, else the oldest, rather not the filling one. */
+/*
+ * Choose a segment to reuse: an empty one, else the oldest, and the filling one only as a last
+ * resort.
+ */
 static int take_segment(struct drive *d, u32 from, u32 to, u64 lbn, u64 n, bool write)
 {
 	u64 oldest = 0;
@@ -287,8 +292,8 @@ static int take_segment(struct drive *d, u32 from, u32 to, u64 lbn, u64 n, bool 
 }
 
 /*
- * Read LBNs up to @end into a segment, whose own end is the first of them;
- * @there_ns is told when each is there, in order.
+ * Read LBNs from the end of a segment up to @end into it. @there_ns receives the time of each, in
+ * order.
  */
 static u64 read_medium(struct drive *d, struct drive_segment *s, u64 at_ns, u64 end,
 		       u64 *there_ns, struct drive_answer *a)
@@ -333,7 +338,7 @@ static u64 read_medium(struct drive *d, struct drive_segment *s, u64 at_ns, u64 
 	return at_ns;
 }
 
-/* The data of a read on the bus, from when it is held or, if it is not, free. */
+/* Transfer the data of a read over the bus, which the drive already holds or has to acquire. */
 static u64 bus_read(const struct drive *d, u64 t, bool held, const u64 *there_ns,
 		    u64 n, u64 water)
 {
@@ -431,9 +436,9 @@ static void serve_read(struct drive *d, u64 arrival_ns, u64 lbn, u64 n,
 }
 
 /*
- * The bus has moved the first sectors of a write, and they fill the segment: when
- * it moves the next one.  Held, it waits for room; let go, it is taken again when
- * what is not yet on the medium is down to the low water mark.
+ * The first sectors of a write fill the segment. Return: the time when the bus moves the next one.
+ * If the drive holds the bus, it waits for room; if it has released the bus, it acquires it again
+ * when the sectors not yet on the medium are down to the low water mark.
  */
 static u64 bus_room(const struct drive *d, u64 bus_ns, u64 moved, u64 n, bool extra)
 {
