@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""kv: the library on a simulated disk that loses its power, fails and forgets
-(userspace/kv-check), and the command on a plain file.
-"""
+"""Tests of kv: the library on a simulated disk that loses power, fails and forgets writes
+(userspace/kv-check), and the command on a plain file."""
 
 import contextlib
 import ctypes
@@ -61,9 +60,9 @@ def run(tool, *args, rc=0, text=None):
 
 # --- the library -----------------------------------------------------------------
 
-# Seeds of cut: odd ones write values that fill memtables, even ones many chunks; from 50
-# on, a small store merges nothing before it is full; from 100 on, merges have a thread of
-# their own.  With even seeds the cache has room for what nobody has asked for.
+# Seeds of cut: odd ones write values that fill memtables, even ones many chunks. From 50 on, a
+# small store merges only when it is full; from 100 on, merges run in a thread of their own. With
+# even seeds the cache also reads ahead.
 @pytest.mark.parametrize("organisation", ("soc", "loc"))
 @pytest.mark.parametrize("test,seed,count", (
     ("vectors", 1, 1), ("model", 1, 3000), ("model", 2, 3000), ("model", 51, 3000),
@@ -89,7 +88,8 @@ def test_library(check, organisation, test, seed, count):
     ("between", 1, 40), ("levels", 1, 800),
 ))
 def test_library_unsorted(check, test, seed, count):
-    """A log that becomes a table: what is made by hand for sorted ones, kv-fuzz has."""
+    """A log that becomes a table. For sorted tables kv-fuzz builds the special cases that this
+    test builds by hand."""
     print(run(check, test, "buffered", seed, count))
 
 
@@ -100,61 +100,64 @@ def test_library_unsorted(check, test, seed, count):
     ("threads", 1, 1000), ("between", 1, 40), ("levels", 1, 800), ("storm", 1, 3000),
 ))
 def test_library_in_streams(check, organisation, test, seed, count):
-    """KV_STREAM; the disk refuses a band that is begun before the last one has ended."""
+    """With KV_STREAM; the disk refuses to begin a band before the last one has ended."""
     if (organisation, test) == ("buffered-stream", "log"):
         pytest.skip("a log of one band")
     print(run(check, test, organisation, seed, count))
 
 
 def test_how_sequential(check):
-    """What histograms tell of a band, at either end of a range and within one bucket."""
+    """Histograms estimate the sequential share of a band, at either end of a range and within one
+    bucket."""
     print(run(check, "estimate", "soc"))
 
 
 def test_structs_of_other_headers(check):
-    """Shorter ones, longer ones, and ones without their size."""
+    """The library accepts structs that are shorter, longer, or without their size."""
     run(check, "sizes", "soc")
 
 
 @pytest.mark.parametrize("organisation", ("soc", "loc", "soc-stream", "buffered-offload"))
 def test_checkpoint(check, organisation):
-    """Of a store that is written to; the power is cut in its midst."""
+    """A checkpoint of a store that is being written to; the power fails during it."""
     print(run(check, "checkpoint", organisation, 1, 150))
 
 
 @pytest.mark.parametrize("organisation", ("soc", "loc", "soc-stream", "buffered-offload"))
 def test_repair(check, organisation):
-    """Of a log in which each chunk is damaged in turn, all others are kept."""
+    """Each chunk of a log is damaged in turn; repair keeps all others."""
     print(run(check, "repair", organisation, 1, 30))
 
 
 @pytest.mark.parametrize("organisation", ("soc", "loc", "buffered-offload", "soc-stream"))
 def test_ranges(check, organisation):
-    """Deleted, with the power cut in the midst; compacted; and how large they are."""
+    """Ranges are deleted while the power fails, compacted, and measured."""
     print(run(check, "ranges", organisation, 1, 250))
 
 
 def test_what_a_merge_looks_at(check):
-    """With 37,500 tables it compares some thousand keys, and no key is in more than 16 tables."""
+    """With 37,500 tables a merge compares some thousand keys, and no key is in more than 16
+    tables."""
     print(run(check, "picks", "soc"))
 
 
 @pytest.mark.parametrize("organisation", ("soc", "loc", "buffered"))
 def test_how_often_the_disk_is_asked(check, organisation):
-    """One read opens a table, one has what is around a key, and a check believes no cache."""
+    """One read opens a table, one read fetches the neighbourhood of a key, and a check does not
+    use the cache."""
     print(run(check, "reads", organisation))
 
 
 def figures(text):
-    """What layers prints, by the first word of each line."""
+    """The output of layers, by the first word of each line."""
     return {line.split(":")[0]: {k: int(v) for k, v in re.findall(r"([\w-]+) (\d+)", line)}
             for line in text.splitlines() if ":" in line}
 
 
 @pytest.mark.parametrize("organisation", ("soc", "loc"))
 def test_what_layers_must_clean(check, organisation):
-    """As a rule much, since tables end before their bands do; in streams, nothing but the
-    region that is written at random."""
+    """The layers usually clean much, since tables end before their bands do; with streams they
+    clean only the region that is written at random."""
     usual = run(check, "layers", organisation, 1, 12000)
     streams = run(check, "layers", f"{organisation}-stream", 1, 12000)
     print(usual + streams)
@@ -180,7 +183,7 @@ def test_what_layers_must_clean(check, organisation):
     def blocks(text):
         return int(re.search(r", (\d+) blocks", text)[1])
     assert blocks(usual) < blocks(streams) < 1.25 * blocks(usual), "what it costs"
-    # Past the cache, and as the log they were written to: all but the region in front.
+    # The data bypass the cache and go to the same place in the log: all but the region in front.
     assert was["stl-full"]["bands_switched"] == 0
     assert now["stl-set"]["bypassed_blocks"] > .9 * blocks(streams)
     assert now["stl-full"]["bands_switched"] * 64 > .9 * blocks(streams)
@@ -193,7 +196,7 @@ def test_what_layers_must_clean(check, organisation):
     ("storm", 102, 3000),
 ))
 def test_library_offloads(check, test, seed, count):
-    """Two devices in one order of requests: either forgets what the other has kept."""
+    """Two devices under one order of requests; each may forget what the other has kept."""
     print(run(check, test, "buffered-offload", seed, count))
 
 
@@ -213,7 +216,7 @@ def test_library_for_long(check, organisation, test, count, seed):
 @pytest.mark.parametrize("organisation", ("soc", "loc", "buffered", "buffered-offload",
                                           "soc-stream"))
 def test_no_race(organisation):
-    """The same by ThreadSanitizer, which takes minutes to build."""
+    """The same tests under ThreadSanitizer, which takes minutes to build."""
     out = TOP / "build/userspace/thread"
     build("kv-check", "SANITIZE=thread", f"OUT={out}")
     run(str(out / "kv-check"), "threads", organisation, 1, 300)
@@ -227,7 +230,7 @@ def text_of(data):
 
 
 def some_lines(seed, count):
-    """Keys and values of any bytes, as scan prints them, in order."""
+    """Random keys and values of any bytes, as scan prints them, in order."""
     rng = random.Random(seed)
     pairs = {rng.randbytes(rng.randint(1, 40)): rng.randbytes(rng.randint(0, 900))
              for _ in range(count)}
@@ -274,13 +277,14 @@ def test_put_get_delete(tool, device):
 
 
 def forbid_io_uring(number):
-    """From now on, of this process: a filter as container engines have it."""
+    """Forbids io_uring to this process from now on, with a filter as container engines have
+    it."""
     libc = ctypes.CDLL(None, use_errno=True)
     code = struct.pack("HBBIHBBIHBBIHBBI",
                        0x20, 0, 0, 0,                      # load the number of the call
                        0x15, 0, 1, 425,                    # io_uring_setup?
                        0x06, 0, 0, 0x00050000 | number,    # it fails
-                       0x06, 0, 0, 0x7fff0000)             # all else is let in
+                       0x06, 0, 0, 0x7fff0000)  # every other call is allowed
     where = ctypes.create_string_buffer(code)
     program = struct.pack("HxxxxxxP", 4, ctypes.addressof(where))
     if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
@@ -290,7 +294,7 @@ def forbid_io_uring(number):
 @pytest.mark.parametrize("number", (errno.EPERM, errno.ENOSYS, errno.ENOMEM))
 @pytest.mark.parametrize("organisation", ("soc", "buffered"))
 def test_without_io_uring(tool, device, organisation, number):
-    """All works, one request at a time, and stats says so."""
+    """Everything works, one request at a time, and stats reports it."""
     def without(*args, text=None):
         return subprocess.run([tool, *map(str, args)], input=text, check=True,
                               capture_output=True, timeout=600,
@@ -310,7 +314,7 @@ def test_without_io_uring(tool, device, organisation, number):
 @pytest.mark.parametrize("how", ((), ("--stream",)))
 @pytest.mark.parametrize("organisation,trigger", (("soc", 4), ("loc", 4), ("buffered", 10)))
 def test_one_write_at_a_time(tool, device, organisation, trigger, how):
-    """Each open makes a table of what the last has left, and the merge that is due behind it."""
+    """Each open makes a table of the log of the last run, and runs the merge that is then due."""
     run(tool, "format", "--band", "64K", "--organisation", organisation, device)
     kept = set(range(40))
     for i in range(40):
@@ -325,7 +329,7 @@ def test_one_write_at_a_time(tool, device, organisation, trigger, how):
 
 
 def test_a_device_that_is_not_there(tool, device):
-    """Is told from a key that is not there, whoever looks for either."""
+    """The message differs from the one for a missing key, whichever device is missing."""
     run(tool, "format", "--band", "64K", device)
     for args in (("get", "nowhere", "k"), ("put", "nowhere", "k", "v"), ("scan", "nowhere"),
                  ("get", "--offload", "nowhere", device, "k")):
@@ -333,7 +337,8 @@ def test_a_device_that_is_not_there(tool, device):
 
 
 def test_a_log_that_has_lost_something(tool, device):
-    """What is left can be read, and whoever reads it is told; a check tells it once."""
+    """The rest can be read, and each reading command reports the loss; a check reports it
+    once."""
     run(tool, "format", "--band", "64K", device)
     run(tool, "load", "--sync", device, text=b"a\t1\nb\t2\nc\t3\n")
     log, = json.loads(run(tool, "dump", "--json", device))["used"]
@@ -358,7 +363,8 @@ def test_a_log_that_has_lost_something(tool, device):
 
 @pytest.mark.parametrize("words", ((), ("--stream",)))
 def test_a_bit_of_the_log_after_a_close(tool, device, words):
-    """All that was written is one chunk, the last: a close has told how long the log is."""
+    """All writes are in one chunk, the last. Close records the length of the log, so damage to
+    that chunk is detected."""
     run(tool, "format", "--band", "64K", device)
     run(tool, "load", *words, "--batch", 46, device,
         text="".join(f"key {i}\tvalue {i}\n" for i in range(46)).encode())
@@ -374,7 +380,7 @@ def test_a_bit_of_the_log_after_a_close(tool, device, words):
 
 @contextlib.contextmanager
 def in_use(tool, device, lines, *words):
-    """A program that has loaded these lines, and has the store open."""
+    """A program that has loaded these lines and has the store open."""
     with subprocess.Popen([tool, "load", *words, str(device)], stdin=subprocess.PIPE) as loads:
         loads.stdin.write("".join(lines).encode())
         loads.stdin.flush()
@@ -391,7 +397,8 @@ def in_use(tool, device, lines, *words):
 
 @pytest.mark.parametrize("organisation,words", (("soc", ()), ("buffered", ("--stream",))))
 def test_of_a_store_that_is_open(tool, device, tmp_path, organisation, words):
-    """Its program gives figures, and makes a checkpoint; then nobody answers any more."""
+    """The program that has the store open gives figures and makes a checkpoint; after it is
+    stopped, requests fail."""
     run(tool, "format", "--band", "64K", "--organisation", organisation, device)
     lines = some_lines(7, 2000)
     copy = tmp_path / "copy"
@@ -410,7 +417,7 @@ def test_of_a_store_that_is_open(tool, device, tmp_path, organisation, words):
     taken = run(tool, "scan", copy)
     assert "".join(lines).startswith(taken) and taken.count("\n") >= 1500
     assert "since_open" not in json.loads(run(tool, "stats", "--json", device))
-    # One that nobody has open is copied by the command itself.
+    # The command itself copies a store that no program has open.
     (tmp_path / "folder").mkdir()
     run(tool, "checkpoint", device, tmp_path / "folder")
     named, = (tmp_path / "folder").iterdir()
@@ -437,7 +444,7 @@ def test_of_another_users_store(tool):
 
 
 def test_in_streams(tool, device):
-    """What a band is filled up with is in none of its figures, and no other command minds."""
+    """No figure counts the padding of a band, and no other command is affected by it."""
     run(tool, "format", "--band", "64K", device)
     lines = some_lines(4, 2000)
     run(tool, "load", "--stream", "--batch", 7, device, text="".join(lines).encode())
@@ -460,7 +467,7 @@ def test_a_zero_in_a_line(tool, device):
 
 
 def starved(*args, kbytes=0, stdin=subprocess.DEVNULL):
-    """Without sanitizers, which want more room than any limit."""
+    """Runs without sanitizers, which need more memory than any limit."""
     build("kv")
     kv = TOP / "build/userspace/kv"
     limit = f"ulimit -v {kbytes}; " if kbytes else ""
@@ -472,7 +479,7 @@ def starved(*args, kbytes=0, stdin=subprocess.DEVNULL):
 @pytest.mark.parametrize("band,kbytes,words", (
     ("1G", 200000, "there is no memory"), ("64K", 0, "longer than any key with its value")))
 def test_a_line_that_is_not_taken_is_no_end(tool, device, tmp_path, band, kbytes, words):
-    """Neither one that memory has no room for, nor one that no store has."""
+    """Refused lines are one that memory has no room for and one that no store can take."""
     os.truncate(device, 20 << 30 if band == "1G" else 8 * MIB)
     run(tool, "format", "--band", band, device)
     lines = tmp_path / "lines"
@@ -486,7 +493,7 @@ def test_a_line_that_is_not_taken_is_no_end(tool, device, tmp_path, band, kbytes
 
 
 def test_the_longest_line(tool, device):
-    """Each byte of key and value as four."""
+    """Each byte of key and value is written as four."""
     run(tool, "format", "--band", "64K", device)
     line = "\\x00" * 1024 + "\t" + "\\x00" * 8192
     assert "line 1: longer" in run(tool, "load", device, text=f"{line}\\x00\n".encode(), rc=FAILED)
@@ -495,7 +502,7 @@ def test_the_longest_line(tool, device):
 
 
 def test_what_never_ends_is_not_kept(tool, device):
-    """A value or a batch is bounded by what a store could take."""
+    """A value or a batch is limited to the size a store could take."""
     run(tool, "format", "--band", "64K", device)
     with open("/dev/zero", "rb") as zero:
         rc, told = starved("put", device, "k", kbytes=400000, stdin=zero)
@@ -536,12 +543,12 @@ def test_foreign_devices_are_left_alone(tool, device):
         f.truncate(0)
         f.truncate(8 * MIB)
         f.seek(1080)
-        f.write(b"\x53\xef")                     # ext2's magic is not enough alone
+        f.write(b"\x53\xef")  # ext2's magic alone is not enough
     subprocess.run(["mkfs.ext4", "-q", "-F", device], check=True)
     before = device.read_bytes()
     assert "ext4" in run(tool, "format", "--band", "64K", device, rc=FAILED)
     assert device.read_bytes() == before
-    # What cannot be done is no reason to wipe it either.
+    # If a format is impossible, the device is not wiped.
     assert "16 are needed" in run(tool, "format", "--force", device, rc=USAGE)
     with open(device, "rb") as f:
         fcntl.flock(f, fcntl.LOCK_SH)
@@ -560,7 +567,8 @@ def zeroed(path, begin, end):
 
 @pytest.mark.parametrize("band", (64 * KIB, 256 * KIB))
 def test_a_store_whose_first_blocks_are_gone(tool, device, band):
-    """The band table behind the header still tells it, and behind that the header's copy."""
+    """The band table behind the header still identifies the store, and so does the copy of the
+    header."""
     run(tool, "format", "--band", f"{band >> 10}K", device)
     run(tool, "load", device, text="".join(some_lines(7, 200)).encode())
     copy, = struct.unpack_from("<Q", device.read_bytes(), 80)
@@ -571,7 +579,7 @@ def test_a_store_whose_first_blocks_are_gone(tool, device, band):
             assert "holds a key-value store without its first block" in \
                 run(tool, *args, device, rc=FAILED)
         assert device.read_bytes() == before
-    # Something else is there, and known.
+    # Another file system is there, and it is recognised.
     subprocess.run(["mkfs.ext4", "-q", "-F", "-E", "nodiscard", device], check=True)
     assert "ext4" in run(tool, "format", device, rc=FAILED)
     zeroed(device, 0, copy + 4096)
@@ -621,8 +629,8 @@ def test_damage_is_named(tool, device):
 
 
 class OnDisk:
-    """A store with one synced write, by what kv.rst says of its format and nothing else:
-    the programs of the tests have the library's own checksums, which may be wrong together."""
+    """A store with one synced write, built only from the format in kv.rst. The test programs
+    share the library's checksum code, so an error there would not be seen by them."""
 
     def __init__(self, tool, device, closed=True):
         run(tool, "format", "--band", "64K", device)
@@ -654,23 +662,23 @@ class OnDisk:
             f.write(block)
 
     def heads(self):
-        """Where all four copies of the band table begin."""
+        """The start of each of the four copies of the band table."""
         return [self.slots + i * self.slot_bytes for i in range(4)]
 
     def chunk(self):
-        """The first of the log, with its batches and without the zeroes behind."""
+        """The first chunk of the log, with its batches and without the padding."""
         count = struct.unpack("<I", self.bytes(self.log + 12, 4))[0]
         return self.bytes(self.log, 48 + count)
 
 
 def checksum(begin, data, at):
-    """Of @data, with the checksum's own place @at as 0."""
+    """The checksum of @data, with its own field @at taken as 0."""
     return crc32c(crc32c(0xffffffff, begin),
                   bytes(data[:at]) + bytes(4) + bytes(data[at + 4:]))
 
 
 def test_the_checksum_of_a_known_text():
-    """The one that every description of crc32c has, where it is inverted at its end."""
+    """The known value of crc32c, which most descriptions give with a final inversion."""
     assert crc32c(crc32c(0xffffffff, b"1234"), b"56789") == 0xe3069283 ^ 0xffffffff
 
 
@@ -684,7 +692,7 @@ def test_checksums_begin_with_the_uuid(tool, device):
         assert generation % 2 == i // 2
         found.append(generation)
         assert struct.unpack_from("<I", head, 12)[0] == checksum(disk.uuid, head, 12)
-        # Of the entries, which do not begin with it.
+        # The entries; their checksum does not start from the header's.
         count, body = struct.unpack_from("<II", head, 68)
         assert body == crc32c(0xffffffff, bytes(disk.bytes(at + 4096, count)))
     assert sorted(found) == sorted([disk.generation, disk.generation - 1] * 2)
@@ -699,8 +707,9 @@ def test_checksums_begin_with_the_uuid(tool, device):
     ("a flipped bit of its head", False), ("its head is newer", False),
     ("its head is too old", False), ("its head is of the other slot", False)))
 def test_one_copy_of_the_band_table(tool, device, what, torn, logged):
-    """What an interrupted commit leaves is no damage, but where a log knows that it was not
-    interrupted, as that of a store that was not closed; and what it cannot leave is."""
+    """An interrupted commit leaves a state that is no damage. It is damage if the log shows that
+    the commit was not interrupted (as in a store that was not closed), or if an interruption
+    cannot produce it."""
     disk = OnDisk(tool, device, closed=not logged)
     if not logged:
         run(tool, "compact", device)
@@ -735,7 +744,7 @@ def test_one_copy_of_the_band_table(tool, device, what, torn, logged):
 
 @pytest.mark.parametrize("begin", ("ours", "another", "none"))
 def test_what_another_store_has_sealed_is_not_believed(tool, device, begin):
-    """Byte by byte ours but for what the checksum begins with."""
+    """The bytes equal ours; only the start value of the checksum differs."""
     disk = OnDisk(tool, device)
     seal = {"ours": disk.uuid, "another": bytes([disk.uuid[0] ^ 1]) + disk.uuid[1:],
             "none": b""}[begin]
@@ -746,7 +755,7 @@ def test_what_another_store_has_sealed_is_not_believed(tool, device, begin):
     if begin == "ours":
         assert run(tool, "get", device, "a key") == "b value"
     else:
-        # Of a log that a close has sealed, nothing was torn.
+        # Close has sealed this log, so an incomplete chunk is damage.
         told = run(tool, "get", device, "a key", rc=DAMAGED)
         assert "no such key" in told and "damaged at byte 0" in told
     for at in disk.heads():
@@ -755,7 +764,7 @@ def test_what_another_store_has_sealed_is_not_believed(tool, device, begin):
         struct.pack_into("<I", head, 12, checksum(seal, head, 12))
         disk.put(at, head)
     if begin == "ours":
-        # The number of the next log is what the table now says.
+        # The table now has the number of the next log.
         run(tool, "put", device, "another", "one")
         assert min(b["id"] for b in json.loads(run(tool, "dump", "--json", device))["used"]
                    ) > 1000
@@ -764,7 +773,7 @@ def test_what_another_store_has_sealed_is_not_believed(tool, device, begin):
 
 
 def test_an_unsorted_table_on_the_disk(tool, device):
-    """By what kv.rst says of it, and nothing else."""
+    """The table is read only by the format in kv.rst."""
     run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
     lines = [f"{i * 7919 % 1000:03d}\t{'v' * (i % 300)}\n" for i in range(600)]
     run(tool, "load", "--batch", 3, device, text="".join(lines).encode())
@@ -798,7 +807,7 @@ def test_an_unsorted_table_on_the_disk(tool, device):
         assert count == 14 + key_bytes + value_bytes and word & 255 == 1
         found.append((key, word >> 8, offset))
     assert [f[:2] for f in found] == sorted((f[:2] for f in found), key=lambda f: (f[0], -f[1]))
-    # In the order in which they came, and all of them from the first on.
+    # The entries are in the order of their writes, and complete from the first on.
     by_place = sorted(found, key=lambda f: f[2])
     assert [f[0].decode() for f in by_place] == [line[:3] for line in lines[:writes]]
     assert [f[1] for f in by_place] == list(range(1, writes + 1))
@@ -809,7 +818,7 @@ def test_an_unsorted_table_on_the_disk(tool, device):
 
 
 def test_damage_of_an_unsorted_table(tool, device):
-    """Of a write, it is named; of what only a check reads, a check names it."""
+    """A read names damage to a write; a check names damage that only a check reads."""
     run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
     lines = [f"{i:03d}\t{'v' * 200}\n" for i in range(600)]
     run(tool, "load", "--batch", 50, device, text="".join(lines).encode())
@@ -835,7 +844,7 @@ def make_spare(tmp_path):
 
 
 def test_an_offload_device_on_the_disk(tool, device, spare):
-    """By what kv.rst says of its header."""
+    """The header is built only from the format in kv.rst."""
     run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
     run(tool, "offload", "--size", "512K", device, spare)
     store = device.read_bytes()
@@ -848,7 +857,7 @@ def test_an_offload_device_on_the_disk(tool, device, spare):
         assert struct.unpack_from("<QQQQQ", head, 48) == \
             (512 * KIB, 4096, 0, 64 * KIB, 64 * KIB - 4096)
         assert head[88:104] not in (bytes(16), head[16:32]) and not any(head[104:])
-    # Until it is used, the store knows nothing of it.
+    # The store does not refer to the offload device until it is used.
     assert store == device.read_bytes()
     assert json.loads(run(tool, "stats", "--json", "--offload", spare, device)
                       )["offload_bands_free"] == 7
@@ -891,7 +900,7 @@ def test_offload_devices_of_others_are_left_alone(tool, device, spare, tmp_path)
 
 
 def test_what_is_loaded_beside_merges(tool, device, spare):
-    """Whether some of it is left there depends on how fast merges were."""
+    """The speed of the merges decides whether some of the log is left."""
     run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
     run(tool, "offload", device, spare)
     lines = some_lines(5, 4000)
@@ -911,7 +920,7 @@ def test_what_is_loaded_beside_merges(tool, device, spare):
 def test_one_store_at_a_time(tool, device):
     run(tool, "format", "--band", "64K", device)
     with subprocess.Popen([tool, "load", device], stdin=subprocess.PIPE) as loading:
-        # What has been read of a pipe it has opened the store before.
+        # The program opens the store only after it has read all of the pipe's first part.
         loading.stdin.write(b"k\tv\n" * 100000)
         loading.stdin.flush()
         assert "in use" in run(tool, "put", device, "a", "b", rc=FAILED)
@@ -921,7 +930,7 @@ def test_one_store_at_a_time(tool, device):
 
 
 def test_a_device_that_is_about_to_be_free(tool, device):
-    """As one is whose program was killed: the kernel takes its time to let it go."""
+    """The device of a killed program is busy until the kernel has released it."""
     run(tool, "format", "--band", "64K", device)
     with open(device, "rb") as f:
         fcntl.flock(f, fcntl.LOCK_EX)
@@ -954,7 +963,7 @@ def test_a_file_behind_a_loop_device(tool, device):
 
 @pytest.mark.parametrize("seed,organisation", ((0, "soc"), (1, "soc"), (2, "soc"), (3, "buffered")))
 def test_killed(tool, device, spare, seed, organisation):
-    """Each line that was synced before the kill is there."""
+    """Each line that was synced before the kill is present."""
     run(tool, "format", "--band", "64K", "--organisation", organisation, device)
     offload = ["--offload", spare] if organisation == "buffered" else []
     if offload:
@@ -972,13 +981,13 @@ def test_killed(tool, device, spare, seed, organisation):
             loading.wait()
     got = run(tool, "scan", *offload, device).splitlines(keepends=True)
     assert got == lines[:len(got)] and len(got) <= sent + 1
-    # A pipe and the program's buffer have the others.
+    # The pipe and the program's buffer hold the others.
     assert sent - len(got) < (64 + 8) * KIB
     *copies, end = run(tool, "check", *offload, device).splitlines()
     assert end == "clean" and all("interrupted commit" in line for line in copies)
 
 
-# --- a stranger ------------------------------------------------------------------
+# --- a program of a user ---------------------------------------------------------
 
 def program(name):
     """The C program of a document: its literal block that begins with #include."""
@@ -1001,7 +1010,7 @@ def test_a_strangers_program(tmp_path, device, how):
                PKG_CONFIG_PATH=str(tmp_path / "usr/lib/pkgconfig"))
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", *how, "shingle-kv"],
                            env=env, check=True, capture_output=True, text=True).stdout.split()
-    # What the shared library is linked to itself, a program need not know.
+    # A program need not link the libraries that the shared library links itself.
     assert ("-luring" in flags) == bool(how)
     if how:
         flags = [str(tmp_path / "usr/lib/libshingle-kv.a") if f == "-lshingle-kv" else f
@@ -1016,20 +1025,21 @@ def test_a_strangers_program(tmp_path, device, how):
     done = subprocess.run([tmp_path / "colours", device], check=True, env=env,
                           capture_output=True, text=True)
     assert done.stdout == "the sky is blue\ngrass\nsky\nsnow\n"
-    # A device that is not there is not the end of a scan.
+    # A missing device must not look like the end of a scan.
     done = subprocess.run([tmp_path / "colours", tmp_path / "nofile"], check=False, env=env,
                           capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.endswith("nofile: No such file or directory\n")
 
 
 def declared():
-    """The functions of the header."""
+    """The functions that the header declares."""
     header = (TOP / "userspace/include/shingle-kv.h").read_text(encoding="utf-8")
     return set(re.findall(r"^[\w ]+\W\*?(kv_\w+)\(", header, re.M))
 
 
 def test_the_shared_library_has_what_the_header_has():
-    """Each with the version of its node, in the object, in the map and in Debian's list."""
+    """Each function has the version of its node, in the object, in the map and in Debian's
+    list."""
     build("kv")
     shared = TOP / "build/userspace/libshingle-kv.so.1"
     seen = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", shared],
@@ -1047,7 +1057,7 @@ def test_the_shared_library_has_what_the_header_has():
 
 
 def test_the_document_has_each_function():
-    """So has a comment of the header."""
+    """The document and the comments of the header describe each function."""
     text = (TOP / "Documentation/kv.rst").read_text(encoding="utf-8")
     header = (TOP / "userspace/include/shingle-kv.h").read_text(encoding="utf-8")
     assert not [f for f in declared() if f"``{f}()``" not in text]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""shingle-levels: its model of interlaced disks against vectors worked out by
-hand and relations that hold for every load, and its store on a plain file.
+"""Tests of shingle-levels: its model of interlaced disks against hand-made vectors and relations
+that hold for every load, and its store on a plain file.
 
-An event is R read a top, K write its copy, r write it back, W write, S sync.
-"""
+Events are R (read a top), K (write its copy), r (write it back), W (write) and S (sync)."""
 
 import json
 import os
@@ -29,7 +28,7 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="session", name="tool")
 def build_tool():
-    """With sanitizers: the numbers are the same, and a slip is not missed."""
+    """Built with sanitizers: the numbers stay the same, and memory errors are found."""
     if os.environ.get("SHINGLE_LEVELS"):
         return os.environ["SHINGLE_LEVELS"]
     subprocess.run(["make", "-s", "-C", str(TOP / "userspace/levels"),
@@ -47,7 +46,7 @@ def run(tool, *args, rc=CLEAN, text=None):
 
 
 class File:
-    """What a line of --trace says."""
+    """The content of a line of --trace."""
 
     def __init__(self, line):
         found = re.fullmatch(r"(\d+) tracks ([\d,]+) events (.*) "
@@ -62,7 +61,7 @@ class File:
 
 
 def model(tool, what, lines, tracks=8):
-    """The files of a trace; @lines as --trace has them."""
+    """The files of a trace, for @lines as --trace has them."""
     out = run(tool, "--model", what, "--tracks", tracks, "--trace", "-",
               text="\n".join(lines) + "\n")
     return [File(line) for line in out.splitlines()]
@@ -112,12 +111,12 @@ def test_v2_two_tiers(tool):
     ([2], [0, 4, 6], [4, 6, 0]),
 ))
 def test_v3_the_nearest_bottom(tool, before, freed, order):
-    """The last bottom is 6 as all are taken in turn; or 2, taken once more."""
+    """The last bottom is 6, as all are taken in turn; or it is 2, taken once more."""
     lines = [f"write {t} 0 1" for t in (1, 3, 5, 7)]
     # With all tops taken the bottoms go 0, 2, 4, 6.
     lines += [f"write {t} 1 1" for t in (0, 2, 4, 6)]
     if before:
-        # Only 2 is free: it is taken next, and so it is the last one.
+        # Only 2 is free: it is taken next and becomes the last one.
         lines += ["delete 2", "write 12 1 1"]
     lines += [f"delete {t}" for t in freed]
     lines += [f"write {20 + i} 1 1" for i in range(3)]
@@ -146,7 +145,7 @@ def test_v4_files_of_two_tracks(tool, policy, levels, tracks, naive, merged,
     files = model(tool, f"{policy},merged,largest=1", lines)
     assert [tuple(f.tracks) for f in files] == tracks
     if policy == "seq":
-        # Bottoms first: what a file would destroy of itself is not there yet.
+        # Bottoms come first: the tops that the file would destroy are not written yet.
         merged = [(0, 2), (1, 4), (1, 4), (1, 4)]
     assert [(f.rewrites, f.syncs) for f in files] == merged
     files = model(tool, f"{policy},merged,syncs=literal,largest=1", lines)
@@ -165,7 +164,7 @@ def test_v5_steady_state_of_seq(tool, m):
 
 
 def events_of(tool, what, bottoms):
-    """A file on @bottoms of 8 tracks, all tops valid."""
+    """A file on @bottoms of 8 tracks, with all tops valid."""
     lines = [f"write {t} 0 1" for t in (1, 3, 5, 7)]
     lines += [f"write {t} 1 1" for t in (0, 2, 4, 6)]
     lines += [f"delete {t}" for t in bottoms]
@@ -176,7 +175,7 @@ def events_of(tool, what, bottoms):
 
 
 def test_v6_event_strings(tool):
-    # The nearest of 2 and 4 to the last one, 6, is 4: the list is 4, 2.
+    # Of 2 and 4 the nearest to the last one, 6, is 4: the list is 4, 2.
     naive = events_of(tool, "naive", (2, 4))
     assert naive.tracks == [4, 2]
     assert naive.events == ("R3 K3 R5 K5 S W4 S r3 r5 S "
@@ -190,7 +189,7 @@ def test_v6_event_strings(tool):
 
 
 def test_v6_in_the_order_of_the_paper(tool):
-    # 3phase takes 2 before 4, and seq 0 to 3.
+    # 3phase takes 2 before 4; seq takes 0 to 3.
     lines = [f"write {t} 0 1" for t in (0, 2, 4, 6, 1, 5, 3, 7)] + \
         ["delete 2", "delete 4", "write 99 0 2"]
     naive = model(tool, "3phase,naive", lines)[-1]
@@ -221,7 +220,7 @@ def test_v6_seq_on_an_empty_disk(tool, what, events, syncs):
     ((0, 2, 4, 6), (7, 13), (4, 3)),
 ))
 def test_v7_other_lists(tool, bottoms, naive, merged):
-    """Merged: tops are taken once, and three syncs do for any number."""
+    """With merging, tops are copied once, and three syncs are enough for any number."""
     got = events_of(tool, "naive", bottoms)
     assert (got.rewrites, got.syncs) == naive
     got = events_of(tool, "merged", bottoms)
@@ -230,8 +229,8 @@ def test_v7_other_lists(tool, bottoms, naive, merged):
 
 def test_v8_five_syncs(tool):
     """Only top 1 is valid; the file gets 2, 6, 5, 7."""
-    lines = writes([1] * 8)                         # 0 2 4 6 1 5 3 7
-    lines += ["delete 6", "write 8 0 1"]            # 3 was taken last
+    lines = writes([1] * 8)  # 0 2 4 6 1 5 3 7
+    lines += ["delete 6", "write 8 0 1"]  # 3 was taken last
     lines += [f"delete {i}" for i in (1, 3, 8, 5, 7)] + ["write 99 0 4"]
     for rmw in ("naive", "merged"):
         last = model(tool, f"3phase,{rmw},next", lines)[-1]
@@ -248,7 +247,7 @@ def test_v9_what_was_freed(tool, fit):
     assert flat(files)[:6] == [0, 2, 4, 6, 1, 5]
     assert files[6].tracks == [2]
     assert files[6].events == "R1 K1 S W2 S r1 S S"
-    # 1 and 4 are free: the bottom first, and its one valid top is 5.
+    # 1 and 4 are free. The bottom comes first; its one valid top is 5.
     assert files[7].tracks == [4, 1]
     assert files[7].rewrites == 1 and "r5" in files[7].events
 
@@ -256,7 +255,7 @@ def test_v9_what_was_freed(tool, fit):
 # --- relations -----------------------------------------------------------------
 
 class Disk:
-    """What the events do to the medium, in Python and by itself."""
+    """The effect of the events on the medium, in Python and independent of the program."""
 
     def __init__(self, tracks):
         self.tracks = tracks
@@ -272,7 +271,7 @@ class Disk:
                 if t in self.owner}
 
     def play(self, ident, got):
-        """Returns the most backup tracks in use."""
+        """Returns the largest number of backup tracks in use."""
         backed, peak, in_epoch = set(), 0, set()
         for event in got.events.split():
             op, track = event[0], int(event[1:] or -1)
@@ -309,7 +308,7 @@ class Disk:
 
 
 def any_load(seed, tracks, fill, most):
-    """Lines of a trace that keep the disk about so full, levels 0 to 3."""
+    """Lines of a trace that fill the disk to about this share, with levels 0 to 3."""
     rng = random.Random(seed)
     lines, alive, used = [], {}, 0
     for ident in range(120):
@@ -327,7 +326,7 @@ def any_load(seed, tracks, fill, most):
 
 
 def played(tool, what, lines, tracks):
-    """Each file with the disk as it was before it."""
+    """Each file with the disk before it was written."""
     files = iter(model(tool, what, lines, tracks))
     disk = Disk(tracks)
     for line in lines:
@@ -343,7 +342,7 @@ def played(tool, what, lines, tracks):
        st.sampled_from(("first", "next")), st.sampled_from((0.3, 0.6, 0.9, 1)),
        st.integers(24, 65))
 def test_no_load_loses_anything(tool, seed, policy, fit, fill, tracks):
-    """E1, E4, E5 and what is on the medium, for both kinds of RMW."""
+    """E1, E4, E5 and the content of the medium, for both kinds of RMW."""
     lines = any_load(seed, tracks, fill, 8)
     for rmw in ("naive", "merged", "naive,adjsync=needed",
                 "merged,syncs=literal"):
@@ -372,7 +371,7 @@ def test_no_load_loses_anything(tool, seed, policy, fit, fill, tracks):
 
 
 def runs(tracks):
-    """Lengths of runs of neighbouring bottoms."""
+    """The lengths of runs of neighbouring bottoms."""
     out, last = [], None
     for t in sorted(tracks):
         if last is not None and t == last + 2:
@@ -386,9 +385,9 @@ def runs(tracks):
 @pytest.mark.parametrize("k", (1, 2, 3, 16))
 @pytest.mark.parametrize("edge", (False, True))
 def test_e2_neighbouring_bottoms(tool, k, edge):
-    """k bottoms side by side, all tops valid."""
+    """k bottoms side by side, with all tops valid."""
     tracks = 2 * k + 6
-    # 3phase with the whole disk taken, one track a file, in its order.
+    # 3phase fills the whole disk, one track a file, in its order.
     lines = [f"write {i} 0 1" for i in range(tracks)]
     full = flat(model(tool, "3phase,naive", lines, tracks))
     start = 0 if edge else 2
@@ -411,7 +410,7 @@ def test_e3_isolated_bottoms_gain_syncs_only(tool):
     @settings(max_examples=15, deadline=None)
     @given(st.integers(0, 1 << 30), st.integers(24, 65),
            st.sampled_from((0.5, 0.8, 1)))
-    @example(22, 64, 1)         # has ten of them, whatever else is drawn
+    @example(22, 64, 1)  # has ten of them in any case
     def of_any_load(seed, tracks, fill):
         nonlocal compared, fewer
         lines = any_load(seed, tracks, fill, 6)
@@ -422,7 +421,7 @@ def test_e3_isolated_bottoms_gain_syncs_only(tool):
             if all(t % 2 == 0 for t in a.tracks) and set(runs(a.tracks)) == {1}:
                 assert a.rewrites == b.rewrites
                 assert b.syncs <= a.syncs
-                # One bottom alone says little: of several each had its own.
+                # One bottom alone shows little; several each had a sync of their own.
                 compared += len(a.tracks) > 1 and a.rewrites > 0
                 fewer += b.syncs < a.syncs
 
@@ -431,12 +430,12 @@ def test_e3_isolated_bottoms_gain_syncs_only(tool):
 
 
 def test_the_level_with_most_tracks(tool):
-    """A first file of a new level does not turn the tiers round."""
+    """A first file of a new level does not swap the tiers."""
     lines = ["write 1 3 3", "relevel 1 3", "write 2 4 1", "write 3 3 1",
              "write 4 2 1", "write 5 4 4", "write 6 3 1"]
     files = model(tool, "compaction,naive,largest=most", lines, tracks=40)
     tier = [{t % 2 for t in f.tracks} for f in files]
-    # 6 comes when level 4 has 5 tracks and level 3 has 4.
+    # File 6 comes when level 4 has 5 tracks and level 3 has 4.
     assert tier == [{0}, {0}, {0}, {1}, {0}, {1}]
     files = model(tool, "compaction,naive", lines, tracks=40)
     tier = [{t % 2 for t in f.tracks} for f in files]
@@ -447,8 +446,8 @@ def test_the_level_with_most_tracks(tool):
 @given(st.integers(0, 1 << 30), st.sampled_from((0.4, 0.7, 0.9, 1)),
        st.integers(24, 65), st.sampled_from(("first", "next")))
 def test_e6_two_tiers(tool, seed, fill, tracks, fit):
-    """Seen from outside: no RMW bottom while a harmless one is free, and no
-    level gets the other tier while its own has room."""
+    """Checked from outside: no RMW bottom is taken while a harmless one is free, and no level
+    uses the other tier while its own has room."""
     lines = any_load(seed, tracks, fill, 8)
     level_of, files = {}, iter(model(tool, f"compaction,naive,{fit}", lines, tracks))
     tracks_of, taken = {}, {}
@@ -486,8 +485,7 @@ def test_e7_phases(tool, tracks, policy):
     for i, got in enumerate(files):
         bound = 0 if 2 * i <= tracks else 1 if 4 * i <= 3 * tracks else 2
         assert got.rewrites <= bound
-    # A bottom freed after phase 2 has one valid top, after phase 3 two, but for
-    # the first one.
+    # A bottom freed after phase 2 has one valid top, after phase 3 two, except the first one.
     order = flat(files)
     for used, bound in ((tracks * 3 // 4, 1), (tracks, 2)):
         for bottom in (0, tracks // 2 // 2 * 2):
@@ -504,7 +502,7 @@ SCHEMES = ("seq,naive", "seq,merged", "3phase,naive", "3phase,merged",
 
 @pytest.fixture(scope="session", name="paper")
 def paper_load(tool):
-    """The paper's load at its scale, in records of 1 MiB."""
+    """The load of the paper at its scale, in records of 1 MiB."""
     words = [w for scheme in SCHEMES for w in ("--model", scheme)]
     return {moves: json.loads(run(tool, "--record", "1M", "--load", "76800M",
                                   "--moves", moves, *words, "--json"))
@@ -512,8 +510,7 @@ def paper_load(tool):
 
 
 def test_e8_shape(paper):
-    """Who is better than whom, where the drive's level is not changed behind
-    its back or nobody knows."""
+    """The ranking of the policies, without silent level changes."""
     for moves in ("rewrite", "silent"):
         got = {m["name"]: m for m in paper[moves]["models"]}
         for what in ("rewrites", "syncs"):
@@ -522,9 +519,9 @@ def test_e8_shape(paper):
 
 
 def test_e8_gap_of_merging_grows_with_fill(paper):
-    """An eighth of the load fills 9.6 % of the disk.  Below half of it nothing
-    is rewritten and so nothing saved, and then ever more for each file.  With
-    two tiers and moves that nobody is told of it is less again in the end."""
+    """An eighth of the load fills 9.6 % of the disk. Below half of the disk nothing is rewritten,
+    so merging saves nothing; above, it saves more with each file. With two tiers and silent moves
+    the gain shrinks again at the end."""
     for moves, of in paper.items():
         points = [of["points"][round(i * len(of["points"]) / 8) - 1]
                   for i in range(1, 9)]
@@ -543,8 +540,8 @@ def test_e8_gap_of_merging_grows_with_fill(paper):
 
 @pytest.mark.parametrize("moves", ("rewrite", "silent"))
 def test_e8_mixes_gain_with_the_share_of_writes(tool, paper, moves):
-    """What the same number of operations behind the load is spared, by two
-    tiers and by merging, the more of them are writes."""
+    """Two tiers and merging save more for the same number of operations behind the load, the
+    larger the share of writes is."""
     names = ("seq,naive", "3phase,naive", "compaction,naive", "compaction,merged")
     words = [w for name in names for w in ("--model", name)]
     spared = []
@@ -563,8 +560,8 @@ def test_e8_mixes_gain_with_the_share_of_writes(tool, paper, moves):
 
 
 def test_paper_load(paper):
-    """The files of the paper's load, and of each 16 rewrites and 64 syncs in
-    the steady state of seq."""
+    """The number of files of the paper's load; in the steady state of seq each file has 16
+    rewrites and 64 syncs."""
     for moves, of in paper.items():
         assert 15000 < of["load"]["files"] < 17500
         assert of["load"]["inserted"] == 76800
@@ -573,15 +570,15 @@ def test_paper_load(paper):
         seq = of["models"][0]
         assert abs(seq["rewrites"] / seq["files"] - 16) < 0.01
         assert abs(seq["syncs"] / seq["files"] - 64) < 0.1
-        # 3phase has no RMW before bottoms are full.
+        # 3phase has no RMW before the bottoms are full.
         half = [p for p in of["points"] if p["inserted"] < 40000]
         assert half[-1]["rewrites"][2] == 0
         assert of["models"][2]["rewrites"] > 0
 
 
 def test_trace_of_a_load_gives_the_same_ledger(tool, tmp_path):
-    """Replayed line by line, a load comes to the same rewrites and syncs, and
-    on the medium nothing is lost."""
+    """A load that is replayed line by line has the same rewrites and syncs, and loses nothing on
+    the medium."""
     trace = tmp_path / "trace"
     for moves in ("keep", "rewrite"):
         for scheme in ("3phase,merged", "compaction,naive", "compaction,merged"):
@@ -605,12 +602,12 @@ def test_frees_wait_for_the_next_file(tool):
     pending = model(tool, "seq,naive,first,pending", lines)
     assert [f.tracks for f in at_once] == [[0, 1], [0, 1], [2, 3]]
     assert [f.tracks for f in pending] == [[0, 1], [2, 3], [0, 1]]
-    # What nobody needs any more is not saved from the bottom beside it.
+    # A deleted file on a neighbouring top is not copied.
     assert [f.rewrites for f in pending] == [0, 0, 0]
 
 
 def test_target_and_model_take_the_same_tracks():
-    """The target's policies and the model's, from one specification."""
+    """The policies of the target and the model implement one specification."""
     subprocess.run(["make", "-s", "-C", str(TOP / "userspace/levels-check")], check=True,
                    stdout=subprocess.DEVNULL)
     done = subprocess.run([TOP / "build/userspace/levels-check", "200"], text=True,
@@ -624,7 +621,7 @@ def test_target_and_model_take_the_same_tracks():
 
 @pytest.fixture(name="ram")
 def in_memory(tmp_path):
-    """A directory where a flush costs nothing."""
+    """A directory in RAM, where a flush takes no time."""
     if not os.access("/dev/shm", os.W_OK):
         yield tmp_path
         return
@@ -655,7 +652,7 @@ def test_store_reads_back_what_it_wrote(tool, tmp_path, ram, extra):
     assert store["compactions"] > 5 and store["deleted"] > 20
     assert device["all"]["flushes"] == store["files"]
     assert device["all"]["written_bytes"] >= store["written_bytes"]
-    # All that compactions and gets read, and all files once more.
+    # Compactions and gets read all of it, and the check reads all files once more.
     assert device["verified_blocks"] * 4096 == device["all"]["read_bytes"]
     alive = store["files"] - store["deleted"]
     assert sum(level["files"] for level in of["levels"]) == alive
@@ -669,7 +666,7 @@ def test_store_reads_back_what_it_wrote(tool, tmp_path, ram, extra):
 
 
 def counted(of):
-    """What was asked of the device, without its time."""
+    """The requests to the device, without their times."""
     return {k: v for k, v in of["device"]["all"].items() if not k.endswith("_s")}
 
 
@@ -678,8 +675,8 @@ def counted(of):
     "seq,naive", "3phase,merged", "zigzag,naive", "compaction,naive",
     "compaction,merged,first"))
 def test_program_protects_as_the_model_says(tool, ram, place, moves):
-    """What is done on a bare interlaced disk is what the model counts, and all
-    is there at the end; scripts/shows/imr --verify has a medium that destroys."""
+    """The requests on a bare interlaced disk match the model's count, and all data are there at
+    the end. scripts/shows/imr --verify tests a medium that destroys neighbours."""
     disk = disk_file(ram / "disk", 80)
     of = json.loads(run(tool, *SMALL, "--moves", moves, "--place", place, "--model",
                         place, "--verify", "--json", disk))
@@ -688,14 +685,14 @@ def test_program_protects_as_the_model_says(tool, ram, place, moves):
     assert said["rewrites"] > 0
     device = of["device"]["all"]
     assert device["flushes"] == said["syncs"]
-    # Copies and tops written back are at most whole tracks.
+    # Copies and tops that are written back are at most whole tracks.
     extra = device["written_bytes"] - of["store"]["written_bytes"]
     assert 0 < extra <= 2 * said["rewrites"] * of["track_bytes"] + \
         4096 * said["files"]
     again = json.loads(run(tool, *SMALL, "--moves", moves, "--place", place, "--reread",
                            "--verify", "--json", disk))
     assert again["done"] == done
-    # Whole tracks but for the last one of a file.
+    # Whole tracks, except for the last one of a file.
     more = again["device"]["load"]["read_bytes"] - of["device"]["load"]["read_bytes"]
     assert 0 < more <= done["backups"] * of["track_bytes"]
     each = json.loads(run(tool, *SMALL, "--moves", moves, "--place", place, "--copy-each",
@@ -720,8 +717,8 @@ def build_sim():
 
 @pytest.mark.parametrize("mib", (8, 64))
 def test_a_drive_in_figures_is_platters(tool, sim, mib):
-    """One file, which is one batch of requests of 1 MiB, of which at most 32 are under
-    way: they are queued whenever one ends, so all may as well come at once."""
+    """One file is one batch of requests of 1 MiB, of which at most 32 are in flight. A new one is
+    queued whenever one ends, so the batch takes as long as if all came at once."""
     of = on_drive(tool, "--place", "seq", "--load", f"{mib}M", "--file", "64M")
     assert of["device"]["all"]["writes"] == mib
     done = subprocess.run(
@@ -730,13 +727,13 @@ def test_a_drive_in_figures_is_platters(tool, sim, mib):
     last_us = float(done.stdout.splitlines()[-1].split()[1])
     assert of["device"]["load_s"] == pytest.approx(last_us / 1e6, abs=1e-4)
     assert of["device"]["load"]["persist_s"] == of["device"]["load_s"]
-    # A track at a turn and a switch to the next one, from outside: 141.6 MB/s at best.
+    # A track in one turn and a switch to the next one: at best 141.6 MB/s.
     assert 100e6 < of["device"]["load_bytes_per_s"] < 141.6e6
 
 
 @pytest.mark.parametrize("us", (0, 8333, 25000))
 def test_a_sync_has_its_price(tool, us):
-    """It comes behind all that the one file waits for."""
+    """A sync takes its time behind all requests that the file waits for."""
     one = ("--place", "seq", "--load", "8M")
     free, dear = on_drive(tool, *one), on_drive(tool, *one, "--flush-us", us)
     assert free["device"]["all"]["flushes"] == dear["device"]["all"]["flushes"] == 1
@@ -756,7 +753,7 @@ def test_a_drive_in_figures_is_asked_the_same(tool, ram, place):
     assert counted(first) == counted(file)
     assert first["store"] == file["store"] and first.get("done") == file.get("done")
     device = first["device"]
-    # Only the drive's time passes, and it is all told.
+    # Only time of the drive passes, and the report covers all of it.
     assert device["load_s"] == pytest.approx(
         device["load"]["persist_s"] + device["load"]["read_s"], abs=2e-4)
 
@@ -767,10 +764,10 @@ def test_what_compactions_persist_is_apart_from_what_the_memtable_does(tool, pla
     words = (*SMALL, "--tracks", 1000, "--load", "18M", "--moves", "silent", "--place", place)
     of, flushes = on_drive(tool, *words), on_drive(tool, *words, "--trigger", 100)
     device, load = of["device"], of["device"]["load"]
-    # Nothing but compactions reads, and of them is no time but that and what they persist.
+    # Only compactions read. Their time is that of the reads and that of persisting.
     assert 0 < device["load_compact_persist_s"] == pytest.approx(
         device["load_compact_s"] - load["read_s"], abs=2e-4)
-    # The memtable's files take as long, and rewrite as much, where they are all.
+    # Files of memtables take as long and rewrite as much if there are no other files.
     only = flushes["device"]
     assert flushes["load"]["files"] == flushes["load"]["flushed"] == of["load"]["flushed"]
     assert only["load_compact_persist_s"] == only["load_compact_rewrites"] == 0
@@ -800,8 +797,8 @@ def test_points_have_what_was_done_on_the_device(tool):
 @pytest.mark.parametrize("place,batch_gains", (
     ("seq,naive", 1), ("3phase,merged", 1.15), ("compaction,merged", 1.15)))
 def test_tops_one_by_one_take_longer(tool, place, batch_gains):
-    """Copies that are read again take as long as they took to make, not half of it; and
-    of a file's many tops none is read or written with another one's, out and back."""
+    """Reading copies again takes as long as writing them, not half of it. No top of a file is
+    read or written together with another one, for the copy or for the write back."""
     words = ("--record", "1M", "--tracks", 47684, "--file", "65M", "--load", "75000M",
              "--moves", "silent", "--pick", "overlap", "--place", place)
     memory, batch, each = (on_drive(tool, *words, *more)
@@ -839,7 +836,7 @@ def test_same_seed_same_load(tool, tmp_path):
 
 
 def test_points_are_of_the_load(tool):
-    """Also where it has fewer memtables than points, and a mix inserts more."""
+    """This also holds if the load has fewer memtables than points and a mix inserts more."""
     of = json.loads(run(tool, *SMALL, "--tracks", 1024, "--model", "seq,naive", "--load",
                         "10M", "--mix", "R10", "--ops", 20000, "--points", 1000, "--json"))
     assert of["store"]["inserted"] > of["load"]["inserted"]
@@ -884,7 +881,7 @@ def test_a_manifest_cut_off_in_its_last_line(tool, tmp_path):
 
 
 def test_a_manifest_that_memory_has_no_room_for(tmp_path):
-    """Where reading ends for want of it, the list does not."""
+    """A read that ends for want of memory must not look like the end of the list."""
     subprocess.run(["make", "-s", "-C", str(TOP / "userspace/levels")], check=True,
                    stdout=subprocess.DEVNULL)
     tool = TOP / "build/userspace/shingle-levels"
@@ -941,8 +938,8 @@ int fdatasync(int fd)
 
 
 def test_manifest_is_on_its_medium(tmp_path):
-    """A file is flushed, and then the line that says so; before a file goes, the
-    line that says that."""
+    """The store flushes a file before the line that adds it, and flushes the line that removes a
+    file before it deletes the file."""
     subprocess.run(["make", "-s", "-C", str(TOP / "userspace/levels")], check=True,
                    stdout=subprocess.DEVNULL)
     (tmp_path / "synced.c").write_text(SYNCED, encoding="ascii")
@@ -973,7 +970,7 @@ def test_manifest_may_be_a_pipe(tool, tmp_path):
 @pytest.mark.parametrize("more", (
     ("--manifest",), ("--record-trace",), ("--mix", "R50"), ("--model", "seq,naive")))
 def test_check_only_reads(tool, tmp_path, more):
-    """The manifest above all, if it is named twice."""
+    """Check does not write, and in particular not to a manifest that is named twice."""
     disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
     run(tool, *SMALL, "--load", "12M", "--manifest", manifest, disk)
     text = manifest.read_text()
@@ -1046,7 +1043,7 @@ def test_bad_trace(tool, line):
 
 
 def test_what_is_there_is_left_alone(tool, tmp_path):
-    """A partition table; and its own files are read back without being asked."""
+    """A partition table is left alone; the store's own files are read back without a question."""
     disk = disk_file(tmp_path / "disk")
     with open(disk, "r+b") as f:
         f.seek(446)
@@ -1076,7 +1073,7 @@ def test_device_too_small(tool, tmp_path):
 @pytest.mark.parametrize("compiler,standards", (
     ("cc", ("c99", "c11", "c17", "gnu17")), ("g++", ("c++11", "c++20"))))
 def test_header_for_stores_compiles_alone(tmp_path, compiler, standards):
-    """As a store includes it: first, in strict C and in C++."""
+    """The header compiles as the first include, in strict C and in C++."""
     if not shutil.which(compiler):
         pytest.skip(f"there is no {compiler}")
     source = tmp_path / ("store.c" if compiler == "cc" else "store.cc")

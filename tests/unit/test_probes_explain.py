@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""skylight explain on recorded series of drives whose truth is known."""
+"""Tests of skylight explain on recorded series of drives with known properties."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def requests_of(drive, ops, think_s=0.0):
     for (write, block), pause in zip(ops, think):
         begin = drive.disk.now
         trace = drive.replay("load", (write, block * BLOCK, BLOCK))
-        # What a model was late by is no time of its own clock.
+        # Delays of the model do not count in its own clock.
         drive.disk.now = begin + float(trace.lat_us[0])
         out.append((begin / 1e6, drive.disk.now / 1e6, write))
         if pause:
@@ -41,7 +41,7 @@ def requests_of(drive, ops, think_s=0.0):
 
 
 def looks(requests, step=STEP, jitter=0.0, seed=1):
-    """Samples of what was recorded, as counters would have stood."""
+    """Samples of the recording, as the counters would have stood."""
     begin, end = (np.array([r[i] for r in requests]) for i in (0, 1))
     write = np.array([r[2] for r in requests], bool)
     at = np.arange(begin[0], end[-1] + 2 * step, step)
@@ -63,12 +63,12 @@ def watched(samples):
 
 
 def longest(requests, least=explain.LEAST_S + 2 * STEP):
-    """What was so: requests that took so long that it is a stall whenever one looks."""
+    """The known answer: requests so long that any sampling shows a stall."""
     return [(b, e) for b, e, _ in requests if e - b >= least]
 
 
 def mixed(drive, count, rng, share=0.5):
-    """Writes at random, and others that are read alone for a while in between."""
+    """Random reads and writes, with stretches of reads alone in between."""
     out = []
     while len(out) < count:
         out += [(True, int(b)) for b in rng.integers(0, drive.blocks, 600)]
@@ -89,7 +89,7 @@ def test_what_was_cleaning_is_said():
     is_it, sure, why = watch.answer()
     assert is_it and sure >= 0.99 and "reading alone" in why
     assert {s.kind for s in watch.stalls} == {FULL}
-    # Each of those, and no other; as long as they were, to a look.
+    # explain finds each of those stalls and no other, as long as it was, to one sample.
     assert len(watch.stalls) >= len(truth)
     for begin, end in truth:
         stall = min(watch.stalls, key=lambda s, b=begin: abs(s.at_s - b))
@@ -105,7 +105,7 @@ def test_what_the_load_did_before():
     drive, rng = shingled(), np.random.default_rng(2)
     requests = requests_of(drive, mixed(drive, 12_000, rng))
     watch = watched(looks(requests))
-    # Some follow each other at once.
+    # Some stalls follow each other at once.
     a, b = next(pair for pair in zip(watch.stalls, watch.stalls[1:]) if pair[1].before.reads)
     writes = sum(w and a.at_s + a.seconds < e <= b.at_s for _, e, w in requests)
     assert abs(b.before.writes - writes) <= 3
@@ -118,7 +118,7 @@ def test_what_the_load_did_before():
     lambda: probe_drives.Thin(120_000), lambda: probe_drives.Drive(200_000, commit_us=5e6)])
 @pytest.mark.parametrize("jitter", [0.0, 0.4])
 def test_it_is_silent_on_what_does_not_clean(made, jitter):
-    """However late the looks are."""
+    """This holds however late the samples are."""
     drive, rng = made(), np.random.default_rng(3)
     ops = mixed(drive, 5000, rng)
     requests = requests_of(drive, ops, rng.choice([0, 0, 0, 0.5], len(ops)))
@@ -128,7 +128,7 @@ def test_it_is_silent_on_what_does_not_clean(made, jitter):
 
 
 def interleaved(drive, count, rng, share):
-    """Reads and writes at random, that share of them writes."""
+    """Reads and writes at random; @share of them are writes."""
     return [(bool(w), int(b)) for w, b in zip(rng.random(count) < share,
                                               rng.integers(0, drive.blocks, count))]
 
@@ -140,8 +140,8 @@ def interleaved(drive, count, rng, share):
     ids=["phases", "0.1", "0.5", "0.9", "writes", "hardly any reading"])
 @pytest.mark.parametrize("seed", range(6))
 def test_it_is_silent_on_a_conventional_drive_that_stalls(ops, seed):
-    """There are stalls, of the same kinds as those of cleaning, and enough of them; they come
-    whatever is asked for."""
+    """The drive has enough stalls, of the same kinds as those of cleaning; they come
+    independently of the requests."""
     drive, rng = probe_drives.Troubled(200_000, seed=seed), np.random.default_rng(seed)
     watch = watched(looks(requests_of(drive, ops(drive, 2400, rng))))
     assert len(watch.of(FULL)) > 4
@@ -151,13 +151,13 @@ def test_it_is_silent_on_a_conventional_drive_that_stalls(ops, seed):
 
 @pytest.mark.parametrize("seed", [8, 15, 18, 22, 23, 24, 27, 29])
 def test_one_spell_of_trouble_is_not_called_cleaning(seed):
-    """However many stalls it makes while the drive happens to be written to: within 15 s of
-    three minutes, of which it is written to, is read and rests for 20 s at a time."""
+    """This holds for any number of stalls while the drive happens to be written to: within 15 s
+    of three minutes. The load writes, reads and rests for 20 s at a time."""
     assert spell(seed)[0] is None
 
 
 def spell(seed, spells=1, rounds=3):
-    """What is said of it."""
+    """The output of explain."""
     rng = np.random.default_rng(seed)
     bad = rng.uniform(0, 60 * rounds - 15, spells)
     at, requests = 0.0, []
@@ -175,7 +175,7 @@ def spell(seed, spells=1, rounds=3):
 
 @pytest.mark.parametrize("share", [0.3, 0.5])
 def test_cleaning_is_said_where_reads_and_writes_come_together(share):
-    """It is writes that wait, and not reads."""
+    """The writes wait, and the reads do not."""
     drive, rng = shingled(), np.random.default_rng(5)
     watch = watched(looks(requests_of(drive, interleaved(drive, int(9000 / share), rng, share))))
     is_it, sure, why = watch.answer()
@@ -184,7 +184,7 @@ def test_cleaning_is_said_where_reads_and_writes_come_together(share):
 
 
 def test_looks_that_come_late_invent_nothing():
-    """What may have been two requests is not one stall."""
+    """A long interval that may hold two requests is not one stall."""
     drive, rng = shingled(), np.random.default_rng(1)
     requests = requests_of(drive, mixed(drive, 12_000, rng))
     for stall in watched(looks(requests, jitter=0.3)).stalls:
@@ -198,7 +198,7 @@ def test_cleaning_in_pauses_is_met_by_who_comes_first():
     for i in range(40):
         ops += [(True, int(b)) for b in rng.integers(0, drive.blocks, 20)]
         think += [0.0] * 19 + [float(rng.uniform(0.9, 1.6))]
-        # Reading alone, as far from writes as cleaning is.
+        # Stretches of reads alone, at a distance from writes as cleaning is.
         alone = 200 * (i % 2)
         ops += [(False, int(b)) for b in rng.integers(0, drive.blocks, alone)]
         think += [0.0] * alone
@@ -211,8 +211,8 @@ def test_cleaning_in_pauses_is_met_by_who_comes_first():
 
 
 def by_hand(parts):
-    """Samples of [(seconds, what goes on)]: read, write, mix, quiet, stall (a write waits), stuck
-    (a read waits), both, flush."""
+    """Samples of [(seconds, state)]: read, write, mix, quiet, stall (a write waits), stuck (a
+    read waits), both, flush."""
     out, t, c = [], 0.0, dict(reads=0, writes=0, flushes=0)
     for seconds, what in parts:
         for _ in range(round(seconds / STEP)):
@@ -227,48 +227,48 @@ def by_hand(parts):
 
 
 READ_ALONE = [(90, "read"), (1.5, "quiet")]
-# Seven such stretches between others are enough to tell by, where it stalls in all of those.
+# Seven such stretches between others are enough for a verdict if it stalls in all of them.
 CLEANS = [(5, "write"), (1, "stall"), (1, "write"), (8, "read")]
 
 
 @pytest.mark.parametrize("parts, kinds, cleaning, sure", [
     (CLEANS * 7, [FULL] * 7, True, True),
     (CLEANS * 5, [FULL] * 5, None, False),
-    # Trouble that is over when it is read, or one for each of too few stretches.
+    # Stalls that end before reads begin, or one in each of too few stretches.
     ([(5, "write"), (1, "stall")] * 6 + READ_ALONE, [FULL] * 6, None, False),
     ([(9, "write"), (9, "read")] * 9 + [(1, "write"), (1, "stall")] * 20 + [(1, "write")],
      [FULL] * 20, None, False),
-    # Of stretches in which it was read so few were long enough.
+    # Too few stretches of reads were long enough.
     ([(25, "write"), (1, "stall"), (1, "write"), (1.5, "read")] * 7, [FULL] * 7, None, False),
-    # Without anything to hold it against.
+    # There is no stretch of reads for comparison.
     ([(5, "write"), (1, "stall")] * 6 + [(1, "write")], [FULL] * 6, None, False),
     ([(5, "write"), (1, "stall")] * 3 + READ_ALONE, [FULL] * 3, None, False),
     ([(5, "write"), (1, "flush")] * 9 + READ_ALONE, [FLUSH] * 9, None, False),
-    # A drive that has trouble with reading.
+    # A drive that stalls in reads.
     ([(5, "read"), (1, "stuck")] * 9 + [(2, "read")], [OTHER] * 9, None, False),
     ([(2, "write"), (1, "stall"), (2, "write"), (3, "read"), (1, "stuck")] * 6 + [(1, "read")],
      [FULL, OTHER] * 6, None, False),
-    # Too little was read alone.
+    # Too few reads were alone.
     ([(9, "write"), (1, "stall")] * 9 + [(12, "read")], [FULL] * 9, None, False),
-    # One of them is none of it, and that may be its share.
+    # One of the stalls is of another kind, and that may be its share.
     ([(9, "write"), (1, "stall")] * 20 + [(3, "read"), (1, "stuck"), (9, "read")],
      [FULL] * 20 + [OTHER], None, False),
     ([(2, "write"), (1, "quiet"), (1, "stuck"), (2, "read")] * 9, [IDLE] * 9, True, True),
-    # Once, and never again.
+    # It happened once and not again.
     ([(2, "write"), (3, "read"), *[(1, "quiet"), (1, "stuck"), (2, "read")] * 9], [IDLE] * 9, None,
      False),
-    # Of nine stretches of writing five met flushes alone.
+    # In five of nine stretches of writing there are only flushes.
     ([(5, "write"), (1, "flush"), (1, "write"), (8, "read")] * 5 + CLEANS * 4,
      [FLUSH] * 5 + [FULL] * 4, None, False),
-    # Nobody wrote anything: it spins up.
+    # There are no writes: the drive spins up.
     ([(2, "read"), (1, "quiet"), (1, "stuck"), (2, "read")] * 6, [OTHER] * 6, None, False),
     # Reads wait behind a write that has been answered.
     ([(5, "write"), (0.5, "read"), (1, "stuck"), (8, "read")] * 8, [FULL] * 8, True, True),
-    # With many requests under way there are both at any time.
+    # With many requests in flight there are reads and writes at any time.
     ([(5, "mix"), (1, "both")] * 12 + [(1, "mix")], [FULL] * 12, None, False),
     ([(5, "mix"), (0.1, "read"), (0.1, "write"), (1, "stall")] * 12 + [(1, "mix")], [FULL] * 12,
      True, True),
-    # All at one time, when it was written to; before and after it was read as much.
+    # All stalls come in one period of writes; before and after it there was as much reading.
     ([(5, "write"), (5, "read")] * 2 + [(5, "write"), *[(0.3, "write"), (1, "stall")] * 8,
                                         (5, "read")], [FULL] * 8, None, False),
     ([(5, "write"), (0.1, "stall")] * 9 + READ_ALONE, [], None, False)])
@@ -281,7 +281,7 @@ def test_kinds(parts, kinds, cleaning, sure):
 
 
 def test_flushes_that_only_tracing_shows():
-    """A mapped device counts them as writes of nothing, or not at all."""
+    """A mapped device counts flushes as empty writes, or does not count them."""
     for traced, kind in (([], FULL), ([(b"FWS", 0, 0)], FLUSH), ([(b"WFS", 0, 8)], FULL)):
         watch, seen = Watch(), False
         for sample in by_hand([(2, "write"), (1, "stall"), (2, "write")]):
@@ -313,7 +313,7 @@ def test_order_of_writes():
 
 
 class Series:
-    """Counters that were recorded; ^C when they are over."""
+    """Recorded counters; they end with ^C."""
 
     def __init__(self, samples):
         self.samples = iter(samples)
@@ -329,7 +329,7 @@ NOTHING_TRACED = SimpleNamespace(queued=lambda: [])
 
 
 def test_lines_come_when_it_is_known():
-    """Of the first stalls nothing is said before there are enough of them; then of all."""
+    """The first stalls are reported only when there are enough of them, and then all together."""
     said = []
     watch = explain.watch_it(Series(by_hand(CLEANS * 9)), NOTHING_TRACED, 0, said.append,
                              lambda _: None)
@@ -341,8 +341,8 @@ def test_lines_come_when_it_is_known():
 
 
 def test_asking_after_each_stall_says_nothing_by_chance():
-    """Among dozens of looks there is one at which writes have waited too often, and others
-    have made up for it in the end."""
+    """Among dozens of samples there is one where writes have waited too often by chance; other
+    samples make up for it in the end."""
     said, others = [], [(6, "write"), (4, "read"), (1, "stuck"), (4, "read")] * 4
     assert watched(by_hand(CLEANS * 7)).answer()[0]
     watch = explain.watch_it(Series(by_hand(CLEANS * 7 + others)), NOTHING_TRACED, 0, said.append,
@@ -367,7 +367,7 @@ def test_what_was_seen_of_a_drive_that_went_is_said():
 
 
 def test_another_drive_of_that_name_ends_it():
-    """Differences to what the first one had counted are nobody's."""
+    """Differences to the counters of the first drive have no meaning."""
     said, first = [], by_hand(CLEANS * 9)
     watch = explain.watch_it(Series(first + by_hand([(9, "write")])), NOTHING_TRACED, 0,
                              said.append, lambda _: None)
@@ -382,7 +382,7 @@ def test_it_ends_after_so_long():
 
 @pytest.fixture(name="disk")
 def a_disk(tmp_path, monkeypatch):
-    """/dev/model and its folder of sysfs, which test changes."""
+    """/dev/model and its directory of sysfs, which the test changes."""
     sys_, real = tmp_path / "sys", os.stat
     (sys_ / "part").mkdir(parents=True)
     for name, text in (("dev", "8:16"), ("stat", "1 0 8 9 2 0 16 9 1 9 9 3 0 24 9 4 9"),
@@ -406,7 +406,7 @@ def test_counters(disk):
 
 
 def test_a_disk_that_counts_nothing_is_refused(disk):
-    """Or there would be no stall, ever."""
+    """Without counters explain would never see a stall."""
     (disk / "queue").mkdir()
     (disk / "queue/iostats").write_text("1\n")
     assert explain.Counters("/dev/model").sys == disk
@@ -417,7 +417,7 @@ def test_a_disk_that_counts_nothing_is_refused(disk):
 
 @pytest.mark.parametrize("number", ["", "8", "x:y", None])
 def test_a_node_of_a_drive_that_went_is_refused(disk, number):
-    """It may stay in a directory that udev does not keep."""
+    """Such a node may remain in a directory that udev does not manage."""
     (disk / "dev").unlink()
     if number is not None:
         (disk / "dev").write_text(number)
