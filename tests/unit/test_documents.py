@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The documents as a machine reads them: pages render without a warning, and the pages,
-sections, files, commands, options and targets of make that they name exist.
+"""Checks the documents by machine: pages render without a warning, and the pages, sections,
+files, commands, options and make targets that they name exist.
 
-Sphinx renders the whole manual once.  The other tests read each page by itself with docutils,
-which knows of Sphinx's roles and directives only those that are declared below."""
+Sphinx renders the whole manual once. The other tests read each page by itself with docutils,
+which knows only the roles and directives of Sphinx that are declared below."""
 
 import ast
 import io
@@ -27,7 +27,7 @@ MANUALS = sorted(TOP.glob("*/*/*.8"))
 EVERY = PAGES + MARKDOWN + MANUALS
 FOLDERS = sorted(path.name for path in TOP.iterdir()
                  if path.is_dir() and not path.name.startswith("."))
-# What is named in a page and is not of this tree: another project's.
+# Paths in a page that belong to another project.
 ELSEWHERE = {"libblkid/README.rst": {"tests/ts/blkid/images-fs"}}
 
 
@@ -64,8 +64,8 @@ class Page:
     path: Path
     text: str
     warnings: str = ""
-    code: tuple = ()            # what stands in it as code, line by line
-    links: tuple = ()           # relative ones
+    code: tuple = ()  # the code in it, line by line
+    links: tuple = ()  # the relative links
     titles: tuple = ()
 
     @property
@@ -85,7 +85,7 @@ def of_rst(path, text):
                 "file_insertion_enabled": False, "raw_enabled": False}
     tree = publish_doctree(text, source_path=name_of(path), settings_overrides=settings)
     publish_from_doctree(tree, writer="html5", settings_overrides=settings)
-    # A command may be broken into two lines by the page, but not in a block.
+    # The page may break a command into two lines, but not in a block.
     inline = [node.astext().replace("\n", " ") for node in tree.findall(nodes.literal)]
     return Page(path, text, said.getvalue(),
                 (*inline, *(node.astext() for node in tree.findall(nodes.literal_block))),
@@ -110,18 +110,18 @@ def of_markdown(path, text):
 def of_manual(path, text):
     done = subprocess.run(["groff", "-man", "-ww", "-z", "-Kutf8", path], capture_output=True,
                           text=True, check=True)
-    # In bold is what is to be typed.
+    # The user types the words in bold.
     plain = re.sub(r"\\f[BIRP]|\\&", "", text.replace("\\-", "-"))
     return Page(path, plain, done.stderr, tuple(plain.splitlines()), (), ())
 
 
 def anchor(title):
-    """That of a heading of Markdown, as where the README is shown."""
+    """The anchor of a Markdown heading, as the site that shows the README makes it."""
     return re.sub(r"[^\w -]", "", title.strip().lower()).replace(" ", "-")
 
 
 def files():
-    """Of the tree, without what was built."""
+    """The files of the tree, without build products."""
     for folder in FOLDERS:
         if folder != "build":
             yield from (TOP / folder).rglob("*")
@@ -134,7 +134,7 @@ def basenames():
 
 @cache
 def targets():
-    """What make can be told to make, here and in userspace/."""
+    """The targets of make, here and in userspace/."""
     found = set()
     for path in (TOP / "Makefile", TOP / "userspace/Makefile"):
         for names in re.findall(r"^([\w -]+):(?!=)", path.read_text(encoding="utf-8"), re.M):
@@ -144,14 +144,14 @@ def targets():
 
 @cache
 def programs():
-    """Those that userspace/ builds."""
+    """The programs that userspace/ builds."""
     return " ".join(path.read_text(encoding="utf-8")
                     for path in TOP.glob("userspace/*/Makefile"))
 
 
 @cache
 def verbs():
-    """Those of the tool that bears this suite's name."""
+    """The commands of the tool with the name of this suite."""
     return {verb for path in TOP.glob("userspace/shingle/cmd-*.c")
             for verb in re.findall(r'^\t\.name = "(\w+)"', path.read_text(encoding="utf-8"),
                                    re.M)} | {"help"}
@@ -166,14 +166,14 @@ def named(text):
 
 def is_there(path):
     if path.startswith("build/"):
-        # Built, or made by a run: only of programs is known which there can be.
+        # Files that a build or a run makes. Only the programs are known in advance.
         program = re.fullmatch(r"build/userspace/([\w-]+)", path)
         return not program or re.search(rf"(?<![\w-]){program[1]}(?![\w-])", programs())
     return any(TOP.glob(path)) if "*" in path else (TOP / path).exists()
 
 
 def test_manual(tmp_path):
-    """`make docs`; every page is reached from the index."""
+    """`make docs` succeeds, and every page is reached from the index."""
     done = subprocess.run(["make", "-s", "-C", TOP, "docs", f"DOCS={tmp_path}"],
                           capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr
@@ -196,21 +196,21 @@ def test_links(page):
 def test_files(page):
     known = ELSEWHERE.get(str(page.path.relative_to(DOCUMENTS))
                           if DOCUMENTS in page.path.parents else "", set())
-    # What page.code has in pieces the text has in one.
+    # The text joins pieces that page.code has apart.
     gone = {path for path in named(page.text) if not is_there(path)} - known
     assert not gone
     assert known <= named(page.text), "listed as another project's, and not in the page"
 
 
 def test_file_names(page):
-    """Without their folder."""
+    """File names without their directory exist in the tree."""
     alone = {code for code in page.code
              if re.fullmatch(r"[\w-]+\.(?:rst|md|c|h|py|sh|8|test)", code)}
     assert alone <= basenames()
 
 
 def test_sections(page):
-    """That another page is said to have."""
+    """A section that a page attributes to another page exists there."""
     told = [(title, where) for title, where in re.findall(
         r'"([A-Z][^"]*)",?\s+in\s+`+([\w/-]+\.rst)', page.text)] + \
         [(title, where) for where, title in re.findall(
@@ -227,7 +227,7 @@ def test_make(page):
 
 
 def test_commands(page):
-    """What begins a line of code and is a path of ours can be run."""
+    """A path of this tree at the start of a code line is executable."""
     for line in page.lines:
         found = re.match(r"(?:sudo )?((?:scripts|tests)/\S+)(?: |$)", line.strip())
         if found and "*" not in found[1] and (TOP / found[1]).is_file() and \
@@ -243,8 +243,8 @@ def test_verbs(page):
 
 
 def source_of(command):
-    """The text that says which options a command has: its own, and of those of its modules
-    that it imports."""
+    """The text that defines the options of a command: its source and that of the modules it
+    imports."""
     seen, left, text = set(), [TOP / command], ""
     while left:
         path = left.pop()
@@ -269,7 +269,7 @@ def source_of(command):
 
 
 def test_options(page):
-    """Of our programs in scripts/ and tests/."""
+    """The options of the programs in scripts/ and tests/ exist."""
     for line in page.lines:
         for command, rest in re.findall(r"(?:^ *|[|;&(] ?|sudo )((?:scripts|tests)/[\w./-]+)"
                                         r"([^|;&#]*)", line):

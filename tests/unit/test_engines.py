@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Engines in userspace, under AddressSanitizer: no guest, thousands of cuts."""
+"""Runs the engines in userspace, under AddressSanitizer: no guest, thousands of power cuts."""
 
 import re
 import subprocess
@@ -31,47 +31,48 @@ def test_engines_survive_power_cuts():
     assert [line.split(":")[0] for line in engines] == ["stl-set", "stl-full", "imr",
                                                         "comb", "tiler", "paged",
                                                         "dualbuffer", "rmwf"]
-    # A load that never cut the power or never cleaned would prove nothing.
+    # A load without power cuts or cleaning would prove nothing.
     for line in engines:
         cuts = int(re.search(r"(\d+) power cuts", line)[1])
         steps = int(re.search(r"(\d+) steps", line)[1])
         emptied = int(re.search(r"(\d+) times emptied", line)[1])
         assert int(re.search(r"(\d+) times verified", line)[1]) > 10000, line
-        # Some never have room for some blocks; a comb of that few is too small for that.
+        # Some devices never have room for some blocks. A comb has too few blocks for that.
         assert int(re.search(r"(\d+) times no room", line)[1]) > 100 or \
             line.startswith("comb"), line
         assert cuts > 1000 and steps > 10000 and emptied > 100, line
-        # Where writes are gathered none waits for room.
+        # Where writes are gathered, no write waits for room.
         beside = int(re.search(r"(\d+) beside a crowd", line)[1])
         assert beside > 100 or line.startswith("imr"), line
-        # Of these all are many extents, or those that move blocks; no other has such.
+        # The extents of these engines are all scattered, and so are those that move blocks; no
+        # other engine has scattered ones.
         scattered = int(re.search(r"(\d+) of them scattered", line)[1])
         if line.startswith(("tiler", "dualbuffer")):
             assert steps / 10 < scattered < steps, line
         else:
             assert scattered == (steps if line.startswith(("comb", "paged")) else 0), line
-        # Only these have a map larger than their frames.
+        # Only these engines have a map larger than their frames.
         for what in ("pages read", "times too many changed", "after a cut"):
             often = int(re.search(rf".*\b(\d+) {what}", line)[1])
             assert often > 500 if line.startswith(("tiler", "paged")) else not often, line
 
 
 def test_many_pieces():
-    """Checkpoints, each piece of another moment, and walks, between whose parts the host
-    goes on; real ones have more than a test's device fills."""
+    """Checkpoints in pieces from different moments, and walks in parts between which the host
+    continues. Real devices need more pieces than a test's device fills."""
     done = exercise(SEED, 400, tool="shingle-exercise-pieces")
     assert done.returncode == 0, done.stdout + done.stderr
     for line in done.stdout.splitlines():
         assert int(re.search(r"(\d+) checkpoints", line)[1]) > 1000, line
         assert int(re.search(r"(\d+) times verified", line)[1]) > 10000, line
-        # Each was compared with what was written of it last.
+        # Each was compared with the last data written to it.
         assert int(re.search(r"(\d+) left unchanged", line)[1]) > (
             500 if line.startswith("comb") else 5000), line
 
 
 def test_recovery_of_a_ring():
-    """Over a medium whose head destroys; what fails otherwise is refused, and replay
-    does not look at all of the band that a record names."""
+    """On a medium with a destructive head. A damaged ring is refused otherwise, and replay does
+    not examine the whole band that a record names."""
     done = exercise(SEED, 100, tool="recover-test")
     assert done.returncode == 0, done.stdout + done.stderr
     rings, slots, *looks = done.stdout.splitlines()
@@ -86,8 +87,8 @@ def test_recovery_of_a_ring():
 
 
 def test_pages_of_a_map():
-    """Frames as few as may be: nothing is lost, nobody waits for ever; and a scan drives
-    out nothing that is used all the time."""
+    """With the smallest number of frames: no data are lost, no request waits for ever, and a scan
+    does not evict pages in constant use."""
     done = exercise(SEED, 200, tool="pages-test")
     assert done.returncode == 0, done.stdout + done.stderr
     pages, scan = done.stdout.splitlines()
@@ -101,8 +102,8 @@ def test_pages_of_a_map():
 @pytest.mark.parametrize("engine", ["stl-set", "stl-full", "imr", "comb", "tiler", "paged",
                                     "dualbuffer", "rmwf"])
 def test_a_question_wakes_no_write_that_waits_for_an_end(engine):
-    """Helped by the question for a step alone, of which there is none: core has who was told
-    that there is no room look again, and leaves who was told that it is busy."""
+    """A query for a step wakes only waiters for room, although there is no step: core retries
+    requests that waited for room and leaves those that wait for a busy block."""
     done = exercise(SEED, 100, 6000, engine, "told_busy")
     assert done.returncode == 1 and "a write waits, and nothing is left to wake it" in \
         done.stdout, done.stdout
@@ -112,12 +113,12 @@ def test_a_question_wakes_no_write_that_waits_for_an_end(engine):
 
 @pytest.mark.parametrize("engine", ["stl-set", "dualbuffer", "rmwf"])
 def test_blocks_of_the_cache_that_cannot_be_written(engine):
-    """Some blocks of the cache bands fail for good.  Cleaning goes round them: three steps in a
-    row that fail would make the device read-only."""
+    """Some blocks of the cache bands fail for good. Cleaning avoids them: three failed steps in a
+    row would make the device read-only."""
     done = exercise(SEED, 60, 6000, engine, "worn")
     assert done.returncode == 0, done.stdout + done.stderr
     spoilt = int(re.search(r"(\d+) spoilt", done.stdout)[1])
-    # Only cleaning by dualbuffer writes to the cache.
+    # Only the cleaner of dualbuffer writes to the cache.
     assert spoilt > 100 if engine == "dualbuffer" else not spoilt, done.stdout
 
 
@@ -125,14 +126,14 @@ def test_blocks_of_the_cache_that_cannot_be_written(engine):
                                      "unsafe_sync4", "unsafe_retire", "unsafe_reuse",
                                      "unsafe_order"])
 def test_imr_needs_each_protection(feature):
-    """Without it data are lost, or what would save them, and that is seen."""
+    """Without each protection, data or their backups are lost, and the test detects it."""
     done = exercise(SEED, 400, 6000, "imr", feature)
     assert done.returncode == 1, done.stdout
     assert re.search("holds write|are cached, not", done.stdout), done.stdout
 
 
 def test_set_needs_its_staging():
-    """A stream over old content that is not staged: Skylight's torn write."""
+    """A stream over old content that is not staged causes the torn write of Skylight."""
     done = exercise(SEED, 400, 6000, "stl-set", "unsafe_bypass")
     assert done.returncode == 1 and re.search("holds write|cannot be read", done.stdout), \
         done.stdout
@@ -140,7 +141,8 @@ def test_set_needs_its_staging():
 
 @pytest.mark.parametrize("feature", ["unsafe_reuse", "unsafe_inplace"])
 def test_tiler_needs_each_protection(feature):
-    """The thesis's own: a power cut costs what the last durable map points to."""
+    """The thesis's algorithm alone: a power cut loses blocks that the last durable map refers
+    to."""
     seen = []
     for seed in range(SEED, SEED + 40):
         done = exercise(seed, 1, 6000, "tiler", feature)
@@ -152,14 +154,14 @@ def test_tiler_needs_each_protection(feature):
 
 @pytest.mark.parametrize("feature", ["unsafe_pointer", "unsafe_inplace"])
 def test_rmwf_needs_each_protection(feature):
-    """Counter-example CE-F2, and hole F4 of the thesis."""
+    """Counter-example CE-F2, and gap F4 of the thesis."""
     done = exercise(SEED, 100, 6000, "rmwf", feature)
     assert done.returncode == 1 and "holds write" in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize("feature", ["unsafe_switch", "unsafe_inplace"])
 def test_dualbuffer_needs_each_protection(feature):
-    """The thesis's own, and its counter-example CE-D1."""
+    """The thesis's algorithm alone, and its counter-example CE-D1."""
     seen = []
     for seed in range(SEED, SEED + 40):
         done = exercise(seed, 1, 6000, "dualbuffer", feature)
@@ -170,9 +172,8 @@ def test_dualbuffer_needs_each_protection(feature):
 
 
 def test_no_operation_walks_over_a_device():
-    """A spinlock is held meanwhile, interrupts off.  What is counted is the pieces of
-    code that the longest call of each operation goes through, on devices of 4 TB; so
-    many take 1 ms at most."""
+    """Each operation runs under a spinlock with interrupts off. The test counts the basic blocks
+    of the longest call of each operation on devices of 4 TB; this number takes 1 ms at most."""
     done = exercise(250000, tool="shingle-holds")
     assert done.returncode == 0, done.stdout + done.stderr
     print(done.stdout)

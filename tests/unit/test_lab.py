@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The lab's own arithmetic; what it boots is tested by booting."""
+"""Tests of the lab's own arithmetic. The boots of guests test the rest."""
 
 import contextlib
 import os
@@ -41,7 +41,7 @@ def test_each_guest_has_a_processor_while_there_are_enough():
 
 
 def test_a_kernel_for_which_no_module_is_built_is_an_error(tmp_path, monkeypatch):
-    """A build tree that was copied builds where it came from, and says nothing."""
+    """A copied build tree silently builds in the place it was copied from."""
     tree = tmp_path / "copy"
     (tree / "include/generated").mkdir(parents=True)
     (tree / "include/generated/utsrelease.h").write_text(
@@ -53,7 +53,7 @@ def test_a_kernel_for_which_no_module_is_built_is_an_error(tmp_path, monkeypatch
     monkeypatch.setenv("MODDIR", str(tmp_path / "modules"))
     monkeypatch.setattr(cache, "CACHE", tmp_path / "cache")
     stamp = modules.TOP / "build/.lab/copy"
-    for _ in range(2):      # the second finds what the first has left
+    for _ in range(2):  # the second round finds the files of the first
         with pytest.raises(cache.LabError, match="no module to load.*/original"):
             modules.build(kernels.Kernel("copy", tree, "um"))
     stamp.unlink()
@@ -71,7 +71,7 @@ PATCH = """\
 
 @pytest.fixture
 def source(tmp_path, monkeypatch):
-    """A kernel's source of two files, for one of which the lab has a patch."""
+    """A kernel source of two files; the lab has a patch for one of them."""
     tree, lab = tmp_path / "src/linux", tmp_path / "lab"
     (tree / "arch/um/kernel").mkdir(parents=True)
     (tree / "arch/um/kernel/tlb.c").write_text("as it was\n", encoding="ascii")
@@ -111,7 +111,7 @@ def test_two_processors_and_a_virtual_clock_are_refused(capsys):
 
 
 def test_the_command_line_leaves_the_handlers_of_signals_alone(capsys):
-    """Whoever calls it has its own: pytest must end when CI's limit ends it."""
+    """The caller has handlers of its own: pytest must end when the limit of CI ends it."""
     from labkit import main     # pylint: disable=import-outside-toplevel
     every = signal.valid_signals()
     before = {number: signal.getsignal(number) for number in every}
@@ -121,7 +121,7 @@ def test_the_command_line_leaves_the_handlers_of_signals_alone(capsys):
 
 
 def test_the_program_is_ended_in_order_by_sigterm():
-    """What it has begun is cleaned up then: not a death by the signal, but an exit."""
+    """On SIGTERM the program cleans up and exits; it does not die by the signal."""
     term = 1 << signal.SIGTERM - 1
     with subprocess.Popen([sys.executable, RUN, "--shell"], stdin=subprocess.PIPE) as lab:
         try:
@@ -136,7 +136,7 @@ def test_the_program_is_ended_in_order_by_sigterm():
 
 
 def test_told_again_the_program_is_not_ended_in_the_middle_of_its_end(tmp_path):
-    """It hears of each thread of its caller that dies while others live."""
+    """The program receives SIGTERM for each thread of its caller that dies while others live."""
     done = subprocess.run([sys.executable, "-c", f"""
 import os, pathlib, runpy, signal, sys
 sys.path.insert(0, {str(LAB)!r})
@@ -182,8 +182,8 @@ CALLER = "import lab, pathlib; lab.RUNNER = pathlib.Path({!r}); lab.run('x')"
     ("interrupted", signal.SIGINT, True), ("told to end", signal.SIGTERM, False),
     ("killed", signal.SIGKILL, False), ("interrupted alone", signal.SIGINT, False)])
 def test_a_guest_ends_in_order_with_who_waits_for_it(tmp_path, how, sent, group):
-    """A benchmark's or a test's goes on for half an hour else, or is ended in the middle of
-    clearing away what it has made."""
+    """Otherwise the guest of a benchmark or a test runs on for half an hour, or is killed while
+    it cleans up."""
     runner = tmp_path / "run"
     runner.write_text(RUNNER.format(LAB), encoding="ascii")
     with subprocess.Popen([sys.executable, "-c", "import signal\n"
@@ -209,7 +209,8 @@ def test_a_guest_ends_in_order_with_who_waits_for_it(tmp_path, how, sent, group)
                 os.killpg(caller.pid, signal.SIGKILL)
 
 
-# In the place of pytest or of make: one child ends in order with it, the other one does not.
+# A program in the place of pytest or make: one child ends in order with it, the other one does
+# not.
 AT_WORK = """#!{}
 import pathlib, subprocess, sys, time
 here = pathlib.Path({!r})
@@ -252,7 +253,8 @@ sys.exit(run.main())
 @pytest.mark.parametrize("at_work", ["pytest", "make"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_all_that_tests_run_has_begun_ends_with_it(tmp_path, at_work, number):
-    """Guests were at work for a quarter of an hour after who had asked for them was ended."""
+    """Guests once ran on for a quarter of an hour after the program that had started them was
+    ended."""
     for name, path in ("make", tmp_path / "path/make"), ("pytest", tmp_path / "bin/python3"):
         path.parent.mkdir()
         path.write_text(AT_WORK.format(sys.executable, str(tmp_path)) if name == at_work else
@@ -268,11 +270,11 @@ def test_all_that_tests_run_has_begun_ends_with_it(tmp_path, at_work, number):
                 assert time.monotonic() < limit and run.poll() is None
                 time.sleep(.01)
             pids = (tmp_path / "pids").read_text(encoding="ascii").split()
-            # ^C is the terminal's, and goes to all of them.
+            # The terminal sends ^C to the whole process group.
             (os.killpg if number == signal.SIGINT else os.kill)(run.pid, number)
             assert run.wait(120) == (-number if number == signal.SIGINT else 128 + number)
             left = [Path(f"/proc/{pid}/exe") for pid in pids]
-            # Nobody waits for who is told by the terminal.
+            # After ^C from the terminal the parent does not wait for its children.
             while number == signal.SIGINT and any(p.exists() for p in left):
                 assert time.monotonic() < limit
                 time.sleep(.01)
@@ -321,7 +323,7 @@ def test_last_words_are_those_before_the_tasks_and_all_of_these():
 
 
 def test_checkouts_with_other_lists_leave_each_others_venv(tmp_path):
-    """Whoever runs in one would lose it."""
+    """A process that runs in another checkout's venv would lose it."""
     def place(name, more=""):
         shutil.copytree(LAB / "labkit", tmp_path / name / "labkit")
         path = tmp_path / name / "labkit/python.txt"
@@ -334,7 +336,8 @@ def test_checkouts_with_other_lists_leave_each_others_venv(tmp_path):
 
 
 def test_each_package_of_the_venv_is_pinned():
-    """So is what those that are wanted want themselves; else pip takes none."""
+    """Dependencies of the wanted packages are pinned too; otherwise pip refuses to install
+    any."""
     def names(text):
         return [re.match(r"[\w-]+", line)[0] for line in text.splitlines()
                 if line and line[0] not in " #"]
@@ -343,12 +346,12 @@ def test_each_package_of_the_venv_is_pinned():
     pinned = re.findall(r"^([\w-]+)==[\w.]+ \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+",
                         text, re.M)
     assert pinned == names(text) and set(wanted) < set(pinned)
-    # Of no machine's own.
+    # The file has no path of one machine.
     assert not re.search(r"--find-links|--index|/", text)
 
 
 def test_programs_go_on_in_the_newest_venv(tmp_path, monkeypatch):
-    """Of which there may be several, and those of before had no list in their name."""
+    """There may be several venvs, and older ones have no list in their name."""
     monkeypatch.setenv("SHINGLE_CACHE", str(tmp_path))
     for age, name in enumerate(("venv-1", "venv", "venv-2")):
         python = tmp_path / name / "bin/python"

@@ -510,7 +510,7 @@ def paper_load(tool):
 
 
 def test_e8_shape(paper):
-    """The ranking of the policies, without silent level changes."""
+    """The ranking of the policies is the same whether a move rewrites the file or is silent."""
     for moves in ("rewrite", "silent"):
         got = {m["name"]: m for m in paper[moves]["models"]}
         for what in ("rewrites", "syncs"):

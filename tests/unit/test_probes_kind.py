@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Skylight's Tests 1 to 5, 1abc and 12, and the decisions behind them, on models of drives:
-the right answers, and "cannot tell" where there is nothing to tell by."""
+"""Tests of Skylight's Tests 1 to 5, 1abc and 12 and of the decisions behind them, on models of
+drives: right answers, and "cannot tell" where the data do not allow an answer."""
 
 import contextlib
 import math
@@ -21,8 +21,8 @@ BAND = 1024
 
 
 class Buffered(drives.Drive):
-    """A plain disk whose write cache cannot be switched off: it answers from RAM
-    what it has there, written or read."""
+    """A plain disk with a write cache that cannot be switched off: it answers from RAM what it
+    holds there, written or read."""
 
     def __init__(self, blocks, room=6000, **disk):
         super().__init__(blocks, **disk)
@@ -48,7 +48,7 @@ class Buffered(drives.Drive):
 
 
 class WriteThrough(Buffered):
-    """It answers only reads from what it has, and writes at once."""
+    """It answers only reads from its cache, and writes at once."""
 
     def write(self, block, count):
         self.disk.access(block, count)
@@ -56,7 +56,7 @@ class WriteThrough(Buffered):
 
 
 class WriteBack(Buffered):
-    """The same with a cache for writes, larger than all that a test reads to empty it."""
+    """The same with a write-back cache, larger than all that a test reads to empty it."""
 
     def __init__(self, blocks, **disk):
         super().__init__(blocks, room=blocks, **disk)
@@ -78,7 +78,7 @@ class Fixed(drives.SetAssociative):
 
 
 class Noise(drives.Drive):
-    """Latencies that tell nothing."""
+    """Latencies without information."""
 
     def read(self, block, count):
         self.disk.now += self.disk.rng.uniform(500, 12000)
@@ -99,7 +99,7 @@ def e3(**more):
 
 
 def ask(tmp_path, drive, *tests):
-    """Findings of tests, in this order, on a drive."""
+    """The findings of the tests, run in this order on a drive."""
     s = Session(drive, tmp_path, load=drive, say=lambda text: None)
     found = {}
     for test in tests:
@@ -140,7 +140,7 @@ def test_kind_and_medium(tmp_path, drive, kind, medium):
 
 @pytest.mark.parametrize("drive, none", [
     (cmr(), (True, True, True)), (e1(), (False, False, False)),
-    # What has no place, and where no place is told at all.
+    # Drives without fixed places, and drives whose latencies do not reveal a place.
     (e1(flash=True), (True, False, False)), (Noise(100_000), (False, False, False)),
     (drives.Memory(100_000), (False, False, False))], ids=["cmr", "e1", "e2", "noise", "ram"])
 def test_that_there_is_none_is_only_said_where_it_shows(tmp_path, drive, none):
@@ -157,7 +157,7 @@ def test_what_is_too_quick_for_a_head_is_said_to_be(tmp_path):
 
 
 def test_a_large_write_cache_is_not_taken_for_flash(tmp_path):
-    """A plain disk that answers from a write-back cache which can't be switched off."""
+    """A plain disk that answers from a write-back cache that can't be switched off."""
     found, s = ask(tmp_path, WriteBack(200_000), t01)
     assert s.results["1"].numbers["not_offered"] == ["write_cache"]
     for name in ("1.drive_type", "1.cache_medium"):
@@ -172,15 +172,15 @@ def test_what_moves_on_the_platters_is_no_write_cache(tmp_path):
 
 
 def test_many_logs_are_not_taken_for_a_plain_disk(tmp_path):
-    """Each block in a set of its own: written again it has moved by a block only,
-    and a block passes in less time than reads scatter."""
+    """Each block has a set of its own, so a second write moves it by one block only; the head
+    passes a block in less time than reads scatter."""
     drive = drives.SetAssociative(16, 12800, 1280, track=600)
     found, _ = ask(tmp_path, drive, t01)
     assert found["1.drive_type"].value == "translated"
 
 
 class Remapping(drives.Circular):
-    """The first write of a block gives it a place elsewhere, and there it stays."""
+    """The first write of a block gives it another place, where it stays."""
 
     def write(self, block, count):
         self.map.setdefault(block, 61 * len(self.map))
@@ -190,9 +190,9 @@ class Remapping(drives.Circular):
 @pytest.mark.parametrize("tests", [(t01,), (t01, t11)], ids=["alone", "with-test-11"])
 @pytest.mark.parametrize("room", [25, 30, 35])
 def test_a_cache_that_a_part_of_the_drive_is_in_is_not_overlooked(tmp_path, room, tests):
-    """In one region of three most blocks come from RAM; elsewhere all stay.  That is more than
-    a conventional drive does, however sure Test 11 is of its blocks, and less than tells what
-    it is."""
+    """In one region of three most blocks come from RAM; elsewhere all stay. That is more than a
+    conventional drive shows, however sure Test 11 is of its blocks, and too little to tell the
+    kind of drive."""
     found, s = ask(tmp_path, Promoting(400_000, room), *tests)
     numbers = s.results["1"].numbers["spots"]
     assert numbers["low"]["fast_kept"] > 20 and numbers["high"]["fast_kept"] is None
@@ -208,8 +208,8 @@ def test_a_cache_that_a_part_of_the_drive_is_in_is_not_overlooked(tmp_path, room
                          ids=["one-place", "two-places", "partly", "at-last", "one-block",
                               "everywhere"])
 def test_a_cache_of_what_is_used_often_is_not_overlooked(tmp_path, room, often, reads):
-    """Reading a place to learn how its blocks are read may bring them into RAM, before they are
-    written; or only what is written most is there."""
+    """A read that measures a place may bring the block into RAM before the test writes it; or
+    only the most written blocks are there."""
     found, s = ask(tmp_path, Promoting(400_000, room, often, reads=reads), t01, t02, t11)
     assert found["11.drive_type"].value == "conventional"
     kind = verdict.answers(s.results)["drive_type"]
@@ -244,7 +244,8 @@ UNLIKE = {"16 MiB": {"verdict": False, "median_us": 6832.3, "within_10_percent":
     (IN_RAM | {"fast_kept": None, "fast_after": 0}, 7000.0, None), (STAYS, None, None)],
     ids=["both", "the-place", "the-block", "a-buffer", "noise", "plain"])
 def test_a_place_that_was_in_ram_before_it_was_written(low, kept, against):
-    """It was left out, as its reads tell no places apart, and the two others decided."""
+    """Such a place was once omitted, as its reads tell no places apart, and the two others
+    decided."""
     found = t01.decide({name: {"numbers": n} for name, n in
                         zip(t01.SPOTS, (low, STAYS, STAYS))}, UNLIKE, np.full(32, 0.512),
                        ("look_ahead", "write_cache"), kept)["drive_type"]
@@ -256,7 +257,7 @@ def test_a_place_that_was_in_ram_before_it_was_written(low, kept, against):
                                        ((3, 2, 0), "conventional"),
                                        ((64, 64, 64), "conventional")])
 def test_one_group_of_three_that_comes_from_ram(fast, kind):
-    """Test 2 of dm-cache, 4 GiB: 26 blocks of the middle were elsewhere."""
+    """In Test 2 of dm-cache, 4 GiB, 26 blocks of the middle had moved."""
     numbers = {"telling": True, "blocks": dict.fromkeys(t02.GROUPS, 64), "coincidence": 0.0049,
                "moved": {"low": 0, "mid": 26, "high": 0}, "fast": dict(zip(t02.GROUPS, fast))}
     found = t02.decide(numbers, {}, {})["drive_type"]
@@ -295,7 +296,7 @@ def test_write_unit(tmp_path, drive, unit):
 
 
 def test_entries_of_two_and_a_half_tracks():
-    """The thesis's drive: 25 ms to write, 5 ms to read the next; its track 2 MiB."""
+    """The drive of the thesis: 25 ms to write, 5 ms to read the next; its track is 2 MiB."""
     numbers = {"rotation_ms": 10.0, "track_bytes": 2 << 20, "1a_read": flat_at(5000),
                "1a_write": flat_at(25000)}
     unit = t01abc.decide(numbers)
@@ -304,8 +305,8 @@ def test_entries_of_two_and_a_half_tracks():
 
 @pytest.mark.parametrize("pairs,unit", [(10084, 4096), (10042, None), (10300, None)])
 def test_blocks_side_by_side_on_short_tracks(pairs, unit):
-    """The cache is where tracks are half as long as where they were measured: 42 us are
-    one block there, and two here."""
+    """The tracks in the cache are half as long as where they were measured: 42 us are one block
+    there, and two here."""
     numbers = {"rotation_ms": 10.0, "track_bytes": 2 << 20, "1a_read": flat_at(10042),
                "1a_write": flat_at(10042), "1a_pairs": flat_at(pairs)}
     assert t01abc.decide(numbers).value == unit
@@ -318,7 +319,7 @@ def test_distances_that_no_write_can_have_made():
 
 
 def test_steps_of_growing_writes():
-    """26 to 28 KiB and 54 to 56, as in the thesis; and none in a slope."""
+    """Steps at 26 to 28 KiB and 54 to 56, as in the thesis; a slope has none."""
     rng = np.random.default_rng(1)
     sizes = {k: 1000 * (25 + 5 * (k > 26) + 5 * (k > 54) + rng.normal(0, 0.3, 93))
              for k in range(4, 72, 2)}
@@ -337,8 +338,8 @@ def test_steps_of_growing_writes():
 
 
 class Placed(drives.SetAssociative):
-    """One cache somewhere on a disk that is no larger than what it presents: its
-    slots lie between the blocks."""
+    """One cache somewhere on a disk that is no larger than the presented size: its slots lie
+    between the blocks."""
 
     def __init__(self, at):
         super().__init__(BAND, 160, 4)
@@ -394,7 +395,7 @@ def test_cleaning(tmp_path, drive, cleaning):
 
 
 def test_what_is_older_is_cleaned_first_and_waited_for(tmp_path):
-    """A hundred dirty bands of earlier tests, oldest first."""
+    """The cache holds a hundred dirty bands of earlier tests and cleans the oldest first."""
     drive = e1(idle_us=1e6)
     s = Session(drive, tmp_path, load=drive, say=lambda text: None)
     rng = np.random.default_rng(1)
@@ -410,7 +411,8 @@ WAITED = {"telling": True, "cached": 64, "blocks": 64, "coincidence": 0.01, "mov
 
 @pytest.mark.parametrize("slow,answer", [(0, "aggressive"), (2, "aggressive"), (60, None)])
 def test_reads_that_wait_are_held_against_reads_that_are_slow_by_themselves(slow, answer):
-    """Four of six behind pauses: cleaning, unless reads take that long anyway."""
+    """Four of six reads after pauses are slow: this is cleaning, unless reads are always that
+    slow."""
     found = t03.decide({**WAITED, "reads": 380, "slow_reads": slow})
     assert found.value == answer
     assert found.confidence == (stats.measured("cleaning_type") if answer else 0)
@@ -419,7 +421,7 @@ def test_reads_that_wait_are_held_against_reads_that_are_slow_by_themselves(slow
 @pytest.mark.parametrize("moved,answer", [(0, "lazy"), (12, None), (22, "aggressive"),
                                           (64, "aggressive")])
 def test_cleaning_is_said_no_surer_than_it_was_borne_out(moved, answer):
-    """Of 64 blocks 15 % may leave for reasons of their own."""
+    """Up to 15 % of the 64 blocks may leave the cache for other reasons."""
     found = t03.decide({**WAITED, "waited": [False], "moved": [moved], "reads": 64,
                         "slow_reads": 0})
     assert found.value == answer
@@ -469,7 +471,8 @@ def test_order(tmp_path, drive, order):
 
 @pytest.mark.parametrize("rounds,order", [(1, "fifo"), (30, None)])
 def test_an_order_that_was_looked_for_often_is_less_sure(rounds, order):
-    """24 of 32 against 7 of 32: by chance once in 25,000, and as often in each round."""
+    """24 of 32 against 7 of 32 occurs by chance once in 25,000, and with the same chance in each
+    round."""
     numbers = {"telling": True, "why": "", "cached": [32, 32, 32, 96],
                "moved": [[24, 7, 24, 21]] * rounds}
     found = t05.decide(numbers)
@@ -507,7 +510,7 @@ def test_nothing_is_mapped(tmp_path, drive):
 
 
 def test_cached_blocks_are_not_taken_for_a_band_that_moved(tmp_path):
-    """What was there before was in the cache: scattered, unlike any home."""
+    """The old data were in the cache: scattered, unlike any home location."""
     drive = e1()
     s = Session(drive, tmp_path, load=drive, say=lambda text: None)
     rng = np.random.default_rng(1)
@@ -516,13 +519,13 @@ def test_cached_blocks_are_not_taken_for_a_band_that_moved(tmp_path):
     assert s.value("mapping") == "static"
 
 
-# --- what moves blocks and is not shingled ----------------------------------------------
+# --- drives that move blocks and are not shingled ---------------------------------------
 
 
 class WriteLog(drives.Drive):
-    """A plain disk with a log at its end for what is written (a media cache, dm-writecache
-    on the same platters): each block goes home by itself, when the log is full or, with
-    @idle_us, when nobody writes."""
+    """A plain disk with a log at its end for writes (a media cache, dm-writecache on the same
+    platters). Each block goes home by itself, when the log is full or, with @idle_us, when the
+    drive is idle."""
 
     def __init__(self, blocks, entries, *, idle_us=None, **disk):
         super().__init__(blocks, **disk)
@@ -554,10 +557,11 @@ class WriteLog(drives.Drive):
 
 
 class ChunkCache(drives.Drive):
-    """A plain disk with a cache in chunks (dm-cache, a disk of caches on disk): the first
-    write of a chunk gives it a slot behind all, and chunks go home as a whole, the oldest first,
-    when there is no slot or, with @idle_us, when nobody writes.  @whole: what nobody wrote
-    comes along, as dm-cache has it; else only what was written moves, each block by itself."""
+    """A plain disk with a cache in chunks (dm-cache, a disk of caches on disk). The first write
+    of a chunk allocates a slot behind all others. Chunks go home as a whole, the oldest first,
+    when there is no free slot or, with @idle_us, when the drive is idle. With @whole, unwritten
+    blocks of the chunk move too, as in dm-cache; else only written blocks move, each by
+    itself."""
 
     # pylint: disable=too-many-arguments
     def __init__(self, blocks, chunk, slots, *, whole=True, idle_us=None, **disk):
@@ -618,8 +622,8 @@ class ChunkCache(drives.Drive):
 
 
 class Promoting(drives.Drive):
-    """dm-cache with a policy: a chunk comes into RAM when it was written often, or @reads, as
-    long as there is room there; what is used seldom stays.  No switch turns that off."""
+    """dm-cache with a policy: a chunk enters RAM after frequent writes or, with @reads, reads, as
+    long as there is room; rarely used chunks stay on the disk. No switch turns that off."""
 
     settings = WriteBack.settings
 
@@ -650,8 +654,8 @@ class Promoting(drives.Drive):
 
 
 class SetsOfBlocks(drives.SetAssociative):
-    """A write cache in sets for pieces of the drive, which takes home what it has of a piece,
-    block by block: nothing else is rewritten."""
+    """A write cache in sets, one for each part of the drive. It takes the blocks of a part home
+    one by one; nothing else is rewritten."""
 
     def _rmw(self, a):
         mine = [b for b in self.map if b // self.band == a]
@@ -661,8 +665,8 @@ class SetsOfBlocks(drives.SetAssociative):
 
 
 class LogStructured(drives.Drive):
-    """All that is written goes to the end of a log of segments; there is no home.  A segment
-    is cleaned by writing what lives in it to the end."""
+    """All writes go to the end of a log of segments; blocks have no home. Cleaning a segment
+    writes its live blocks to the end."""
 
     SEGMENT = 512
 
@@ -704,14 +708,14 @@ class LogStructured(drives.Drive):
 
 
 class Mirrored(drives.Drive):
-    """md RAID-1: each is read by the head that is nearer, or by turns."""
+    """md RAID-1: the nearer head reads, or both in turns."""
 
     def __init__(self, blocks, **disk):
         super().__init__(blocks, **disk)
         self.turn = 0
 
     def read(self, block, count):
-        # The other disk turns by itself.
+        # The other disk rotates independently.
         self.turn += 1
         if self.turn % 2:
             self.disk.now += 3333.0
@@ -719,7 +723,7 @@ class Mirrored(drives.Drive):
 
 
 class Parity(drives.Drive):
-    """md RAID-5, seen from one disk: what is written is read first, and its parity."""
+    """md RAID-5, seen from one disk: a write first reads the old data and its parity."""
 
     def write(self, block, count):
         for at in (block, self.blocks + block // 3):
@@ -751,7 +755,7 @@ def test_what_is_not_shingled_is_never_called_so(tmp_path, drive):
 
 
 def test_bands_that_are_looked_at_are_untouched(tmp_path):
-    """Neither by a search for ends, nor by whoever looked at some before."""
+    """Neither the search for ends nor an earlier test may have written to these bands."""
     drive = e1()
     s = Session(drive, tmp_path, load=drive, say=lambda text: None)
     prober, _ = t11.ready(s)
@@ -767,7 +771,7 @@ def test_bands_that_are_looked_at_are_untouched(tmp_path):
 
 
 def test_cleaning_is_timed_where_nothing_is_cached(tmp_path):
-    """Of a drive that Tests 1 and 3 have written to."""
+    """The drive has been written to by Tests 1 and 3."""
     _, s = ask(tmp_path, e1(), t01, t03, t11)
     numbers = s.results["11"].numbers
     band = numbers["band0"]
@@ -779,7 +783,7 @@ def test_cleaning_is_timed_where_nothing_is_cached(tmp_path):
                                    lambda: drives.Circular(512, 200, 4000)],
                          ids=["e1", "e2", "e3", "seagate"])
 def test_what_is_shingled_is_called_so(tmp_path, drive):
-    """By its bands, which come last."""
+    """The verdict follows from the bands, which are measured last."""
     drive = drive()
     s = Session(drive, tmp_path, load=drive, say=lambda text: None)
     for test in (t01, t02, t03):
@@ -789,18 +793,18 @@ def test_what_is_shingled_is_called_so(tmp_path, drive):
     assert verdict.answers(s.results)["drive_type"].value == "shingled"
 
 
-# --- by lot ---------------------------------------------------------------------------
+# --- random drives ----------------------------------------------------------------------
 
 
 def test_drives_by_lot(tmp_path):
-    """At least 95 % of decisions right, and not one wrong."""
+    """At least 95 % of the decisions are right, and none is wrong."""
     rng, right, unknown = np.random.default_rng(11), 0, []
     for i in range(40):
         drive, truth = drives.by_lot(rng, i)
         _, s = ask(tmp_path / str(i), drive, t01, t02, t03) if truth[0] == "conventional" \
             else ask(tmp_path / str(i), drive, t01, t02, t03, t12)
         found = verdict.answers(s.results)
-        # Test 11, which looks for bands, was not made.
+        # Test 11, which looks for bands, was not run.
         truth = ({"shingled": "translated"}.get(truth[0], truth[0]), *truth[1:])
         for name, value in zip(("drive_type", "cache_medium", "cache_layout", "cleaning_type",
                                 "mapping"), truth):
@@ -827,8 +831,8 @@ def test_all_or_none():
 
 
 def test_all_or_none_keep_their_error_rate():
-    """Of things that are so with the share that is allowed, hardly any are called
-    the contrary."""
+    """If the allowed share of blocks behaves otherwise, the test hardly ever reports the
+    contrary."""
     rng = np.random.default_rng(3)
     wrong = sum(stats.most(rng.binomial(40, 0.15), 40)[0] is True for _ in range(4000))
     assert wrong <= 4000 * stats.ALPHA * 2
@@ -837,10 +841,10 @@ def test_all_or_none_keep_their_error_rate():
 def test_flat_and_not():
     rng = np.random.default_rng(4)
     log = 10000 + rng.normal(0, 100, 256)
-    log[::50] += 8000                   # a commit of the map now and then
+    log[::50] += 8000  # the map is committed at intervals
     assert stats.flat(log)[0] is True
     assert stats.flat(rng.uniform(0, 10000, 256))[0] is False
-    # A small region of a plain disk: just before the head, or just behind.
+    # A small region of a plain disk: just before the head, or just behind it.
     small = np.where(rng.random(256) < 0.5, 300, 9700) + rng.uniform(0, 300, 256)
     assert stats.flat(small)[0] is not True
     assert stats.flat(log[:8])[0] is None

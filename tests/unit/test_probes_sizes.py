@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests 6 to 15 of scripts/skylight on small models of drives: right answers, and
-"cannot tell" where there is none.  No guest; see probe_drives.py."""
+"""Tests 6 to 15 of scripts/skylight on small models of drives: right answers, and "cannot tell"
+where there is none. No guest; see probe_drives.py."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ from probes.session import Finding, Result, Session
 
 
 def session(drive, folder, **known):
-    """A Session on a model; @known are findings of tests before."""
+    """A Session on a model; @known holds findings of earlier tests."""
     s = Session(drive, folder, load=drive, allow_reset=True, say=lambda *_: None)
     if known:
         s.results["3"] = Result(findings={k: Finding(v, confidence=0.99)
@@ -41,18 +41,18 @@ def found(s, test, name):
 LOOKS = cliff.spent(40)
 
 def no_cliff(gap):
-    """Neither way, at the first look."""
+    """No cliff in either direction at the first look."""
     return cliff.find(gap) is None and cliff.find_regular(gap)[0] is None
 
 
 def writes(rng, n, usual=10_000.0):
-    """Latencies of a plain disk."""
+    """The latencies of a plain disk."""
     return usual * rng.uniform(0.3, 1.7, n)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_cliff_in_noise(seed):
-    """Seeks, commits each hundredth write, a hiccup now and then: no cliff."""
+    """Seeks, a commit each hundredth write and rare hiccups are no cliff."""
     rng = np.random.default_rng(seed)
     gap = writes(rng, 20_000)
     gap[99::100] += 50_000
@@ -63,7 +63,7 @@ def test_no_cliff_in_noise(seed):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_cliff_behind_map_merges(seed):
-    """325 ms each 240th write is not it, 500 ms for most writes from 1,500 on is."""
+    """A stall of 325 ms each 240th write is no cliff; 500 ms for most writes from 1,500 on is."""
     rng = np.random.default_rng(seed)
     gap = np.full(1800, 25_000.0)
     gap[239::240] += 300_000
@@ -76,7 +76,7 @@ def test_cliff_behind_map_merges(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_cliff_where_the_first_of_many_bins_is_full(seed):
-    """952 bins of 10,240 places: one is full long before stalls are frequent."""
+    """There are 952 bins of 10,240 places: the first is full long before stalls are frequent."""
     rng, usual = np.random.default_rng(seed), 20_000
     full = np.sort(rng.gamma(10_240, usual / 10_240, 952)).astype(int)
     gap = writes(rng, int(1.03 * usual))
@@ -91,7 +91,7 @@ def test_cliff_where_the_first_of_many_bins_is_full(seed):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_cliff_behind_stalls_that_become_rare(seed):
-    """Each chunk begins with one, and chunks become longer."""
+    """Each chunk begins with a stall, and the chunks grow longer."""
     rng = np.random.default_rng(seed)
     gap, first = writes(rng, 94_000, 6_000), 90_000
     begins = np.unique((300 * 1.125 ** np.arange(49)).astype(int))
@@ -103,7 +103,7 @@ def test_cliff_behind_stalls_that_become_rare(seed):
 
 
 def seen(gap, folder):
-    """cliff.run() of these times as they come."""
+    """The result of cliff.run() for these times, as they arrive."""
     def write(_, first, count):
         lat = gap[first:first + count]
         return Trace(np.cumsum(lat) - lat, lat, np.zeros(count), np.zeros(count),
@@ -113,8 +113,8 @@ def seen(gap, folder):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_cache_that_cleans_as_regularly_as_it_begins(seed):
-    """Six sets that are full at about the same time, again and again: and the second time a
-    little sooner than as long again as the first."""
+    """Six sets fill up at about the same time, again and again, and the second time a little
+    earlier than after twice the first interval."""
     rng = np.random.default_rng(seed)
     gap = np.full(150_000, 0.5)
     crowds = 24_300 * np.arange(1, 7)[:, None] + rng.integers(0, 1500, (6, 6))
@@ -125,8 +125,8 @@ def test_a_cache_that_cleans_as_regularly_as_it_begins(seed):
 
 
 def test_hundreds_of_looks_have_the_risk_of_one(tmp_path, monkeypatch):
-    """Stalls at random, as often at the end as at the beginning, looked at 300 times: no
-    more false alarms than the risk, and hardly any of them late."""
+    """Random stalls at a constant rate, looked at 300 times, give no more false alarms than the
+    stated risk, and few of them late."""
     risk, drives = 0.3, 40
     for name, value in {"RISK": risk, "RISK_REGULAR": risk, "CHUNK": 10, "LARGEST": 10}.items():
         monkeypatch.setattr(cliff, name, value)
@@ -140,13 +140,13 @@ def test_hundreds_of_looks_have_the_risk_of_one(tmp_path, monkeypatch):
         alarms += [out.looks] if out.at is not None else []
         assert out.at is not None or 250 < out.looks <= 300
     assert stats.upper_tail(len(alarms), drives, risk) > 1e-3
-    # Those behind the 60th have 1 / 61 of the risk.
+    # The looks behind the 60th have 1 / 61 of the risk.
     late = sum(look > 60 for look in alarms)
     assert stats.upper_tail(late, drives, risk / 61) > 1e-3, alarms
 
 
 def test_a_cliff_after_hundreds_of_looks_is_seen(tmp_path, monkeypatch):
-    """At the write where it is, though many looks were spent before."""
+    """The cliff is found at its write, although many looks came before."""
     monkeypatch.setattr(cliff, "LARGEST", cliff.CHUNK)
     rng = np.random.default_rng(1)
     gap = writes(rng, 110_000)
@@ -159,8 +159,8 @@ def test_a_cliff_after_hundreds_of_looks_is_seen(tmp_path, monkeypatch):
 
 
 def test_stalls_that_are_looked_at_often_prove_less():
-    """Seven in 500 writes where one is expected are cleaning at the only look, and not yet
-    at the twentieth."""
+    """Seven stalls in 500 writes where one is expected prove cleaning if this is the only look,
+    but not at the twentieth look."""
     six = {"writes_until_cleaning": 1000, "stall_from_ms": 45.0, "stalls_before": 1,
            "stall_rate": 0.02}
     gap = np.full(1000, 1e4)
@@ -170,7 +170,7 @@ def test_stalls_that_are_looked_at_often_prove_less():
 
 
 def steady(first, usual, stalls, n=2000):
-    """Writes of 5 ms, the first and some others slow."""
+    """Writes of 5 ms; the first and some others are slow."""
     gap = np.full(n, usual)
     gap[0] = first
     gap[stalls] = 4e5
@@ -186,8 +186,8 @@ def steady(first, usual, stalls, n=2000):
     (np.full(600, 3e5), 1, 3e5)],
     ids=["usual", "alike", "wakes up", "at once", "twice", "all slow"])
 def test_a_cliff_that_a_witness_proves_at_the_first_writes(tmp_path, monkeypatch, gap, at, usual):
-    """With nothing in front of it all numbers are finite, and the first write of all,
-    before which there was nothing to clean, is none."""
+    """All numbers are finite though no writes precede the cliff. The first write of all does not
+    count, because there was nothing to clean before it."""
     follow = cliff.Follower()
     follow.add(gap)
     follow.proven(0)
@@ -202,7 +202,7 @@ def test_a_cliff_that_a_witness_proves_at_the_first_writes(tmp_path, monkeypatch
 
 
 def test_a_cliff_that_no_write_stands_out_of():
-    """Cleaning since write 1,000 of a drive whose writes took as long before."""
+    """The drive cleans since write 1,000, but its earlier writes took as long."""
     gap = np.where(np.arange(2000) < 1000, 2e5, 1e5)
     gap[1500] = 3e5
     follow = cliff.Follower()
@@ -213,7 +213,7 @@ def test_a_cliff_that_no_write_stands_out_of():
 
 
 class Proof:                        # pylint: disable=too-few-public-methods
-    """A witness that has written nothing, and says that the drive cleans."""
+    """A witness that has written nothing and reports that the drive cleans."""
     gaps_us = np.zeros(0)
 
     @staticmethod
@@ -224,7 +224,7 @@ class Proof:                        # pylint: disable=too-few-public-methods
 
 
 def proven_by(gap, folder, monkeypatch):
-    """cliff.run() of these times, and a witness at the first stall."""
+    """The result of cliff.run() for these times, with a witness at the first stall."""
     monkeypatch.setattr(cliff, "find", lambda *_: None)
     monkeypatch.setattr(cliff, "CHUNK", len(gap))
 
@@ -238,7 +238,7 @@ def proven_by(gap, folder, monkeypatch):
 
 
 def test_slow_rise_is_no_cliff():
-    """A thin device whose chunks are farther and farther apart."""
+    """A thin device with chunks farther and farther apart."""
     rng = np.random.default_rng(1)
     gap = np.linspace(3000, 26_000, 5000) + rng.uniform(0, 10_000, 5000)
     assert no_cliff(gap)
@@ -246,7 +246,7 @@ def test_slow_rise_is_no_cliff():
 
 @pytest.mark.parametrize("places", [64, 256, 10240])
 def test_filled_by_balls_and_bins(places):
-    """The formula against throwing balls."""
+    """The formula agrees with a simulation."""
     rng, parts = np.random.default_rng(places), 64
     runs = []
     for _ in range(15 if places < 1000 else 2):
@@ -303,7 +303,7 @@ def test_log_structure(name, tmp_path):
 
 
 def test_sizes_of_a_ring(tmp_path):
-    """As many writes as there are entries, to the write."""
+    """The test counts exactly as many writes as there are entries."""
     s = session(Circular(150, 300, 1500), tmp_path, cleaning_type="aggressive",
                 write_unit_bytes=5 * BLOCK)
     assert found(s, t06, "raw_bytes").value == 1500 * 5 * BLOCK
@@ -312,7 +312,7 @@ def test_sizes_of_a_ring(tmp_path):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_sizes_of_sets(seed, tmp_path):
-    """8 sets of 96 places: the interval holds what there is."""
+    """8 sets of 96 places: the interval contains the true size."""
     drive = SetAssociative(96, 400, 8)
     s = session(drive, tmp_path, cleaning_type="lazy", write_unit_bytes=BLOCK)
     s.seed = seed
@@ -327,7 +327,7 @@ def test_sizes_of_sets(seed, tmp_path):
 @pytest.mark.parametrize("caches", [1, 2, 4, 9])
 @pytest.mark.parametrize("flash", [False, True])
 def test_few_sets_are_not_filled_again_and_again(seed, caches, flash, tmp_path):
-    """What has gone home was cleaned: no need to see that stalls are regular."""
+    """Blocks that have gone home prove cleaning, so the stalls need not be regular."""
     drive = SetAssociative(512, 100 * caches, caches, flash=flash)
     s = session(drive, tmp_path, cleaning_type="lazy", write_unit_bytes=BLOCK)
     s.seed = seed
@@ -339,7 +339,7 @@ def test_few_sets_are_not_filled_again_and_again(seed, caches, flash, tmp_path):
 
 
 def test_the_first_of_many_under_way_is_no_stall():
-    """31 at a time: the first completion has waited for the queue."""
+    """With 31 requests in flight the first completion has waited for the queue."""
     end = 310_000.0 + 10_000.0 * np.arange(256)
     at = np.concatenate([np.zeros(31), end[:-31]])
     gap = cliff.gaps(Trace(at, end - at, *[np.zeros(256)] * 3))
@@ -348,8 +348,8 @@ def test_the_first_of_many_under_way_is_no_stall():
 
 @pytest.mark.parametrize("caches", [2, 4, 9])
 def test_large_writes_into_few_sets(caches, tmp_path):
-    """What a witness has written is counted in bytes, and few sets that are full at once
-    are no rate of stalls."""
+    """The writes of the witness count in bytes, and a few sets that fill at once give no rate of
+    stalls."""
     drive = SetAssociative(512, 100 * caches, caches, flash=True)
     s = session(drive, tmp_path, cleaning_type="lazy")
     for test in (t06, t07, t08, t09, t10):
@@ -361,7 +361,7 @@ def test_large_writes_into_few_sets(caches, tmp_path):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_stalls_without_cleaning_are_no_cliff(seed, tmp_path):
-    """A lazy drive that stalls now and then long before its cache is full."""
+    """A lazy drive stalls at random times long before its cache is full."""
     drive = SetAssociative(512, 900, 9, commit_us=2e6)
     plain = drive.write
     stalls = np.random.default_rng(seed)
@@ -381,7 +381,7 @@ def test_stalls_without_cleaning_are_no_cliff(seed, tmp_path):
 @pytest.mark.parametrize("drive", [lambda: Drive(40000), lambda: Memory(40000),
                                    lambda: Thin(40000)])
 def test_no_cache_no_answers(drive, tmp_path):
-    """A plain disk, RAM, a thin device: no sizes, no bands, no time of cleaning."""
+    """A plain disk, RAM and a thin device have no sizes, no bands and no cleaning time."""
     s = session(drive(), tmp_path)
     for test in (t06, t07, t08, t09, t10, t11, tclean, t15):
         for name, finding in s.run(test).findings.items():
@@ -392,7 +392,7 @@ def test_no_cache_no_answers(drive, tmp_path):
 
 
 def test_fewer_places_than_reset_would_give(tmp_path):
-    """Without reset a lazy drive's cache may have held something: cannot tell."""
+    """Without a reset the cache of a lazy drive may have held data: cannot tell."""
     s = session(SetAssociative(96, 400, 8), tmp_path, cleaning_type="lazy")
     s.allow_reset = False
     for name in ("raw_bytes", "writes_until_cleaning"):
@@ -404,8 +404,9 @@ def test_fewer_places_than_reset_would_give(tmp_path):
 @pytest.mark.parametrize("unit,sure", [(None, 0), (Finding(5 * BLOCK, "bytes", 4 * BLOCK,
                                                             6 * BLOCK, 0.97), 0.969)])
 def test_writes_are_no_bytes_where_nobody_knows_what_one_takes(unit, sure, tmp_path):
-    """Tests 1a to 1c undecided: the count is known, and of bytes what they are at least;
-    decided: no surer than they are, and no more exact."""
+    """If Tests 1a to 1c are undecided, the number of writes is known, and only a lower bound in
+    bytes. If they are decided, the size in bytes is no surer and no more exact than their
+    result."""
     s = session(Drive(1000), tmp_path)
     s.results["1abc"] = Result(findings={"write_unit_bytes": unit or Finding.unknown("no row")})
     made = t06.sizes(s, cliff.Cliff(at=10_000, risk=cliff.RISK), "")
@@ -423,7 +424,7 @@ def test_writes_are_no_bytes_where_nobody_knows_what_one_takes(unit, sure, tmp_p
 
 @pytest.mark.parametrize("name", ["set", "flash", "zones", "ring"])
 def test_cleaning_time(name, tmp_path):
-    """Within the interval, the model's own time."""
+    """The interval contains the cleaning time of the model."""
     drive, cleaning, band, _ = SHAPES[name]
     drive = drive()
     s = session(drive, tmp_path, cleaning_type=cleaning, band_bytes=band * BLOCK)
@@ -481,7 +482,7 @@ def test_split_at_the_first_border():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_ends_with_wrong_answers(seed):
-    """One answer in fifty is wrong: the ends are right, or there is none."""
+    """One answer in fifty is wrong: the test finds the right ends, or none."""
     rng = np.random.default_rng(seed)
 
     def clean(_, others, __):
@@ -522,7 +523,7 @@ def test_no_plateaus_in_noise(seed):
 
 
 def test_plateaus():
-    """16 zones of 4 % each, at their places within a stretch."""
+    """16 zones of 4 % each, found at their places to within a stretch."""
     rng = np.random.default_rng(1)
     y = np.concatenate([np.full(40, 150 - 4.0 * i) for i in range(16)])
     cuts = t14.partition(y + rng.normal(0, 0.7, len(y)))
@@ -538,7 +539,7 @@ def build_sim():
 
 
 def test_zones_at_full_size(sim, tmp_path):
-    """4 TB, 16 zones: one pass of 640 places is enough."""
+    """4 TB with 16 zones: one pass of 640 places is enough."""
     result = session(FullSize(sim, "st4000nc001"), tmp_path).run(t14)
     zones, run = (result.findings[n] for n in ("zone_profile", "serpentine"))
     assert len(zones.value) == 16 and result.numbers["stretches"] == t14.STRETCHES
@@ -546,9 +547,9 @@ def test_zones_at_full_size(sim, tmp_path):
 
 
 def test_more_plateaus_than_places_can_show(sim, tmp_path):
-    """5 TB: sixteen zones, three swaths in each, eight heads of which no two are alike, of
-    which those at a turn are one.  No number is told that is none, and it is seen that
-    surfaces are filled a long way."""
+    """5 TB: sixteen zones, three swaths in each, and eight different heads, of which those used
+    in one rotation count as one. The test reports no wrong number, and it finds that each surface
+    is filled over a long distance."""
     result = session(FullSize(sim, "st5000as0011"), tmp_path).run(t14)
     zones, run = (result.findings[n] for n in ("zone_profile", "serpentine"))
     assert zones.value is None and "at least" in zones.says and "GiB" in zones.says
@@ -568,8 +569,8 @@ def alternating(n, step, length=5, noise=0.2):
 @pytest.mark.parametrize("length,step,told", [(40, 5, True), (7, 5, False), (40, 1.3, False)],
                          ids=["long", "short", "low"])
 def test_what_half_the_places_do_not_show_is_not_told(length, step, told):
-    """Long plateaus are; those of seven places, of which half would show none, and those
-    that are hardly told apart, are not."""
+    """The test reports long plateaus. It does not report plateaus of seven places, of which half
+    the places would show none, nor those with hardly a difference."""
     offset, rate = alternating(640, step, length)
     seen = t14.plateaus(offset, rate)
     assert len(seen) == pytest.approx(640 / length, rel=0.2)
@@ -582,14 +583,15 @@ def test_what_half_the_places_do_not_show_is_not_told(length, step, told):
 
 @pytest.mark.parametrize("more", [[], [(300, 3e8)]])
 def test_half_the_places_show_no_others(more, monkeypatch):
-    """Both halves have what all have; one has another."""
+    """Both halves show the plateaus that all places show; one half shows another one."""
     seen, offset = [(0, 1e8), (100, 2e8)], np.arange(0, 640, 10)
     monkeypatch.setattr(t14, "halves", lambda *_: [seen, seen + more])
     assert t14.borne_out(offset, np.ones(64), seen) == (2, not more)
 
 
 def test_no_surer_of_the_way_surfaces_run_than_steps_tell():
-    """Four plateaus that fall are three coins; one rise in noise is no long way."""
+    """Four falling plateaus are worth three coin tosses; one rise in noise does not show a long
+    serpentine."""
     offset = np.arange(80) * t14.MIB
     rng = np.random.default_rng(2)
 
@@ -604,7 +606,7 @@ def test_no_surer_of_the_way_surfaces_run_than_steps_tell():
 
 @pytest.mark.parametrize("seed", range(10))
 def test_dips_are_no_plateaus(seed):
-    """Where a layer's zones end, a stretch or two is slower by a seek."""
+    """At the end of a layer's zone a stretch or two is slower by a seek."""
     rng = np.random.default_rng(seed)
     y = np.concatenate([np.full(40, 150 - 4.0 * i) for i in range(16)])
     for at in rng.choice(320, 5, replace=False):
@@ -613,12 +615,13 @@ def test_dips_are_no_plateaus(seed):
 
 
 def test_track(tmp_path):
-    """120 blocks of 4 KiB."""
+    """The track has 120 blocks of 4 KiB."""
     assert found(session(Drive(40000), tmp_path), t14, "track_bytes").value == 120 * BLOCK
 
 
 class Discarded(Drive):
-    """Reset by discard; what is not written since is read from nowhere."""
+    """A drive that discard resets: a block that was not written since is answered without the
+    medium."""
 
     discarded = False
 
@@ -634,7 +637,7 @@ class Discarded(Drive):
 
 
 def test_what_is_read_from_nowhere_has_no_zones(tmp_path):
-    """After a discard there is nothing to measure; without one, as ever."""
+    """After a discard there is nothing to measure; without one the test works as usual."""
     drive = Discarded(40000)
     result = session(drive, tmp_path / "a").run(t14)
     assert drive.discarded and result.status == "done"
@@ -654,7 +657,7 @@ def test_torn_needs_a_command(tmp_path):
 
 
 def test_a_drive_that_takes_no_writes_is_not_whole(tmp_path):
-    """Fifty cuts of a drive that fails all writes after the first show nothing."""
+    """Fifty power cuts of a drive that fails all writes after the first show nothing."""
     s = session(Drive(40000), tmp_path)
     s.dev.path = str(tmp_path / "gone")
     with pytest.raises(OSError, match="takes no writes"):
@@ -662,7 +665,7 @@ def test_a_drive_that_takes_no_writes_is_not_whole(tmp_path):
 
 
 def test_torn_verdicts():
-    """None in 50 cuts is a bound; errors that writing does not heal are no answer."""
+    """No torn write in 50 cuts is a bound. Errors that a write does not heal allow no answer."""
     none = t13.finding([0] * 50, 0, 50)
     assert none.value is False and none.high == pytest.approx(0.058, abs=0.001)
     assert t13.finding([0] * 5, 0, 5).value is None
@@ -671,8 +674,8 @@ def test_torn_verdicts():
 
 
 def test_torn_verdicts_on_older_data():
-    """What was being written is apart; a head is on one block of it, and several say that it is
-    no plain disk, but nothing of older data."""
+    """The blocks in flight are counted apart. The head is on one block of them; if several are
+    torn, it is no plain disk, but this tells nothing about older data."""
     one = t13.finding([0] * 50, 2, 50, [1, 1] + [0] * 48)
     assert one.value is False and "2 blocks that were being written" in one.says
     several = t13.finding([0] * 50, 4, 50, [1, 3] + [0] * 48)
@@ -693,8 +696,8 @@ def test_only_cuts_that_were_met_are_a_bound():
 
 @pytest.mark.parametrize("cuts", ["nothing", "writes fail", "a write waits", "failed before"])
 def test_a_cut_that_cuts_nothing_is_noticed(tmp_path, monkeypatch, cuts):
-    """A command that does nothing shows nothing; one that takes the power away for
-    a moment, or for as long as the kernel tries again, does."""
+    """A command that has no effect is detected. One that removes the power for a moment, or for
+    as long as the kernel retries, counts as a cut."""
     pwrite, met = os.pwrite, threading.Event()
     state = {"off": cuts == "failed before", "wait": False}
 
@@ -716,7 +719,8 @@ def test_a_cut_that_cuts_nothing_is_noticed(tmp_path, monkeypatch, cuts):
         met.clear()
     monkeypatch.setattr(t13.os, "pwrite", write)
     monkeypatch.setattr(t13, "LONGEST_S", 0.06)
-    # Only where a write waits is one noticed by its time: else a busy host would be.
+    # The time of a write reveals a cut only where the write waits; else a busy host would look
+    # like one.
     monkeypatch.setattr(t13, "NOTICED_S", 0.2 if cuts == "a write waits" else 100, raising=False)
     monkeypatch.setattr(t13, "CUTS", 12)
     if cuts != "nothing":
@@ -737,7 +741,7 @@ def test_a_cut_that_cuts_nothing_is_noticed(tmp_path, monkeypatch, cuts):
     monkeypatch.setattr(t13, "trial", trial)
     result = s.run(t13)
     said = result.findings["torn_writes"]
-    # What is written at random fills a cache, and a stream would wait for its cleaning.
+    # Random writes fill a cache, and a sequential stream would wait for its cleaning.
     assert scattered == [False] * 6 + [True] * 6
     if cuts != "failed before":
         assert (result.arrays["writes"][:6] >= t13.FLOWS).all()
@@ -749,11 +753,11 @@ def test_a_cut_that_cuts_nothing_is_noticed(tmp_path, monkeypatch, cuts):
 
 
 @pytest.mark.parametrize("tears, value, blocks", [
-    # As any drive may: of a request under way, or of one that its write cache has taken.
+    # Any drive may do this, to a request in flight or to one that its write cache has accepted.
     (lambda at, last: [at], False, (0, 12)), (lambda at, last: [last], False, (0, 12)),
-    # Of the request under way alone: no plain disk, and nobody's older data.
+    # Only the request in flight is torn: no plain disk, but no older data are lost.
     (lambda at, last: [at, at + 1], None, (0, 24)),
-    # What was there before.
+    # Older data.
     (lambda at, last: [at, at + 300, at + 301], True, (24, 12))],
     ids=["under way", "cached", "several under way", "older"])
 def test_what_was_being_written_is_no_older_data(tmp_path, monkeypatch, tears, value, blocks):
@@ -787,7 +791,7 @@ def test_what_was_being_written_is_no_older_data(tmp_path, monkeypatch, tears, v
     monkeypatch.setattr(t13, "NOTICED_S", 100)
     monkeypatch.setattr(t13, "CUTS", 12)
     monkeypatch.setattr(t13, "cut", cut)
-    drive = Drive(8192)         # of which a quarter, from block 3072 on
+    drive = Drive(8192)  # a quarter of it, from block 3072 on
     s = session(drive, tmp_path)
     s.powercut, s.fio, drive.path = "true", lambda *_, **__: None, str(tmp_path / "disk")
     drive.released = contextlib.nullcontext
@@ -802,17 +806,16 @@ def test_what_was_being_written_is_no_older_data(tmp_path, monkeypatch, tears, v
 
 
 def test_random_writes_are_random(tmp_path):
-    """Chunks of fio's random writes are not the same places again, and hit twelve sets
-    evenly."""
+    """fio's random writes in chunks do not repeat the same places, and hit twelve sets evenly."""
     if not shutil.which("fio"):
         pytest.skip("fio is not here")
 
     class Null:                         # pylint: disable=too-few-public-methods
-        """A device of 6 GB that nothing is written to."""
+        """A device of 6 GB without any writes."""
         bytes = 6 << 30
 
     class Load:                         # pylint: disable=too-few-public-methods
-        """Hands options to fio, but for the device."""
+        """Passes options to fio, except the device."""
         dev = Null()
 
         def fio(self, name, **options):

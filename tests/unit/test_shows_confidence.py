@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/confidence: what is marked right and wrong, when a test is too sure of
-itself, and that none is over a few drives."""
+"""Tests of scripts/shows/confidence: which answers it marks right and wrong, when a test is too
+sure of itself, and that no test is over a few drives."""
 
 import re
 import subprocess
@@ -32,12 +32,12 @@ ZONES = Plateaus([(0, 20), (100, 15.1), (200, 15), (300, 10)], 3)
     (Finding("lazy"), "lazy", "right"), (Finding("lazy"), "aggressive", "wrong"),
     (Finding(100, "bytes", 90, 110), 108, "right"), (Finding(100, "bytes", 90, 110), 111, "wrong"),
     (Finding(100, "bytes", 100, 100), "none", "wrong"),
-    # Of 15.05 MB/s is a plateau that covers two.
+    # A plateau of 15.05 MB/s that covers two.
     (Finding([[0, 20], [102, 15.05], [300, 10]]), ZONES, "right"),
     (Finding([[0, 20], [100, 15.1], [200, 15], [300, 10]]), ZONES, "right"),
     (Finding([[0, 20], [300, 10]]), ZONES, "wrong"),
     (Finding([[0, 20], [100, 15.1], [200, 15], [250, 12], [300, 10]]), ZONES, "wrong"),
-    # As many, elsewhere; and at other speeds.
+    # The same number of plateaus at other places, and at other speeds.
     (Finding([[0, 20], [104, 15.05], [300, 10]]), ZONES, "wrong"),
     (Finding([[0, 20], [100, 15.05], [300, 10.2]]), ZONES, "wrong"),
     (Finding([[0, 20], [100, 15.05], [101, 15.05]]), ZONES, "wrong"),
@@ -57,7 +57,7 @@ def test_that_nothing_was_drawn_is_no_success(words):
 @pytest.mark.parametrize("wrong,stated,good", [(0, 0.999, True), (1, 0.97, True),
                                                (5, 0.97, False), (2, 0.999, False)])
 def test_what_was_stated_too_surely(show, capsys, wrong, stated, good):
-    """Of forty answers so many are wrong; those that were none count for nothing."""
+    """The table counts the wrong answers of forty; tests without an answer do not count."""
     marks = [("wrong", stated)] * wrong + [("right", stated)] * (40 - wrong) + \
         [("cannot tell", 0.0)] * 60
     assert show.show({"mapping": marks}) is good
@@ -67,8 +67,8 @@ def test_what_was_stated_too_surely(show, capsys, wrong, stated, good):
 
 
 def test_every_answer_that_is_measured_is_drawn_and_none_too_sure(show):
-    """Twelve drives of each kind: all kinds of answers, most of them given, and no more
-    wrong ones than what is stated allows."""
+    """Twelve drives of each kind give all kinds of answers. Most tests give one, and the wrong
+    ones are within the stated confidence."""
     seen = show.drawn(*show.FEW)
     assert set(seen) == set(stats.MEASURED)
     assert show.fingerprint(seen) == stats.MEASURED_OF, "scripts/shows/confidence is to be run anew"
@@ -83,15 +83,16 @@ SKYLIGHT = (TOP / "Documentation/skylight.rst").read_text(encoding="utf-8")
 
 
 def test_what_is_borne_out_by_hand():
-    """Of none that was seen it is even; of 98 of which two were wrong the next is, by 3 in 100."""
+    """Without any answers the estimate is one half; if two of 98 were wrong, the next is wrong
+    with a chance of 3 in 100."""
     assert stats.borne_out(0, 0) == 0.5 and stats.borne_out(2, 98) == pytest.approx(0.97)
     assert stats.borne_out(0, 254) == pytest.approx(255 / 256)
     assert stats.borne_out(27, 101) == pytest.approx(75 / 103)
 
 
 def test_the_table_has_what_was_measured():
-    """Each row's *stated* is what stats.MEASURED comes to, but where an answer is less sure for
-    reasons of its own; *borne out* and the line below are of the row's counts, and the second
+    """*Stated* in each row follows from stats.MEASURED, unless an answer is less sure for reasons
+    of its own. *Borne out* and the line below follow from the counts of the row, and the second
     line is stats.MEASURED."""
     table = SKYLIGHT.partition("\nHow sure\n")[2].partition("MEASURED = ")[0]
     rows = {row[0]: row[1:] for row in re.findall(
@@ -123,13 +124,13 @@ def test_the_text_has_what_was_measured():
 
 @pytest.mark.soak
 def test_measured_is_what_is_measured(show):
-    """Minutes: 400 drives of each kind, of which all of stats.MEASURED is."""
+    """Takes minutes: 400 drives of each kind, from which all of stats.MEASURED comes."""
     assert {name: (sum(m == "wrong" for m, _ in marks), sum(m != "cannot tell" for m, _ in marks))
             for name, marks in show.drawn(400, 2).items()} == stats.MEASURED
 
 
 def test_who_is_always_sure_and_often_wrong_is_noticed(show, monkeypatch):
-    """Test 14 without the look at halves."""
+    """Test 14 without the comparison of halves is such a test."""
     from probes import t14              # pylint: disable=C0415
     monkeypatch.setattr(t14, "borne_out", lambda offset, rate, seen: (len(seen), True))
     monkeypatch.setattr(show, "STREAMS", ())
@@ -137,8 +138,9 @@ def test_who_is_always_sure_and_often_wrong_is_noticed(show, monkeypatch):
 
 
 def test_of_whole_drives_a_line_is_printed_each(show, monkeypatch):
-    """Of the outermost GiB of two, which have one zone there.  A stretch of 8 MiB crosses three
-    tracks of the second or four, by turns, which Test 14 takes for plateaus: known to be wrong."""
+    """The outermost GiB of two drives, which has one zone. A stretch of 8 MiB crosses three or
+    four tracks of the second drive in turn, which Test 14 takes for plateaus: a known wrong
+    answer."""
     from probe_drives import FullSize   # pylint: disable=C0415
     monkeypatch.setattr(FullSize, "SECTORS", {"st4000nc001": 1 << 21, "st5000as0011": 1 << 21})
     told = list(show.full_size())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/skylight without guests: the acceptance table calls right what is
-right and nothing else; drives by lot are the same with the same seed."""
+"""Tests of scripts/shows/skylight without guests: the acceptance table marks right answers as
+right and no others; random drives are the same with the same seed."""
 
 import argparse
 import json
@@ -30,12 +30,12 @@ def finding(value, confidence=0.99):
     return {"value": value, "confidence": confidence, "unit": "", "says": ""}
 
 
-# What a conventional drive has none of, as its tests say, or the verdict.
+# Findings that a conventional drive lacks according to its tests, or the verdict.
 NONE = ("write_unit_bytes", "cache_layout", "cleaning_type", "band_bytes", "mapping")
 
 
 def drive(kind, **changed):
-    """A run whose every answer is right, but for what is changed."""
+    """A run in which every answer is right, except the given changes."""
     said = {"drive_type": "conventional", "cache_medium": "none", "zone_profile": [[0, 1]]}
     if kind in ("cmr", "e3"):
         said["torn_writes"] = False
@@ -71,7 +71,7 @@ def test_all_right(show, capsys):
     assert count["wrong"] == count["cannot tell"] == 0 and count["right"] == 45
     out = capsys.readouterr().out
     assert "WRONG 0" in out and "+ 88,000 (95.5 %)" in out
-    # Nobody but us made Test 7 on these drives; that is said first.
+    # Only this project ran Test 7 on these drives; the output tells so first.
     assert out.index("Ours") < out.index("\ntest") and "+*90,000" in out
     assert out.count("+*") == 1 + 1 + 2 + 1 + 4 + 4 + 1 + 1 + 2 + 3
     assert max(map(len, out.splitlines())) < 140
@@ -110,18 +110,18 @@ def test_no_answer_is_not_right(show):
                                         ("cmr", "torn_writes"), ("e3", "torn_writes"),
                                         ("e2", "cache_layout")])
 def test_a_test_that_learnt_nothing_has_not_found_none(show, kind, name):
-    """Too few power cuts, or no place that a read tells: that is no answer."""
+    """Too few power cuts, or no place that a read could identify, give no answer."""
     runs = all_right()
     runs[kind].answers[name] = finding(None)
     count = show.table(runs)
     assert (count["right"], count["cannot tell"], count["wrong"]) == (44, 1, 0)
-    # Nor has one that gave none, or was made and is gone.
+    # A test without an answer, or with a result that was deleted, has not found "none" either.
     del runs[kind].answers[name]
     assert show.table(runs)["cannot tell"] == 1
 
 
 def test_torn_writes_are_none_if_they_are_said_to_be(show):
-    """That a drive is conventional does not say whether it tears."""
+    """A conventional drive may or may not tear writes."""
     runs = all_right()
     runs["cmr"].answers["torn_writes"] = {**finding(None), "none": True}
     assert show.table(runs)["cannot tell"] == 1
@@ -196,7 +196,7 @@ def test_controls_are_called_what_they_may_be(show, capsys, name, said, good):
 
 
 def test_controls_are_all_looked_at(show):
-    """Each with a name of its own, and what it is made of."""
+    """Each control has a name of its own and a description of its parts."""
     drives = show.controls(argparse.Namespace(scale=100, tests=None))
     assert {"plain", "linear", "crypt", "raid1", "raid5", "thin", "snapshot", "cache",
             "writecache", "bcache", "zoned", "log-flash"} <= set(drives)
@@ -218,7 +218,7 @@ def test_torn_streams_are_told_in_figures(show, capsys, name, value, good):
     out = capsys.readouterr().out
     assert "50   49     4         3           181             17     198" in out
     assert ("NOT SO" in out) is not good
-    # Nothing came of it.
+    # The run gave no result.
     assert not show.show_torn(drives, {name: run}, None)
 
 
@@ -230,7 +230,8 @@ def test_torn_streams_are_told_in_figures(show, capsys, name, value, good):
     ("translated", "translated", "right"), ("conventional", "shingled", "wrong"),
     ("shingled", "translated", "wrong"), ("shingled", "conventional", "wrong"),
     ("conventional", "translated", "wrong"), ("conventional", "interlaced", "wrong"),
-    # It leaves open what it is; of what leaves blocks where they are it is not so.
+    # quick leaves the kind of drive open; it denies a translation for drives that leave blocks in
+    # place.
     ("translated", "shingled", "silent"), ("translated", "interlaced", "silent"),
     ("translated", "conventional", "wrong"),
     (None, "shingled", "silent"), (None, "conventional", "silent")])
@@ -278,7 +279,7 @@ def test_stalls_are_held_against_what_was_so(show, at_s, seconds, kind, right, w
     said = {"cleaning": True, "stalls": [{"at_s": at_s, "seconds": seconds, "kind": kind}]}
     assert show.judged(said, INSIDE) == (right, wrong)
     assert show.judged({**said, "cleaning": None}, INSIDE) == (0, 0)
-    # Of a drive that has no cleaning nothing may be called that.
+    # On a drive without cleaning, no stall may be called cleaning.
     assert show.judged(said, []) == (0, right + wrong)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tables of the documentation against those of the code: options and counters."""
+"""Compares the tables of the documentation with those of the code: options and counters."""
 
 import re
 import subprocess
@@ -57,14 +57,14 @@ static inline void counters(const char *of, const struct shingle_counter *c)
 
 
 def files_of(room):
-    """An engine's own files."""
+    """The files of one engine."""
     return sorted(str(file.relative_to(TOP)) for file in (TOP / room).glob("*.c")
                   if not file.stem.endswith(("-kunit", "-target", "-sim")) and
                   file.stem not in ("geometry", "regions", "algorithms"))
 
 
 def said(where, name, headers, main, files):
-    """What a program prints that has been linked with these files: rows of fields."""
+    """The output of a program that is linked with these files: rows of fields."""
     source = where / f"{name}.c"
     headers = [*headers, "counters.h", "records.h"]
     source.write_text("".join(f'#include "{file}"\n' for file in headers) + PROGRAM +
@@ -78,7 +78,7 @@ def said(where, name, headers, main, files):
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
-    """What the code's tables say."""
+    """The tables of the code."""
     where = tmp_path_factory.mktemp("tables")
     main = ['options("core", shingle_keys);',
             '#define X(name) printf("counter|core|%s\\n", #name)',
@@ -147,7 +147,7 @@ def rows(text):
 
 
 def section(text, title):
-    """Of a document, from a heading to the next of its kind or above."""
+    """The section of a document from a heading to the next one of its level or above."""
     body = re.search(rf"^{title}\n(=+|-+)\n(.*?)(?=^[^\n]+\n(?:\1|=+)\n|\Z)", text, re.M | re.S)
     return body[2]
 
@@ -157,14 +157,14 @@ def names(cell):
 
 
 def described(engine):
-    """{option: the row that has it} of the constructor's tables"""
+    """{option: its row in the tables of the constructor}"""
     return {name: cells for cells in rows(section(document(engine), "Constructor"))
             for name in names(cells[0])}
 
 
 @pytest.mark.parametrize("of", ["core", "platter", *ENGINES])
 def test_sentences(of, told):
-    """What a wrong value is answered with has every right one in it."""
+    """The error message for a wrong value lists every right one."""
     for name, (kind, when, low, high, _, words, help_, range_, busy) in options(told, of).items():
         assert 10 < len(help_) < 90 and not help_.endswith("."), name
         if kind == FEATURE or not range_:
@@ -191,13 +191,13 @@ def test_options(engine, told):
         cells = rst[name]
         text = " ".join(cells[1:])
         assert (when == TABLE) == bool(re.search("by (the )?table only", text)), name
-        # In a column, or beside the value.
+        # The default is in a column of its own, or beside the value.
         if default and len(cells) > 2:
             assert cells[1] == default, name
         elif default and name in own:
             assert re.search(rf"``{default}`` \(default\)|``{default}``.*: ", text), name
         if name not in own and engine != "stl-set":
-            continue        # its range is where it is described first
+            continue  # its range is described with the first option of its kind
         for word in words:
             assert re.search(rf"\b{word}\b", " ".join(cells)), (name, word)
         if kind == NUMBER and high != 2 ** 32 - 1:
@@ -208,7 +208,7 @@ def test_options(engine, told):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_parameters(engine, told):
-    """What is settled when a device is formatted, here and in the manual page."""
+    """The page and the manual page describe the parameters that are fixed at format."""
     manual = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8")
     for name, row in options(told, f"{engine}-").items():
         assert row[1] == FORMAT and row[4], name
@@ -231,10 +231,10 @@ def test_options_of_platter(told):
             assert cells[1] == default, name
         for word in words:
             assert re.search(rf"\b{word}\b", cells[2]), (name, word)
-        # Or where the first of those is that have the same.
+        # The range may be in the row of the first parameter that has it.
         if kind == NUMBER and high not in (1000000, 2 ** 30):
             assert re.search(rf"\b{high}\b", cells[2]), name
-    # What a message may change is among the messages.
+    # Options that a message may change are listed among the messages.
     messages = [cells[0] for cells in rows(section(document("platter"), "Messages"))]
     for name, row in known.items():
         if row[0] != FEATURE:
@@ -268,9 +268,9 @@ def counted(engine):
     ("stl-set", ("core", ["mode"])), ("stl-full", None), ("imr", None), ("tiler", None),
     ("dualbuffer", None), ("rmwf", None)])
 def test_counters(engine, more, told):
-    """Each is described, once, and nothing else."""
+    """Each counter is described exactly once, and nothing else is."""
     own = counters(told, engine)
-    if engine == "imr":     # in the text below the table
+    if engine == "imr":  # its counters are in the text below the table
         times = [name for name in own if name.startswith(("step_", "longest_"))]
         assert times and all(f"*{name}*" in document("imr") for name in times)
         own = [name for name in own if name not in times] + ["name"]
@@ -281,7 +281,7 @@ def test_counters(engine, more, told):
 
 @pytest.mark.parametrize("engine", ["imr", "tiler", "dualbuffer", "rmwf"])
 def test_records(engine, told):
-    """What the tool says of a record has every field that the format gives it."""
+    """The tool prints every field of a record that the format defines."""
     own = {row[2]: (row[3], row[4].split()) for row in told if row[:2] == ["record", engine]}
     text = section(document_of("on-disk-format"), engine)
     found = {cells[0]: (cells[1], sorted(re.findall(r"\*(\w)\*", cells[2]), key="nabc".index))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tracepoints without a kernel: the page against the headers, and each recipe over lines as a
-kernel prints them.  What they tell is true: tests/guest/tracing.py."""
+"""Tests of tracepoints without a kernel: the page against the headers, and each recipe on lines
+as a kernel prints them. tests/guest/tracing.py tests the values."""
 
 import os
 import re
@@ -24,7 +24,7 @@ AWKS = [awk for awk in ("mawk", "gawk", "busybox") if shutil.which(awk) and not 
 
 
 def events():
-    """{name: its text}"""
+    """{name of the event: its text}"""
     found = {}
     for system, header in HEADERS.items():
         for text in re.split(r"^TRACE_EVENT\(", (TOP / header).read_text(encoding="utf-8"),
@@ -47,7 +47,7 @@ def fields(text):
 
 
 def page():
-    """{event: (words of the first column of its table, all of its section's text)}"""
+    """{event: (words in the first column of its table, full text of its section)}"""
     tree, found = publish_doctree((DOCUMENTS / "tracing.rst").read_text(encoding="utf-8")), {}
     for section in tree.findall(nodes.section):
         for table in section.children:
@@ -89,7 +89,7 @@ def test_the_page_has_every_name():
 
 
 def test_each_symbol_is_known_outside():
-    """An enum in a format is a word to a program that reads it, unless it is defined."""
+    """Programs see an enum of a format as a word, unless TRACE_DEFINE_ENUM exports its value."""
     for header in HEADERS.values():
         text = (TOP / header).read_text(encoding="utf-8")
         used = set(re.findall(r"\{ ((?:SHINGLE|PLATTER)_\w+), ", text))
@@ -177,7 +177,7 @@ def test_recipe(tmp_path, awk, recipe):
     assert not said.stderr
     for regex in expected:
         assert re.search(regex, said.stdout, re.M), (regex, said.stdout)
-    # Where nothing happened there is no error.
+    # A trace without events gives no error.
     (tmp_path / "trace").write_text(HEAD, encoding="ascii")
     nothing = subprocess.run([*command, tmp_path / "trace"], check=True, text=True,
                              capture_output=True)
@@ -185,7 +185,7 @@ def test_recipe(tmp_path, awk, recipe):
 
 
 def test_a_write_that_destroys_again_is_another(tmp_path):
-    """What it destroys was written anew in between, which destroyed nothing."""
+    """Between the two, the blocks were rewritten, and that write destroyed nothing."""
     again = [line(at, "platter_destroy", "252:0", f"block=0 n=1 first={first} count=1 cyl=1 head=0 "
                   "sector=3") for at, first in (("1.0", 928), ("1.0", 930), ("2.0", 928))]
     (tmp_path / "trace").write_text(HEAD + "".join(again), encoding="ascii")
@@ -197,8 +197,8 @@ def test_a_write_that_destroys_again_is_another(tmp_path):
 
 @pytest.fixture(name="shingle_trace")
 def a_shingle_trace(tmp_path):
-    """Starts the script over folders that stand for the kernel's: its process, and what it left
-    in the ring."""
+    """Starts the script over directories that stand for the kernel's: its process, and the
+    content it left in the ring."""
     for i, name in enumerate(("a.b", "aXb", "my smr")):
         dm = tmp_path / f"block/dm-{i}"
         (dm / "dm").mkdir(parents=True)
@@ -221,7 +221,7 @@ def a_shingle_trace(tmp_path):
     (tmp_path / "shingle-trace").write_text(script, encoding="utf-8")
 
     def start(*words):
-        # A test that was started in the background would not know ^C otherwise.
+        # A test that runs in the background would inherit an ignored SIGINT.
         return subprocess.Popen(["env", "--default-signal", "sh", tmp_path / "shingle-trace",
                                  *words], text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -260,7 +260,7 @@ def test_the_ring_goes_whatever_ends_it(shingle_trace, how):
 
 @pytest.mark.parametrize("place", ["none", "/dev/full"])
 def test_events_that_there_is_no_room_for_are_told(shingle_trace, tmp_path, place):
-    """Half of them are told as if they were all."""
+    """The script reports lost events; in half of the cases no event is lost."""
     start, gone = shingle_trace
     mktemp = "exit 1" if place == "none" else f"ln -s {place} {tmp_path}/out; echo {tmp_path}/out"
     (tmp_path / "bin/mktemp").write_text(f"#!/bin/sh\n{mktemp}\n", encoding="ascii")
@@ -272,7 +272,7 @@ def test_events_that_there_is_no_room_for_are_told(shingle_trace, tmp_path, plac
             if traced.poll() is None:
                 os.killpg(traced.pid, signal.SIGKILL)
     assert traced.returncode == 1 and "shingle-trace: no room" in said and not told
-    # Of what nobody can be told nothing is begun.
+    # The script starts nothing if it has no place to report to.
     assert (tmp_path / "begun").exists() == gone.exists() == (place != "none")
     assert not list((tmp_path / "tracing/instances").iterdir())
 
