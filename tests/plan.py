@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is run where.  A row is one guest, unless it shares one; a target joins a
-suite by a row.
+"""The plan of the test runs. A row is one guest, unless it shares one; a row adds a target to a
+suite.
 
-Suites are tests/guest/SUITE.py.  `quick` rows make up tests/run --quick; `soak`
-rows are only run by tests/run --soak.
-"""
+Suites are tests/guest/SUITE.py. `quick` rows make up tests/run --quick; `soak` rows run only in
+tests/run --soak."""
 
 from dataclasses import dataclass
 
@@ -29,7 +28,7 @@ class Row:
 
     @property
     def modules(self):
-        """dm-linear needs none of ours."""
+        """dm-linear needs no module of this project."""
         return self.target != "linear" or self.medium
 
     @property
@@ -39,19 +38,19 @@ class Row:
 
 STLS = ("stl-set", "stl-full")
 
-# Through everything that takes long on the slow kernels: what a second one adds
-# there is small, the rest of the time that CI has is better spent elsewhere.
+# The suites that take long on the slow kernels run in full on this engine only. A second engine
+# would find little more there, and the time of CI is limited.
 EVERYTHING = ("stl-set",)
 
-# On a kernel between the oldest and the newest, which both run all: what depends on
-# the block layer.
+# On a kernel between the oldest and the newest, which both run everything: the cases that depend
+# on the block layer.
 QUEUES = ("polled", "it says", "read ahead", "discards", "partitions", "9 GiB", "fstrim",
           "wcache:")
 BETWEEN = {"stl-set": (*QUEUES, "full size", "over a RAM disk", "loop:", "cached:"),
            "stl-full": QUEUES}
 
-# The other one shares its slots, journal and cleaner with stl-set: there only what needs
-# that kernel, and what waits.
+# stl-full shares slots, journal and cleaner with stl-set, so it runs only the cases that need
+# that kernel and those with waiters.
 FAILING = {"stl-full": ("fail", "reload", "no room", "all of a log band", "write cache")}
 
 # And regions by one geometry of each kind, beside that.
@@ -62,8 +61,8 @@ REGIONS = ("regions:", "turned:", "column:", "pages:", "polled")
 AGAIN = ("seed 2", "seed 3", "seed 4", "in the middle of commits")
 
 PLAN = [
-    # The tools themselves, over dm-linear: what must pass passes, and what
-    # must be caught is caught.
+    # Tests of the tools themselves, over dm-linear: correct runs pass, and injected errors are
+    # found.
     Row("exact", "linear", quick=True),
     Row("replay", "linear", quick=True),
     Row("faults", "linear", quick=True, medium=True),
@@ -129,13 +128,12 @@ for stl in EVERYTHING:
         Row("torn", stl, "uml-debug", guest="short", options=(("cuts", 3), ("seed", 3))),
     ]
 
-# Interlaced tracks know no persistent cache and no cleaning: suites about these
-# have nothing to ask there.
+# Interlaced tracks have no persistent cache and no cleaning: suites about these do not apply.
 PLAN += [
     Row("exact", "imr", quick=True),
     Row("ledger", "imr", quick=True),
     Row("replay", "imr", quick=True, options=(("share", .5),)),
-    # The power goes at every barrier.
+    # A power cut at every barrier.
     Row("replay", "imr", soak=True, timeout=36000,
         options=(("share", 1), ("fs_share", 1))),
     Row("reset", "imr", quick=True),
@@ -157,10 +155,10 @@ PLAN += [
         ("seed", 9), ("only", "tiny,naive,fs"))),
 ]
 
-# Regions are no bands, and no block has a home: suites about these have nothing to ask.
+# Regions are not bands, and blocks have no home: suites about these do not apply.
 PLAN += [
     Row("exact", "tiler", quick=True),
-    # And who is next when a step ends, which there the machine's load does not say.
+    # The order of waiters after a step, independent of the host's load on this clock.
     Row("exact", "tiler", clock="virtual", cases=("twostates",)),
     Row("ledger", "tiler", quick=True),
     Row("replay", "tiler", quick=True, options=(("ops", 60), ("share", .15),
@@ -259,7 +257,7 @@ PLAN.append(Row("replay", "stl-full", "uml-debug", guest="short", options=(
 # A key-value store, whose bands are as long as the layer's.
 PLAN += [Row("kv", target) for target in (*STLS, "imr", "dualbuffer", "rmwf")]
 
-# What tracepoints tell; and on the kernels of distributions, which have histograms of them.
+# Values of tracepoints; distribution kernels also have histograms of them.
 PLAN += [Row("tracing", "stl-set", clock="virtual", quick=True),
          *(Row("tracing", "stl-set", kernel, guest="all", cases=("hist:", "formats", "recipes:"))
            for kernel in ("stock", "backports"))]
@@ -272,8 +270,8 @@ PLAN += [Row("crowd", target, guest="crowd")
 PLAN += [Row("surfaces", target, guest="surfaces")
          for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf")]
 
-# Two real processors, and all that races on them.  The first row is the tool itself:
-# what nobody has written must be noticed.
+# Two real processors, with everything that races on them. The first row tests the tool itself: it
+# must find data that were never written.
 PLAN.append(Row("storm", "linear", options=(("events", 10), ("rounds", 1))))
 for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf"):
     PLAN += [

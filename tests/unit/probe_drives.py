@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Small models of drives for the unit tests of scripts/probes: what a Session
-calls its load, over a disk that turns.  No guest, no fio, no time.
+"""Small models of drives for the unit tests of scripts/probes: the load interface of a Session
+over a model of a rotating disk. No guest, no fio, no real time.
 
-They know as much of a real layer as the probes can see: where a block is, what
-cleaning moves, how long it takes.  Tests on emulated drives are in guests."""
+They model what the probes can see of a real layer: the place of a block, what cleaning moves, and
+how long it takes. Guests run the tests on emulated drives."""
 
 import contextlib
 import subprocess
@@ -24,7 +24,7 @@ BLOCK = 4096
 
 
 class Disk:
-    """A platter: rotation, seeks, tracks of so many blocks; time in microseconds."""
+    """A platter with rotation, seeks and tracks of equal length; time in microseconds."""
 
     def __init__(self, blocks, rotation=10000.0, track=120, skew=9, jitter=0.0, seed=1):
         self.blocks, self.rotation, self.track, self.skew = blocks, rotation, track, skew
@@ -36,7 +36,7 @@ class Disk:
         return (at + track * self.skew) % self.track / self.track
 
     def access(self, block, count, settle=0.0):
-        """The head goes there and passes over so many blocks."""
+        """Moves the head there and over @count blocks."""
         self.now += 100.0
         track = block // self.track
         away = abs(track - self.head)
@@ -62,9 +62,9 @@ class Drive:
         self.disk = Disk(2 * blocks, **disk)
         self.bytes, self.block, self.path = blocks * BLOCK, BLOCK, "model"
         self.idle_us = None         # not aggressive
-        self.late = 0.0             # that a step takes after somebody has come
+        self.late = 0.0  # delay of a request that arrives during a step
         self.cleaned = []
-        self.commit_us = commit_us  # a write so long after the last one commits, too
+        self.commit_us = commit_us  # a write this long after the last one commits, too
         self.committed = 0.0
 
     # --- what layers change ----------------------------------------------------
@@ -149,7 +149,7 @@ class Drive:
             self.disk.now += self.idle_us
             while self.disk.now < end and self.idle_step():
                 pass
-            # Who comes meanwhile waits for the step that has begun.
+            # A request that arrives during a step waits for its end.
             self.late = max(0.0, self.disk.now - end)
         self.disk.now = max(self.disk.now, end)
 
@@ -437,12 +437,12 @@ class Thin(Drive):
 
 
 class Interlaced(Drive):
-    """Every other track lies under the edges of its neighbours; those that hold something are
-    read before it is written, and written anew.
+    """Every other track lies under the edges of its neighbours. Writing it first reads the
+    neighbours that hold data, and then writes them again.
 
-    @order: which logical tracks are under others: every other one ("adjacent"), those of the
-    first half ("halves"), or those that were first written ("dynamic"), in which case nothing
-    is read of what was not."""
+    @order gives the logical tracks that lie under others: every other one ("adjacent"), those of
+    the first half ("halves"), or those that were first written ("dynamic"), where unwritten
+    tracks are not read."""
 
     def __init__(self, blocks, order="adjacent", **disk):
         super().__init__(blocks, **disk)
@@ -489,7 +489,7 @@ class Interlaced(Drive):
 
 
 class Troubled(Drive):
-    """A plain disk that now and then tries again for a while, whatever it is asked for."""
+    """A plain disk that retries for a while at intervals, independent of the request."""
 
     ODDS, LONGEST_US = 120, 8e5
 
@@ -530,8 +530,8 @@ class Fullest(Circular):
 
 
 class Zoned(Drive):
-    """A disk whose tracks are not all alike: [(first block, blocks on a track)], in the
-    order of LBAs, on however many surfaces.  With look-ahead what follows is there."""
+    """A disk with tracks of different lengths: [(first block, blocks on a track)], in the order
+    of LBAs, on any number of surfaces. With look-ahead the next blocks are in its buffer."""
 
     def __init__(self, blocks, zones, **disk):
         super().__init__(blocks, **disk)
@@ -571,7 +571,7 @@ class FullSize(Drive):
         self.sim, self.profile = sim, profile
 
     def plateaus(self):
-        """What Test 14 should show."""
+        """The expected result of Test 14."""
         return truth.whole(subprocess.run([self.sim, "-p", self.profile, "-z"], text=True,
                                           capture_output=True, check=True).stdout, self.bytes)
 
@@ -608,7 +608,7 @@ class First(SetAssociative):
 
 
 def by_lot(rng, seed):
-    """A drive and its answers."""
+    """A random drive and its right answers."""
     disk = {"jitter": rng.choice([0, 0, 30.0, 80.0]), "track": int(rng.choice([60, 120, 500])),
             "skew": int(rng.choice([3, 9, 17])), "rotation": rng.choice([8333.0, 10169.0]),
             "seed": seed}
@@ -635,7 +635,7 @@ def by_lot(rng, seed):
 
 
 def zones_by_lot(rng, seed):
-    """A drive with zones, and what is so: name -> value, or plateaus."""
+    """A random drive with zones, and its right answers: name -> value, or plateaus."""
     blocks = int(rng.choice([10_000_000, 100_000_000, 1_200_000_000]))
     count, longest = int(rng.choice([1, 4, 9, 16, 24, 48, 128, 400])), int(rng.choice([300, 500]))
     wide = bool(count >= 16 and rng.integers(2))
@@ -662,8 +662,8 @@ def zones_by_lot(rng, seed):
 
 
 def streams_by_lot(rng, seed):
-    """A small drive that cleans and streams in its own way, and what is so; whatever else
-    was written to it before."""
+    """A small random drive with its own way of cleaning and streaming, after other writes, and
+    its right answers."""
     disk = {"jitter": rng.choice([0.0, 0.0, 15.0, 40.0]), "track": int(rng.choice([120, 500])),
             "skew": int(rng.choice([3, 9])), "seed": seed}
     kind = str(rng.choice(["set", "set", "flash", "full", "ring", "youngest", "fullest"]))
@@ -689,8 +689,8 @@ def streams_by_lot(rng, seed):
 
 
 def quick_by_lot(rng, seed):
-    """(drive, first byte, bytes of what may be written, what is so) for skylight quick: half of
-    them interlaced in one of three ways, written to more or less before."""
+    """(drive, first byte, bytes that may be written, right answers) for skylight quick: half of
+    them interlaced in one of three ways, with more or less data written before."""
     disk = {"jitter": rng.choice([0.0, 30.0, 80.0]), "track": int(rng.choice([60, 120, 500])),
             "skew": int(rng.choice([3, 9, 17])), "rotation": rng.choice([8333.0, 10169.0]),
             "seed": seed}

@@ -44,8 +44,8 @@ def test_engines_survive_power_cuts():
         # Where writes are gathered, no write waits for room.
         beside = int(re.search(r"(\d+) beside a crowd", line)[1])
         assert beside > 100 or line.startswith("imr"), line
-        # The extents of these engines are all scattered, and so are those that move blocks; no
-        # other engine has scattered ones.
+        # All steps of comb and paged have many extents; of tiler and dualbuffer only the steps
+        # that move blocks have. Other engines have no such steps.
         scattered = int(re.search(r"(\d+) of them scattered", line)[1])
         if line.startswith(("tiler", "dualbuffer")):
             assert steps / 10 < scattered < steps, line
@@ -71,7 +71,7 @@ def test_many_pieces():
 
 
 def test_recovery_of_a_ring():
-    """On a medium with a destructive head. A damaged ring is refused otherwise, and replay does
+    """On a medium with a destructive head. Any other damage is refused, and replay does
     not examine the whole band that a record names."""
     done = exercise(SEED, 100, tool="recover-test")
     assert done.returncode == 0, done.stdout + done.stderr

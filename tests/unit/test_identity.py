@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What others see of a closed device: `shingle probe` and its udev rule, and
-libblkid with the prober that Documentation/libblkid offers for it."""
+"""How other programs see a closed device: `shingle probe` and its udev rule, and libblkid with
+the prober that Documentation/libblkid offers for it."""
 
 import re
 import shutil
@@ -129,7 +129,7 @@ def test_probe(run):
 
 
 def test_probe_of_hostile_text(run):
-    """Whoever made a disk does not thereby say what udev takes for true."""
+    """udev must not trust text from a disk."""
     one = Set(run, "a", which=("data",))
     raw = bytearray(content(one.path["data"], 0))
     raw[48:64] = b"\nSYSTEMD_READY=0"
@@ -155,7 +155,7 @@ def test_hostile_label_on_a_terminal(run):
         shown = r"'Größe 'a', \x5c \x1b[31m\x0d\x7f\xc2\x9b2J\x0a\x9b'".encode()
         assert shown in said and not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]",
                                                said), said
-    # An engine that nobody knows, under a good checksum; another's label.
+    # An unknown engine with a valid checksum, and the label of another device.
     for at in (0, 299):
         raw = bytearray(content(path, at))
         raw[48:64] = b"\x1b[2J".ljust(16, b"\0")

@@ -397,8 +397,8 @@ def in_use(tool, device, lines, *words):
 
 @pytest.mark.parametrize("organisation,words", (("soc", ()), ("buffered", ("--stream",))))
 def test_of_a_store_that_is_open(tool, device, tmp_path, organisation, words):
-    """The program that has the store open gives figures and makes a checkpoint; after it is
-    stopped, requests fail."""
+    """The program that has the store open gives figures and makes a checkpoint; after it has
+    ended, the commands read the device themselves."""
     run(tool, "format", "--band", "64K", "--organisation", organisation, device)
     lines = some_lines(7, 2000)
     copy = tmp_path / "copy"

@@ -375,7 +375,7 @@ def test_zipfian_asks_for_nothing_that_is_not_there(tool):
 
 
 def test_latest_follows_inserts(tool):
-    """Only records that are there are asked for, and mostly the last ones."""
+    """Reads use only existing records, and mostly the latest."""
     there, ages = 1000, []
     for kind, key, _ in ops(tool, "-w", "d", "-n", 40_000, "-r", there, "-p",
                             "insertorder=ordered", "-p", "zipfian.constant=0.9"):
@@ -704,7 +704,7 @@ def test_store_in_streams(tool, disk):
 
 @with_store
 def test_store_without_a_log(tool, disk):
-    """What was put is a table in the end, so it is safe."""
+    """At the end a put record is in a table, so it is safe."""
     got = measured(tool, "-d", disk, "-w", "load", "-n", 300, "--value", "1K", "--no-log")
     assert got["store_stats"]["log_bytes"] == 0 and sum(got["store_stats"]["level_bands"]) == 1
     assert kv("scan", "--keys", disk).count("user") == 300
@@ -741,7 +741,7 @@ def each_store(request, tool, tmp_path):
 
 
 def held(tool, model, *words):
-    """What a dict makes of the operations of these words."""
+    """The content of a dict after the operations of these words."""
     missing = found = 0
     for kind, key, number in ops(tool, *words):
         if kind == "delete":
@@ -777,14 +777,14 @@ def test_each_store_agrees_with_a_model(tool, store):
 
 
 def test_each_store_says_what_became_of_it(tool, store):
-    """Syncs as it is told, and tables of what it was given."""
-    # Three memtables: before the third is written, whoever writes them behind has a table.
+    """The store reports its syncs and the tables made of its records."""
+    # Three memtables: before the third is written, a background writer has made a table.
     n = 800
     got = measured(tool, *store, "-w", "load", "-n", n, "--value", "1K", "--sync")
     assert got["store"] == store[1] and got["ops"]["insert"]["service"]["count"] == n
     stats = got["store_stats"]
     assert sum(stats["level_bands" if store[1] == "kv" else "level_files"]) > 0
-    # Again, and not anew.
+    # A second run on the same store, which is not created again.
     got = measured(tool, *store, "-r", n, "-w", "c", "-n", 500, "--value", "1K", "--verify")
     assert got["ops"]["read"]["missing"] == got["ops"]["read"]["wrong"] == 0
 

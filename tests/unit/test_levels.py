@@ -602,7 +602,7 @@ def test_frees_wait_for_the_next_file(tool):
     pending = model(tool, "seq,naive,first,pending", lines)
     assert [f.tracks for f in at_once] == [[0, 1], [0, 1], [2, 3]]
     assert [f.tracks for f in pending] == [[0, 1], [2, 3], [0, 1]]
-    # A deleted file on a neighbouring top is not copied.
+    # Tops of a deleted file are not copied, although its tracks are not free yet.
     assert [f.rewrites for f in pending] == [0, 0, 0]
 
 

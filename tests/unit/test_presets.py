@@ -255,7 +255,7 @@ def test_regions_scaled(run, name, most):
 
 
 def test_rows_say_how_long_a_band_is(run):
-    """Of the longest tracks, unless that is said, too."""
+    """The length is that of the longest tracks unless it is given, too."""
     meta = ["--meta", blank(run.dir / "meta", 1 << 18)]
     disk = platter(run, 3000, 20, inner=10)
     for name, bands in (("ma-tiler", 59 * 4096 // (16 * 2000)), ("tiler-track", 3690 * 64 //
@@ -422,7 +422,7 @@ def test_bands_are_as_many_as_asked_for(run):
 
 
 def test_pack_regards_tracks_only_where_they_matter(run):
-    """On a medium whose head harms its neighbours a packed band would be lost."""
+    """On a medium with a destructive head a packed band would be lost."""
     data, geometry = blank(run.dir / "d", 20000), run.dir / "g"
     for window, stride in ((0, 10), (1, 24)):
         geometry.write_text(f"platter 1\nwindow_tracks {window}\nrun 0 1666 12 0 0 0\n")
@@ -447,11 +447,11 @@ def test_presets_command(run):
         assert row["options"]["bands"] == str(data) and "2.1" in row["source"]
         assert row["name"] in run("presets")
         assert "read_home=always" in row["set"]
-        # Who rewrites bands in place says what that risks, and who does not need not.
+        # Presets that rewrite bands in place state the risk, and others do not.
         assert row["feature"] == (["inplace"] if row["target"] == "stl-set" else [])
         assert ("power cut" in row.get("doc", "")) == bool(row["feature"])
     assert "9279" in run("presets", "--scale", "10")
-    # Who cannot be divided so often is left out, in a sentence.
+    # A sentence names the presets that cannot be scaled this far.
     text = run("presets", "--scale", "500")
     assert "emulated-smr-1 --scale 500: stl-set" in text and "of emulated-smr-2 with" in text
     assert "at most 409" in text and "at most 59" in text and "ma-tiler --scale" not in text

@@ -164,7 +164,7 @@ def test_smartctl_of_scsi_and_of_newer_versions(sysfs, monkeypatch, more, lines,
 
 
 class Traced:
-    """A load that remembers what it was asked."""
+    """A load that records its requests."""
 
     def __init__(self, drive):
         self.drive, self.asked = drive, []
@@ -224,7 +224,7 @@ def test_what_would_go_elsewhere_is_not_sent(ask):
 
 @needs_fio
 def test_fio_writes_within(tmp_path):
-    """What lies before and behind is as it was, and all between is what was asked for."""
+    """The areas before and behind are unchanged, and the area between has the requested data."""
     disk, old = tmp_path / "disk", b"\xa5" * (6 * MIB)
     disk.write_bytes(old)
     within = scratch.Within(load.Fio(str(disk), tmp_path / "jobs"), 2 * MIB, MIB,
@@ -271,7 +271,7 @@ def test_areas(text, start, size):
 
 
 class Held:
-    """What a Device is to scratch.area()."""
+    """The part of a Device that scratch.area() uses."""
 
     def __init__(self, path, destroy_data=False, option=""):
         self.path, self.bytes, self.label, self.closed = str(path), 1 << 30, "x", False
@@ -405,7 +405,7 @@ def test_a_file_system_that_moves_what_is_written_is_refused(file, tmp_path, mon
 @pytest.mark.usefixtures("file")
 @pytest.mark.parametrize("name", ["My Passport", "a;b", 'x"$y', "long" * 60])
 def test_a_drive_may_be_mounted_where_its_label_has_blanks(tmp_path, monkeypatch, name):
-    """What fio cannot be told it finds all the same, and nothing else."""
+    """A path that cannot be passed to fio still works, and no other file is used."""
     mapped(monkeypatch, [(0, 1 << 30, 64 * MIB, 0)])
     folder, jobs = tmp_path / name, tmp_path / "jobs"
     folder.mkdir()
@@ -531,7 +531,7 @@ def test_as_much_is_filled_as_there_is_time_for(tmp_path, made, seconds, filled)
 
 
 def test_all_of_it_is_written_where_it_takes_longer_than_it_seemed(tmp_path, monkeypatch):
-    """What was not reached in time was not filled."""
+    """The part that was not reached in time was not filled."""
     class Slower(probe_drives.Drive):
         def write(self, block, count):
             super().write(block, count)
@@ -557,7 +557,7 @@ def test_a_file_is_filled_already(tmp_path):
 
 
 def test_a_partition_is_not_all_of_a_drive(tmp_path):
-    """What lies beside it was not filled."""
+    """The rest of the drive was not filled."""
     drive = probe_drives.Drive(200_000)
     drive.sys = tmp_path / "sda1"
     drive.sys.mkdir()
@@ -715,7 +715,7 @@ def test_it_begins_anew_each_time_and_leaves_those_of_run(command, capsys):
 
 
 def test_files_of_a_person_stay(command, capsys):
-    """Who says --out . has his own there."""
+    """A user with --out . has files of his own there."""
     _, out = command(probe_drives.Drive(100_000))
     for name in ("tsconfig.json", "todo.json", "t.npz"):
         (out / name).write_text("mine")

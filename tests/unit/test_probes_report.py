@@ -278,7 +278,7 @@ def test_no_results_is_a_sentence(tmp_path):
 
 
 def damaged(folder, ident="01", **more):
-    """A folder with a result that somebody has changed by hand."""
+    """A directory with a result that was edited by hand."""
     path = drive(folder) / f"t{ident}.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **more}))
     return folder
@@ -356,7 +356,7 @@ def test_truth_is_a_column(tmp_path):
 
 
 def test_what_was_measured_is_text_on_the_page(tmp_path):
-    """Whoever has named a drive, a run or a file: none of his tags is one."""
+    """Tags in the name of a drive, run or file appear as text."""
     evil = "\"'></td></p><script x=1>&"
     runs = []
     for name in "ab":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Skylight: load, sessions, verdicts and the command line, without a drive."""
+"""Tests of Skylight without a drive: load, sessions, verdicts and the command line."""
 
 import contextlib
 import errno
@@ -33,7 +33,7 @@ needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not insta
 
 @pytest.fixture(name="fio")
 def a_file(tmp_path):
-    """fio on a file of 4 MiB, which is all that the load asks of a device."""
+    """fio on a file of 4 MiB in the place of a device."""
     with open(tmp_path / "disk", "wb") as handle:
         handle.write(bytes(4 * MIB))
     return load.Fio(str(tmp_path / "disk"), tmp_path / "jobs")
@@ -134,7 +134,7 @@ def test_an_interruption_ends_the_load(fio, request, tmp_path, early):
             busy[:] = at_work_in(fio.folder)
         os.kill(os.getpid(), signal.SIGINT)
 
-    # Who runs in the background of a shell without job control ignores it.
+    # A background process of a shell without job control ignores SIGINT.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     threading.Thread(target=interrupt).start()
@@ -146,13 +146,14 @@ def test_an_interruption_ends_the_load(fio, request, tmp_path, early):
     assert set(busy) == {"sleep" if early else "fio"}
     end = time.monotonic() + 60
     while at_work_in(fio.folder) and time.monotonic() < end:
-        time.sleep(0.1)     # who was killed takes its time to be gone
+        time.sleep(0.1)  # a killed process takes time to disappear
     assert not at_work_in(fio.folder)
 
 
 @needs_fio
 def test_an_interruption_while_the_load_begins_ends_it(fio, request, monkeypatch):
-    """It comes before Popen() has returned, so that there is nobody yet whom to end."""
+    """The signal comes before Popen() has returned, when there is no process object to kill
+    yet."""
     begin = subprocess.Popen._execute_child         # pylint: disable=protected-access
 
     def slowly(self, *words):
@@ -301,8 +302,8 @@ def test_a_half_written_result_is_none(tmp_path):
     ("t03.json", b'{"status": "done", "colour": "red", "findings": {}}', "colour"),
     ("t03.json", b"[]", ""), ("t03.npz", b"PK\3\4", ""), ("t03.npz", b"", "")])
 def test_a_result_that_cannot_be_read_is_a_sentence(tmp_path, name, text, why):
-    """Cut short, or of another version: it says which file is to go, and nothing is measured
-    anew without being asked for."""
+    """The result is cut short or of another version. The message names the file to delete, and
+    the test is not repeated without a request."""
     s = session(tmp_path)
     s.run(module(lambda s: Result(arrays={"a": np.arange(3)})))
     (s.out / name).write_bytes(text)
@@ -319,7 +320,7 @@ def test_arrays_are_those_of_their_result(tmp_path):
 
 
 def without_room(monkeypatch, fits=0):
-    """Of what is written to files from now on only so many bytes fit."""
+    """From now on only a limited number of bytes can be written to files."""
     def write(path, text, **_):
         path.write_bytes(text.encode()[:fits])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -484,7 +485,7 @@ EMPTIED = Finding("aggressive", confidence=0.997, says="all left the cache")
     (MOVES, {}, "translated", "was not asked (Test 11)"),
     (MOVES, {"band_bytes": Finding.unknown("nothing is cleaned", "bytes")}, "translated",
      "no bands were seen (nothing is cleaned)"),
-    # A write cache fills, and is emptied when nobody writes.
+    # A write cache also fills, and is emptied when the drive is idle.
     (MOVES, {"writes_until_cleaning": CLIFF}, "translated", "it fills, as a write cache does"),
     (MOVES, {"cleaning_type": EMPTIED}, "translated", "; it is emptied when nobody writes, as a write cache"),
     (MOVES, {"writes_until_cleaning": CLIFF, "cleaning_type": EMPTIED,
@@ -769,7 +770,7 @@ def test_time_left_is_shown_on_a_terminal_only():
 
 
 class Switch:
-    """A setting that remembers what it was told."""
+    """A setting that records its calls."""
 
     def __init__(self, now):
         self.now, self.told = now, []
@@ -989,7 +990,7 @@ def test_what_is_not_set_back_is_kept_and_tried_again(drive, tmp_path):
         assert missing == []
     assert noted(note) == drive.unrestored == {"write_cache": True}
     assert ahead.now is False                   # all else is set back
-    with drive.settings(note):                  # nothing else is asked for
+    with drive.settings(note):  # no other setting is requested
         assert noted(note) == {"write_cache": True}
     with drive.settings(note, write_cache=False, read_ahead=True):
         assert noted(note) == {"write_cache": True, "read_ahead": False}
@@ -1041,7 +1042,7 @@ def test_a_switch_that_fails_does_not_keep_the_others(drive, tmp_path):
 
 
 class Tools:
-    """What hdparm and dmsetup say, and what they were told."""
+    """The output of hdparm and dmsetup, and a record of their calls."""
 
     def __init__(self, monkeypatch, answers):
         self.answers, self.told = answers, []

@@ -303,8 +303,7 @@ def test_page_given_up_before_hides_no_other(tmp_path):
 
 @pytest.mark.parametrize("in_page", [True, False])
 def test_two_blocks_of_a_region_at_one_place(tmp_path, in_page):
-    """A block at this place was written with the other block's address; no other data contradict
-    it."""
+    """Both blocks would read the data of one of them, and no other check detects this."""
     image = Regions(tmp_path / "disk")
     if in_page:
         image.write_page(0, 0, struct.pack("<HHH", 1, 0, 1).ljust(4032, b"\0"))

@@ -88,7 +88,8 @@ def test_each_way_is_another(show):
 
 
 def answer(speed, rewrites, mix=0.):
-    """Of shingle-levels: 10 files, whose tops took 160 s of 400; in compactions 135 of 300."""
+    """An answer of shingle-levels: 10 files; tops took 160 s of 400, and 135 of 300 in
+    compactions."""
     of = {
         "record_bytes": 1 << 20, "load": {"files": 10},
         "points": [{"inserted": 10 * i, "seconds": 5. * i + (i == 75)}
@@ -120,7 +121,7 @@ def two_seeds(show, mix=0.):
     speeds = {"plain": 1e6, "plain-seq": 1.1e6, "seq": .4e6, "seq-merged": .9e6,
               "3phase": .6e6, "3phase-merged": .8e6, "compaction": .9e6,
               "compaction-merged": .95e6}
-    # Of the second seed all but plain is faster by 1 %.
+    # With the second seed everything except plain is faster by 1 %.
     return {(s, seed): show.figures(answer(
         v * (1.01 if seed == 2 and s != "plain" else 1),
         0 if s.startswith("plain") else 160, mix * v)) for s, v in speeds.items()
@@ -137,7 +138,7 @@ def test_tables_have_the_papers_figures_beside_ours(show, capsys):
     assert rows["3phase"][4:] == ["1.66", "1.68", "1.00", "2.24", "1.00", "45.0", "%", "57.7",
                                   "1125.0", "16.000", "4.460", "64.000", "14.100"]
     assert rows["seq-merged"][3] == rows["seq-merged"][5] == "-"
-    # Of the second seed the plain disk is a fifth faster, and compaction rewrites less.
+    # With the second seed the plain disk is a fifth faster, and compaction rewrites less.
     other = dict(got)
     other["plain", 2] = {**got["plain", 2], "speed": 1.2e6}
     for seed in (1, 2):
@@ -215,7 +216,7 @@ def test_an_earlier_answer_is_taken_up_only_if_asked_for(show, tmp_path):
     out.write_text(json.dumps(before))
     assert show.measure(args, True, out) == before
     assert show.measure(args, False, out) == of
-    # Damaged, or of somebody else's: it is run again.
+    # A file that is damaged or of another run: the case runs again.
     for text in ("", "{", "{}", "[1, 2]", json.dumps({**of, "words": {"args": []}})):
         out.write_text(text)
         assert show.measure(args, True, out) == of
