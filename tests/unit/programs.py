@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Programs of scripts/ that bear no .py, as modules, and platter-sim."""
+"""Loads programs of scripts/ without .py as modules, and builds platter-sim."""
 
 import subprocess
 from importlib.machinery import SourceFileLoader
@@ -10,7 +10,7 @@ TOP = Path(__file__).resolve().parents[2]
 
 
 def module(name, path):
-    """What @path has, of which its tests know by @name."""
+    """The module in @path, under the name @name."""
     loader = SourceFileLoader(name, str(path))
     made = module_from_spec(spec_from_loader(loader.name, loader))
     loader.exec_module(made)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/bench without guests: its bars, and what it says of figures beyond them."""
+"""Tests of scripts/bench without guests: its bars, and its report of figures beyond them."""
 
 import json
 import random
@@ -74,7 +74,7 @@ def test_a_pass_that_something_else_was_in_does_not_count(guest):
 
 @pytest.mark.parametrize("err", ("", "lab: no huge pages for the guest's memory: why\n"))
 def test_that_there_are_no_huge_pages_is_said(bench, monkeypatch, capsys, err):
-    """Figures are others then, and nothing about them shows it."""
+    """Without huge pages the figures differ, and the figures alone do not show it."""
     told = SimpleNamespace(ok=True, out='x\n{"a": 1}\n', err=f"touching RAM\n{err}round 1 of 1\n")
     monkeypatch.setattr(bench, "run", lambda *_, **__: told)
     assert bench.part("speed", 1, 0, "uml") == {"a": 1}
@@ -106,7 +106,8 @@ def test_boots_are_joined(bench):
 
 
 def test_each_boot_has_its_rounds(bench, monkeypatch, capsys):
-    """What depends on where memory lies is booted several times, instructions once."""
+    """Figures that depend on memory placement need several boots; counts of instructions need
+    one."""
     asked = []
 
     def ran(name, rounds, boot, kernel, *_, **__):
@@ -146,7 +147,7 @@ def test_dm_linear_is_taken_where_the_target_is(bench, capsys):
 
 @pytest.mark.parametrize("lag,missed", ((9, 0), (11, 1)))
 def test_a_second_job_is_held_against_linear_in_its_place(bench, capsys, lag, missed):
-    """Not against dm-linear elsewhere, whose memory is another."""
+    """The comparison is not with dm-linear at another place, which has other memory."""
     def row(percent):
         return {"alone": [100.0] * 3, "one": [100.0 + percent] * 3, "own": [200.0] * 3}
 
@@ -193,7 +194,7 @@ def test_pieces_are_medians_of_rounds(bench, guest, capsys):
 
 
 def test_pieces_are_measured_when_asked_for(bench, monkeypatch):
-    """They say why one figure of speed is what it is: nobody waits for that each time."""
+    """The pieces explain one figure of speed; they take too long to be measured each time."""
     asked = []
 
     def ran(name, *_, **__):

@@ -13,7 +13,7 @@ TOP = Path(__file__).resolve().parents[2]
 GROUP = TOP / "tests/blktests/shingle"
 # As blktests finds them.
 TESTS = sorted(p for p in GROUP.iterdir() if re.fullmatch(r"\d{3}", p.name))
-# What blktests gives a test, or takes from it.
+# The functions and variables that blktests gives a test or unsets.
 THEIRS = """
 set -e
 _have_driver() { :; }; _have_fio() { :; }; _have_program() { :; }; _have_root() { :; }
@@ -56,7 +56,8 @@ def test_has_its_output(test):
     lines = test.with_suffix(".out").read_text(encoding="ascii").splitlines()
     assert lines[0] == f"Running shingle/{test.name}" and lines[-1] == "Test complete"
     text = test.read_text(encoding="ascii") + (GROUP / "rc").read_text(encoding="ascii")
-    # Whoever opens looks for the end of the journal, and meets what it has destroyed there.
+    # Activation looks for the end of the journal and reads the blocks that the head has destroyed
+    # there.
     assert ("destroyed and read: 0" in lines) != ("dmsetup load" in text)
     for line in lines[1:-1]:
         assert f'echo "{line.removesuffix(" 0")}' in text, line
@@ -77,7 +78,7 @@ def test_has_a_licence_that_blktests_takes(path):
 
 
 def test_what_udev_still_looks_at_is_not_removed(blktests):
-    """A device that was written to is held for a moment, by whoever asks what is on it."""
+    """After a write udev or another reader may hold the device for a moment."""
     said = subprocess.run(
         ["bash", "-c", """. tests/shingle/rc
 udevadm() { echo "udevadm $*"; }; losetup() { echo "losetup $*"; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the packages are made of; scripts/lab/debian makes them, and tries them."""
+"""Tests of the contents of the packages; scripts/lab/debian builds and tries them."""
 
 import ast
 import contextlib
@@ -17,7 +17,7 @@ INCLUDE = re.compile(r'^#\s*include\s+"([^"]+)"', re.M)
 
 
 def dkms(name):
-    """What dkms.conf says of @name, for each module."""
+    """The values of @name in dkms.conf, for each module."""
     return re.findall(rf'^{name}(?:\[\d+\])?="(.*)"$',
                       (TOP / "dkms.conf").read_text(encoding="ascii"), re.M)
 
@@ -25,15 +25,15 @@ def dkms(name):
 @pytest.fixture(scope="module", name="tree")
 def tree_fixture(tmp_path_factory):
     into = tmp_path_factory.mktemp("dkms") / "tree"
-    # As from another make, that says which directories it enters.
+    # MAKEFLAGS as from an outer make that prints the directories it enters.
     subprocess.run([TOP / "scripts/dkms-tree", into], check=True,
                    env=dict(os.environ, MAKEFLAGS="w"))
     return into
 
 
 def included(tree, path):
-    """The files of the tree that a file includes; an include is from its own folder, from
-    core's, or from what every folder is told of."""
+    """The files of the tree that a file includes. An include is searched in its own directory, in
+    core, and in the include path of every directory."""
     for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
         found = [(folder / name).resolve() for folder in
                  (path.parent, tree / "core", tree / "core/pure", tree / "core/base")
@@ -70,7 +70,7 @@ def test_dkms_is_given_what_the_topmost_kbuild_runs_and_includes(tree):
 
 
 def test_dkms_is_given_every_source_of_its_modules(tree):
-    """make itself says what it would want: nothing here is read from a Kbuild by us."""
+    """make itself lists its sources: the test does not parse a Kbuild."""
     for name, place in zip(dkms("BUILT_MODULE_NAME"), dkms("BUILT_MODULE_LOCATION")):
         wants = subprocess.run(
             ["make", "-s", "-f", "-", "list"], check=True, text=True, capture_output=True,
@@ -138,7 +138,7 @@ def test_what_a_package_leaves_behind_is_seen(debian, tmp_path):
     (tmp_path / "etc/link").unlink()
     (tmp_path / "etc/link").symlink_to("mode")
     (tmp_path / "var/lib/dkms/dm-shingle").mkdir()
-    # What a Debian notes for itself.
+    # Files that a Debian system writes itself.
     for name in ("var/log/dpkg.log", "var/lib/dpkg/status", "var/lib/dkms/mok.key", "tmp/x"):
         (tmp_path / name).touch()
     assert debian.differences(before, debian.contents(tmp_path)) == [
@@ -175,7 +175,7 @@ def test_dkms_has_installed_all_modules_or_it_is_said_which_are_missing(debian, 
 
 @pytest.mark.skipif(not shutil.which("debugfs"), reason="e2fsprogs is not installed")
 def test_what_is_put_on_a_disk_is_there_or_it_is_said(debian, tmp_path):
-    """debugfs itself ends with 0 in any case."""
+    """debugfs itself exits with 0 in any case."""
     tree, disk, file = tmp_path / "tree", tmp_path / "disk", tmp_path / "file"
     (tree / "packages").mkdir(parents=True)
     with open(disk, "wb") as handle:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/demo: what its last act finds wrong with a store after a power cut, and that it
-finds nothing wrong with one that has kept its promises."""
+"""Tests of scripts/demo: the errors its last act finds in a store after a power cut, and that it
+accepts a store that has kept its promises."""
 
 import os
 import random
@@ -36,7 +36,7 @@ def make_promises():
 
 @pytest.fixture(scope="module", name="store")
 def make_store(promised, tmp_path_factory):
-    """(log, scan) after so many operations of the last round on a plain file."""
+    """(log, scan) after @count operations of the last round on a plain file."""
     folder = tmp_path_factory.mktemp("store")
     path, log = folder / "store", folder / "log"
     path.touch()
@@ -52,7 +52,7 @@ def make_store(promised, tmp_path_factory):
 
 
 def judged(promised, store, change=lambda pairs: None, short=0):
-    """@change: of what was scanned; @short: so many operations were not acknowledged."""
+    """The verdict after @change has edited the scan; @short operations were not acknowledged."""
     log, text = store
     pairs = dict(line.split(b"\t") for line in text.splitlines())
     change(pairs)
@@ -142,7 +142,7 @@ def test_what_is_wrong_is_named(promised, store):
     one(there[3], plain(there[3], state[there[3]])[:-4] + rb"\x2a",
         "has a value that nobody wrote")
     one("user1", b"x", "was never written")
-    # What is right, in other letters, is right.
+    # The right value in another encoding is right.
     verdict = judged(promised, store, lambda pairs: pairs.update(
         {there[4].encode(): plain(there[4], state[there[4]])}))
     assert not verdict.wrong

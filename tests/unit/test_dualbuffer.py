@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Dual-buffer in userspace, under AddressSanitizer: no guest."""
+"""Tests of dual-buffer in userspace, under AddressSanitizer: no guest."""
 
 import math
 import re
@@ -47,7 +47,7 @@ def test_vectors():
 
 
 def test_stationary_loads():
-    """Of the first round; the target has to keep within 12 points of the ideal."""
+    """In the first round the target has to be within 12 points of the ideal."""
     done = run("dualbuffer-check", "table")
     assert done.returncode == 0, done.stdout
     print(done.stdout)
@@ -66,7 +66,7 @@ RATCHET = {"zipf 1.0 over 50 %": (13.2, .8), "zipf 1.2 over 50 %": (6.9, .7),
 
 @pytest.mark.parametrize("tracks", [9, 234])
 def test_ratchet(tracks):
-    """Also where a track is short: then V(X) is sampled on a ninth of all."""
+    """This also holds for a short track, where V(X) is sampled on a ninth of all blocks."""
     done = run("dualbuffer-check", "ratchet", tracks)
     assert done.returncode == 0, done.stdout
     print(done.stdout)
@@ -173,7 +173,7 @@ def test_nothing_is_lost():
 
 @pytest.mark.parametrize("feature", ["unsafe_switch", "unsafe_inplace"])
 def test_each_protection_is_needed(feature):
-    """The thesis to the letter: a power cut loses what had been acknowledged."""
+    """The algorithm exactly as in the thesis: a power cut loses acknowledged writes."""
     done = run("dualbuffer-check", "run", 1, 2, feature)
     assert done.returncode == 1, done.stdout
     assert re.search(r"k=[2-8].*block \d+ of surface \d+ is lost if the power goes now",
@@ -182,7 +182,7 @@ def test_each_protection_is_needed(feature):
 
 
 def rounds(*args):
-    """Per round: number, new, foretold, ideal, real, FB_2, its use, kept, home, bands."""
+    """Per round: number, new, predicted, ideal, real, FB_2, its use, kept, home, bands."""
     done = run("dualbuffer-check", "rounds", *args)
     assert done.returncode == 0, done.stdout
     return [[float(word) for word in line.split()] for line in done.stdout.splitlines()
@@ -197,24 +197,26 @@ def test_there_is_always_room_for_what_is_new(new_percent):
     assert min(new for _, new, *_ in seen) >= 25
     # It settles: of the last rounds none has less than half of what round 10 had.
     assert min(new for _, new, *_ in seen[10:]) > seen[9][1] / 2
-    # What had to go was cold: what is kept for it still is the most of FB_2.
+    # The evicted blocks were cold: kept blocks are still the largest part of FB_2.
     assert all(use > 50 for _, _, _, _, _, _, use, *_ in seen)
 
 
 def test_without_ageing_there_is_none():
-    """The thesis keeps what has room, and counts anew in each round."""
+    """The thesis keeps the blocks that have room, and restarts its counts in each round."""
     seen = rounds(23, 30, "literal")
     assert min(new for _, new, *_ in seen[20:]) < 10
 
 
 def test_a_hot_set_that_moves_is_followed():
-    """Within two rounds; in the one in which it moves most writes are still for the old one."""
+    """The set is found within two rounds. In the round of the move most writes still go to the
+    old set."""
     done = run("dualbuffer-check", "moves", 40)
     assert done.returncode == 0, done.stdout
     seen = [tuple(map(float, line.split()[1:3])) for line in done.stdout.splitlines()[1:]]
     moved = next(i for i, (_, new) in enumerate(seen) if new > 10)
     assert all(old > 95 and new < 5 for old, new in seen[:moved]) and moved > 10
     assert seen[moved + 2][1] > 80 > 40 > seen[moved + 2][0]
-    # Of two rounds without it, at most: how much of the first one it has seen is chance.
+    # At most two rounds are below this; chance decides how much of the new set the first one has
+    # seen.
     assert all(new > 85 and old < 5 for old, new in seen[moved + 3:])
     assert all(new > 90 for _, new in seen[moved + 4:])

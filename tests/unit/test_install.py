@@ -13,14 +13,14 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 README = (TOP / "README.md").read_text(encoding="utf-8")
 KREL = "6.1.0-of-nobody"
-# Modules and programs by the words of the README, and what they are besides.
+# The modules and programs that the README names, and the other installed files.
 MODULES = re.findall(r'^BUILT_MODULE_NAME\[\d+\]="(.*)"',
                      (TOP / "dkms.conf").read_text(encoding="utf-8"), re.M)
 RELEASE = re.search(r'^PACKAGE_VERSION="(.*)"',
                     (TOP / "dkms.conf").read_text(encoding="utf-8"), re.M)[1]
 ROOMS = re.findall(r'^BUILT_MODULE_LOCATION\[\d+\]="(.*)/"',
                    (TOP / "dkms.conf").read_text(encoding="utf-8"), re.M)
-# A word of the README, and where it is installed below the prefix.
+# A word of the README, and the place of its file below the prefix.
 NAMED = {
     "shingle create": "sbin/shingle", "kvbench": "sbin/kvbench", "`kv`": "sbin/kv",
     "shingle-levels": "sbin/shingle-levels", "scripts/skylight": "sbin/skylight",
@@ -28,7 +28,7 @@ NAMED = {
     "`shingle-trace`": "sbin/shingle-trace",
     "LICENSE": "share/doc/dm-shingle/LICENSE",
 }
-# What it does not name, and has its reason.
+# Files that the README does not name, with reason.
 BESIDES = {
     "bin/platter-sim", "lib/libshingle-kv.a", "lib/libshingle-kv.so",
     "lib/libshingle-kv.so.1", "lib/libshingle-kv.so.1.0.0", "lib/pkgconfig/shingle-kv.pc",
@@ -199,14 +199,14 @@ def test_uninstall_takes_all_of_it(kdir, tmp_path, prefix, more):
     # Nor are folders left that were made for it alone.
     left = {p.name for p in tmp_path.rglob("*") if p.is_dir()}
     assert not left & {"dm-shingle", "skylight", "probes", "lab", "core", *ROOMS}
-    # What is not there is no error.
+    # A missing file is no error.
     make("uninstall", *words)
 
 
 @pytest.mark.parametrize("word", ["DESTDIR={}", "PREFIX={}", "UDEVDIR={}"])
 @pytest.mark.parametrize("target", ["uninstall", "install-userspace", "install-dkms"])
 def test_blanks_in_paths_cost_nobody_his_files(tmp_path, target, word):
-    """To make a blank ends a word, and rm -rf had what is above the first one."""
+    """For make a blank ends a word, and rm -rf once removed the parent directory."""
     (tmp_path / "my").mkdir()
     (tmp_path / "my/letters").touch()
     done = subprocess.run(["make", "-s", target, "KDIR=/none", f"DESTDIR={tmp_path}/safe",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""core's layers: each includes and calls what lies below it, and nothing above."""
+"""The layers of core: each includes and calls only the layers below it."""
 
 import re
 import shutil
@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-# From the one that calls to the one that is called.
+# From the caller to the called layer.
 LAYERS = ("face", "clean", "front", "map", "log", "medium", "base", "pure")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"|TRACE_EVENT\(\w+')
 INCLUDE = re.compile(r'^#include ([<"])([^>"]+)[>"]', re.M)
-# At the left margin, not static, and a body follows: what others can call.
+# At the left margin, not static, and followed by a body: the functions that others can call.
 DEFINED = re.compile(r"^(?!static\b|typedef\b|struct\b[^(]*\{)[a-z][\w *]*?\b(\w+)\([^;{]*\)\n\{",
                      re.M)
-# What a layer's worker is woken by, beside base/wake.h.
+# The work items of the layers' workers, beside base/wake.h.
 WORKS = {"work": "front", "order_work": "medium", "commit_work": "log", "ckpt_work": "log",
          "sb_work": "log", "clean_work": "clean", "idle_work": "clean"}
-# The ways up that there are; the last for who marks the superblock when the mode goes down.
+# The permitted calls upwards; the last one marks the superblock when the mode is lowered.
 UP = {("base/wake.h", "work"), ("base/wake.h", "clean_work"), ("base/wake.h", "idle_work"),
       ("base/wake.h", "commit_work"), ("base/mode.c", "sb_work")}
 
@@ -34,7 +34,7 @@ def rank(name):
 
 
 def faults(core):
-    """What goes up, a line each."""
+    """The forbidden includes and calls, one per line."""
     texts, found, owner = sources(core), [], {}
     code = {name: COMMENT.sub("", text) for name, text in texts.items()}
     for name, text in code.items():
@@ -54,7 +54,7 @@ def faults(core):
                 found.append(f"{name} includes {what}, which is in no layer")
             elif rank(local) < rank(name):
                 found.append(f"{name} includes {local}")
-        if name.startswith("base/shingle.h"):       # What targets call, wherever it is.
+        if name.startswith("base/shingle.h"):  # targets call it from any layer
             continue
         bare = STRING.sub("", text)
         for called in sorted(set(re.findall(r"\b\w+\b", bare)) & owner.keys()):
@@ -72,7 +72,7 @@ def test_nothing_goes_up():
 
 
 def test_every_layer_is_there():
-    """Or the test above would look at nothing."""
+    """Without the layers the test above would check nothing."""
     texts = sources(TOP / "core")
     assert {name.split("/")[0] for name in texts} == set(LAYERS)
     folders = {path.name for path in (TOP / "core").iterdir() if path.is_dir()}
@@ -96,7 +96,7 @@ def test_every_layer_is_there():
     ("pure/layout.h", '#include "base/device.h"', "pure/layout.h includes base/device.h"),
 ])
 def test_it_is_seen(tmp_path, name, line, sentence):
-    """A step upwards, put in by hand."""
+    """A step upwards that the test inserts is reported."""
     shutil.copytree(TOP / "core", tmp_path / "core")
     path = tmp_path / "core" / name
     path.write_text(path.read_text(encoding="utf-8") + line + "\n", encoding="utf-8")

@@ -95,7 +95,7 @@ def test_result(result):
     first = result.command.rsplit(" && ", maxsplit=1)[-1].split()[0]
     assert result.needs or result.command in whole or first in whole or \
         all(part in whole for part in result.command.split(" && ")), result.command
-    # What it writes by itself has a name that its source has.
+    # A file that the show writes has a name that occurs in its source.
     if result.json == "--json":
         show = result.command.split()[0]
         assert '"--json", type=Path' in source_of(show)
@@ -132,7 +132,7 @@ def test_readme_names_commands_of_the_catalogue():
 
 
 class Silent:
-    """A screen that remembers."""
+    """A screen that stores its output."""
 
     def __init__(self):
         self.said, self.heads = [], []
@@ -188,7 +188,7 @@ def test_collects(run, tmp_path):
     assert "needy" not in found
     assert found["words"]["versions"] == {"fio": "none"} and len(kept(of)["date"]) == 10
     assert [head.split()[0] for head, *_ in of.screen.heads] == ["figures", "words", "fails"]
-    # Two minutes are on record; of the others nobody has noted how long they take.
+    # Two minutes are on record; the durations of the others are unknown.
     assert [(e, later) for _, e, later in of.screen.heads] == [(120, 600), (300, 300), (300, 0)]
     said = "\n".join(of.screen.said)
     assert "needy: passed over: SHINGLE_NOBODY_SETS_THIS is not set" in said

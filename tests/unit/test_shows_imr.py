@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/imr without guests: it takes up only what this tree has measured,
-sets nothing of the mix against the load, and says what is wrong with its words."""
+"""Tests of scripts/shows/imr without guests: it reuses only results of this tree, compares no
+figure of the mix with the load, and reports wrong words."""
 
 import argparse
 import json
@@ -186,7 +186,7 @@ def test_the_mean_of_few_is_within(show, capsys):
 
 @pytest.mark.parametrize("layer", ("middleware", "target"))
 def test_with_a_mix_nothing_is_said_of_a_file(show, capsys, layer):
-    """What was counted over both is no figure of the load's files."""
+    """A count over load and mix is not a figure of the load's files."""
     got = {name: show.figures(result("plain" if name == "plain" else layer, True))
            for name in ("plain", "seq", "3phase", "compaction", "compaction-merged")}
     show.table("mix", {name: [g] for name, g in got.items()})
@@ -207,7 +207,8 @@ def test_with_a_mix_nothing_is_said_of_a_file(show, capsys, layer):
 
 
 def of_seeds(show, layer, mixed=False):
-    """Two of them: of the second all but the plain disk is twice as fast, by half the rewrites."""
+    """Two seeds: with the second one all except the plain disk are twice as fast, with half the
+    rewrites."""
     out = {}
     for name in ("plain", "seq", "3phase", "compaction", "compaction-merged"):
         here = "plain" if name == "plain" else layer
@@ -298,7 +299,7 @@ def test_the_papers_drive_is_whole(show):
 @pytest.mark.parametrize("set_up,mb", [(set_up, mb) for set_up in ("fast", "paper")
                                        for mb in (64, 128, 256, 512)] + [("fast", 1024)])
 def test_a_whole_file_is_gathered(show, set_up, mb):
-    """Of every size of the paper's; and two of them, as far as the target lets."""
+    """Files of every size of the paper, and two of them together as far as the target allows."""
     words = words_of(show, set_up, "seq", "target", size=mb << 20)
     options = (TOP / "dm-imr/imr-options.c").read_text()
     most = 1 << int(options.split("#define MAX_BUFFER_BLOCKS")[1].split("<<")[1].split(")")[0])
@@ -309,7 +310,7 @@ def test_a_whole_file_is_gathered(show, set_up, mb):
 
 
 def published_length(name):
-    """Of one of platter's profiles, as its source has it."""
+    """The length of one of platter's profiles, from its source."""
     text = (TOP / "dm-platter/profiles.c").read_text().split(f'.name = "{name}"')[1]
     return int(text.split(".sectors = ")[1].split("ULL")[0])
 

@@ -37,8 +37,8 @@ def test_bad_words(args, sentence):
 
 
 def test_all_are_sent_the_same(show):
-    """Of a drive and a size all stores have the same sittings, and differ in their own words
-    only: with the same memtable, and as large a cache, be it the page cache."""
+    """For one drive and size all stores have the same runs and differ in their own options only.
+    They have the same memtable and an equally large cache, which may be the page cache."""
     options = show.options_of(["--scale", "40"])
     cases = show.rivals(options)
     assert len(cases) == 18 == len({name for name, *_ in cases})
@@ -173,7 +173,7 @@ def test_stores_that_answer_differently(show):
         other["ops"]["update"].update(change)
         sentence, = show.differ([*same, of("rocksdb", a=other)])
         assert sentence.startswith("conventional, 1024 bytes, a: rocksdb gave")
-    # What another drive or size gave is no matter.
+    # Results of another drive or size do not matter.
     other = phase(9, 1)
     assert not list(show.differ([*same, (("stl-set", 1024, "kv"), {"a": other})]))
 
@@ -339,7 +339,7 @@ def test_offload_relations(show):
 
 
 def test_worst_writes(show, tmp_path):
-    """What a log of kvbench says of each stretch, in the order in which puts began."""
+    """The slowest writes in each stretch of a kvbench log, in the order in which puts began."""
     worst = show.kv_worst
     log = tmp_path / "log"
     log.write_text("number kind due begin end\n" + "".join(

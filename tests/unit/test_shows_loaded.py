@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/loaded.py: how fast the last of a load went."""
+"""Tests of scripts/shows/loaded.py: the speed of the last part of a load."""
 
 from pathlib import Path
 
@@ -15,7 +15,8 @@ def the_module():
 
 
 def course(records, memtable, parts, seconds):
-    """As shingle-levels tells of it: a point lies where the memtable is full after its part."""
+    """The course as shingle-levels reports it: a point lies where the memtable is full after its
+    part."""
     ends = [*range(memtable, records, memtable), records]
     due = [next(end for end in ends if end * parts >= nr * records)
            for nr in range(1, parts + 1)]
@@ -24,13 +25,13 @@ def course(records, memtable, parts, seconds):
 
 
 def test_the_last_75th_is_no_more_than_that(loaded):
-    """Of 75,000 records in memtables of 65: the paper's last million of 75."""
+    """75,000 records in memtables of 65 stand for the paper's last million of 75."""
     def seconds(inserted):
         return inserted if inserted <= 73060 else 73060 + 2 * (inserted - 73060)
     of = course(75000, 65, 75, seconds)
     beside = [p["inserted"] for p in of["points"][-3:]]
     assert beside == [73060, 74035, 75000]
-    # Of 73,060 to 75,000 all take 2 s each, of those before 1 s.
+    # The records from 73,060 to 75,000 take 2 s each, those before 1 s.
     assert loaded.last_speed(of, 1 / 75) == pytest.approx((1 << 20) / 2)
     # So the one point before the share is not enough: 1,000 records, at 2 s and 4 s.
     of["points"][-2]["seconds"] = of["points"][-1]["seconds"] - 965 * 4
@@ -39,7 +40,7 @@ def test_the_last_75th_is_no_more_than_that(loaded):
 
 
 def test_a_point_where_the_share_begins_is_taken_as_it_is(loaded):
-    """Of 76,800 records in memtables of 64."""
+    """76,800 records in memtables of 64."""
     of = course(76800, 64, 75, lambda inserted: inserted + 3 * max(0, inserted - 75776))
     assert [p["inserted"] for p in of["points"][-2:]] == [75776, 76800]
     assert loaded.last_speed(of, 1 / 75) == pytest.approx((1 << 20) / 4)

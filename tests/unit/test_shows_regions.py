@@ -76,7 +76,7 @@ def covered(show, path):
 
 
 def test_sources_are_all_that_guests_run(show):
-    """What programs of guests import, and what the store and its load are compiled from."""
+    """The modules that guest programs import, and the sources of the store and its load."""
     shows = [path for path in (TOP / "scripts/shows").glob("*.py") if covered(show, path)]
     assert len(shows) == 6
     for path in shows:
@@ -105,7 +105,7 @@ LAYER = {"host_write_blocks": 1000, "map_bytes": 4096, "clean_write_blocks": 500
 
 
 def result(target, **layer):
-    """Of 200 requests in 4 s, half of which rotation took; 4 cleanings."""
+    """A result of 200 requests in 4 s, half of it rotation; 4 cleanings."""
     more = {"tiler_moved_blocks": 500, "tiler_log_blocks": 600, "tiler_lazy_blocks": 350,
             "tiler_merged_blocks": 50} if target == "tiler" else {"merged_blocks": 70}
     return {"words": {"layer": {"target": target}},
@@ -171,7 +171,7 @@ def test_verdict_of_show_3(show, capsys):
 
 
 class Ledgers:
-    """A stack that says what it is told, one after the other."""
+    """A stack that returns these answers in turn."""
 
     def __init__(self, target, rows):
         self.words, self.rows = {"target": target}, iter(rows)
