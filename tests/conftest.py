@@ -100,7 +100,8 @@ class Guests:
         self.booted = {key: self.pool.submit(run) for key, (_, run) in order}
 
     def result(self, job):
-        """Of a guest of the plan, or of a test that is marked with what boots."""
+        """The result of a case, from a guest of the plan or from a test that is marked with the
+        guest it boots."""
         return self.booted[job].result()
 
     def check(self, case):
@@ -143,7 +144,7 @@ class Guests:
         return found
 
     def _boot_once(self, rows):
-        """Of the rows that had their turn, the results; and how it ended."""
+        """The results of the rows that ran, and how the guest ended."""
         first = rows[0]
         with tempfile.TemporaryDirectory(prefix="shingle-test.") as share:
             script = ["status=0"]
@@ -214,7 +215,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_sessionfinish(session):
-    """A guest whose cases all passed may still have ended badly: a leak."""
+    """A guest may end with an error, such as a leak, although all its cases passed."""
     if session.config.bad_ends:
         session.exitstatus = 1
 
@@ -230,7 +231,7 @@ def guests(request):
 
 @pytest.fixture
 def guest(request, guests):
-    """What the guest of a test says that is marked with what boots it."""
+    """The output of the guest that a test is marked with."""
     return guests.result(request.node.nodeid)
 
 
@@ -281,7 +282,7 @@ def durations(config):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """What was tried, in numbers: guests, crash points."""
+    """The number of guests and crash points of the run."""
     write = terminalreporter.write_line
     for row, done in config.bad_ends:
         terminalreporter.section(f"FAILED after the last case: {row.id}")

@@ -14,7 +14,7 @@ class Row:
     target: str
     kernel: str = "uml"
     options: tuple = ()     # ((key, value), ...) for the suite
-    cases: tuple = ()       # only those whose name contains one of these
+    cases: tuple = ()  # only cases with a name that contains one of these
     but: tuple = ()         # and none of these
     clock: str = "real"
     memory: str = "3G"
@@ -56,8 +56,8 @@ FAILING = {"stl-full": ("fail", "reload", "no room", "all of a log band", "write
 # And regions by one geometry of each kind, beside that.
 REGIONS = ("regions:", "turned:", "column:", "pages:", "polled")
 
-# Of one kind of storm one seed is enough under the checkers, uml runs all; and so it
-# does two dozen cuts whose errors are other cases' too.
+# Under the checkers one seed of each kind of storm is enough, because uml runs all. They also
+# skip two dozen cuts with errors that other cases cover.
 AGAIN = ("seed 2", "seed 3", "seed 4", "in the middle of commits")
 
 PLAN = [
@@ -242,10 +242,10 @@ PLAN += [
 for layer in (*STLS, "imr", "tiler", "dualbuffer", "rmwf"):
     PLAN.append(Row("ladder", layer, guest="ladder"))
 
-# An engine of tests, whose steps are many extents.
+# A test engine with steps of many extents.
 PLAN.append(Row("replay", "comb", options=(("ops", 200), ("only", "comb,wide,wcache"))))
 
-# And one whose map is in pages, of which few can be in memory.
+# A test engine with a map in pages, few of which fit in memory.
 PLAN.append(Row("replay", "paged", options=(("ops", 70), ("only", "paged,wcache"))))
 PLAN.append(Row("faults", "paged", cases=("pages of the map",)))
 
@@ -254,7 +254,7 @@ PLAN.append(Row("replay", "stl-full", "uml-debug", guest="short", options=(
     ("ops", 20), ("share", 0.05), ("files", 12), ("fs_share", 0.1),
     ("seed", 8), ("only", "tiny,fs"))))
 
-# A key-value store, whose bands are as long as the layer's.
+# A key-value store with bands as long as the layer's.
 PLAN += [Row("kv", target) for target in (*STLS, "imr", "dualbuffer", "rmwf")]
 
 # Values of tracepoints; distribution kernels also have histograms of them.
@@ -262,7 +262,7 @@ PLAN += [Row("tracing", "stl-set", clock="virtual", quick=True),
          *(Row("tracing", "stl-set", kernel, guest="all", cases=("hist:", "formats", "recipes:"))
            for kernel in ("stock", "backports"))]
 
-# A clean that is asked for has turns with writes that find no room.
+# A requested clean takes turns with writes that wait for room.
 PLAN += [Row("crowd", target, guest="crowd")
          for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf")]
 

@@ -17,7 +17,7 @@ DIVISION = re.compile(r"\b__(?:u?(?:div|mod)|u?divmod)di[34]\b")
 @pytest.fixture(scope="module", name="compile_32")
 def compiler(tmp_path_factory):
     where = tmp_path_factory.mktemp("32")
-    # What glibc's headers of 64 bits ask for, and those of 32 bits would bring.
+    # Symbols that glibc's 64-bit headers refer to, and that its 32-bit headers would replace.
     (where / "gnu").mkdir()
     (where / "gnu/stubs-32.h").touch()
     multiarch = subprocess.run(["gcc", "-print-multiarch"], check=True, text=True,

@@ -36,7 +36,7 @@ def make_promises():
 
 @pytest.fixture(scope="module", name="store")
 def make_store(promised, tmp_path_factory):
-    """(log, scan) after @count operations of the last round on a plain file."""
+    """(log, scan) of a store on a plain file, after a number of operations of the last round."""
     folder = tmp_path_factory.mktemp("store")
     path, log = folder / "store", folder / "log"
     path.touch()

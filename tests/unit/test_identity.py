@@ -18,7 +18,7 @@ from test_shingle_cli import build_tool, runner     # noqa: F401  pylint: disabl
 TOP = Path(__file__).resolve().parents[2]
 PROBER = TOP / "Documentation/libblkid/shingle.c"
 
-# What util-linux's configure would find on any glibc.
+# Features that the configure script of util-linux would find on any glibc.
 CONFIG = ("NANOSLEEP", "ENVIRON_DECL", "ERR_H", "FSYNC", "PROGRAM_INVOCATION_SHORT_NAME")
 
 ASK = r"""

@@ -50,7 +50,7 @@ def test_seeds(replay, seeds, harness):
 
 @pytest.mark.parametrize("harness", HARNESSES)
 def test_corpus(replay, harness):
-    """What libFuzzer found to be worth keeping."""
+    """Inputs that libFuzzer found worth keeping."""
     corpus = FUZZ / "corpus" / harness
     inputs, _, _ = eaten(replay, harness, corpus)
     assert inputs == len(list(corpus.iterdir())) > 0

@@ -175,7 +175,7 @@ def events_of(tool, what, bottoms):
 
 
 def test_v6_event_strings(tool):
-    # Of 2 and 4 the nearest to the last one, 6, is 4: the list is 4, 2.
+    # The nearest to the last one, 6, is 4 and not 2: the list is 4, 2.
     naive = events_of(tool, "naive", (2, 4))
     assert naive.tracks == [4, 2]
     assert naive.events == ("R3 K3 R5 K5 S W4 S r3 r5 S "

@@ -43,7 +43,7 @@ def same(a, b):
 
 
 def off(result, row):
-    """What of a result is further off than it may be."""
+    """The figures of a result that are beyond their tolerance."""
     return {n: (result[n], getattr(row, n)) for n in {**POINTS, **PARTS}
             if getattr(row, n) is not None and abs(result[n] - getattr(row, n)) >
             POINTS.get(n, PARTS.get(n, 0) * getattr(row, n))}
@@ -133,7 +133,7 @@ def test_another_seed_is_another_load():
 
 
 @pytest.mark.parametrize("kind, over, exponent, ideal", [
-    # Of the specification's simulation, 120,000 blocks of cache.
+    # From the simulation of the specification, with 120,000 blocks of cache.
     ("uniform", 5, 1, 95.0), ("uniform", 30, 1, 72.7), ("uniform", 200, 1, 53.2),
     ("zipf", 50, 1.0, 82.7), ("zipf", 50, 1.2, 91.0), ("hot", 50, 1, 87.1)])
 def test_stationary(kind, over, exponent, ideal):
@@ -283,7 +283,7 @@ def test_broken_files():
     whole = gzip.compress((LINE * 5000).encode())
     with pytest.raises(Refused, match="is damaged behind line "):
         read(whole[:len(whole) // 2], "trace.csv.gz")
-    # What counts is what a file holds, not its name.
+    # The content of a file decides, not its name.
     assert len(read(LINE, "trace.csv.gz")) == len(read(gzip.compress(LINE.encode()), "t.csv")) == 1
 
 

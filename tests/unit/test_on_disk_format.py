@@ -21,8 +21,8 @@ def fields(struct):
 
 
 def tables(heads):
-    """Every table of the document whose head line names these columns: a list of
-    rows each, what goes on in further lines joined."""
+    """Every table of the document with these column names: a list of rows each, with continuation
+    lines joined."""
     found, lines = [], DOCUMENT.splitlines()
     for i, line in enumerate(lines):
         if not RULE.match(line) or lines[i + 1].split() != heads or not RULE.match(lines[i + 2]):
@@ -70,8 +70,8 @@ def records(engine):
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    """What the compiler makes of format.h: offset and size of every member, and
-    the numbers that the document repeats."""
+    """The layout of format.h from the compiler: offset and size of every member, and the numbers
+    that the document repeats."""
     where = tmp_path_factory.mktemp("format")
     lines = []
     for struct in STRUCTS:

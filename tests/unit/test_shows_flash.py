@@ -55,7 +55,7 @@ def test_cases(show, tmp_path):
 
 
 def result(name, written, ms, cleanings):
-    """Of 100 requests that wrote 200 blocks."""
+    """A result of 100 requests that wrote 200 blocks."""
     return ("load", "rsrch_0", 60, name, ""), {
         "words": {"layer": {"target": name}}, "seconds": 1.0,
         "layer": {"host_write_blocks": 200, "clean_write_blocks": 0, "journal_blocks": 0,
@@ -76,7 +76,7 @@ def test_what_it_says(show, capsys, tmp_path):
     assert groups["rsrch_0"]["SMR-2, band"]["direct"] is None
     assert show.normalised(groups, "SMR-2, band", "medium_amplification") == {"rsrch_0": 3.0}
     assert show.normalised(groups, "SMR-2, band", "cleaning_moves") == {"rsrch_0": 2.0}
-    # Who has not cleaned has no cleaning to be compared.
+    # A target without cleaning has no cleaning to compare.
     assert show.normalised(groups, "SMR-2, block", "cleaning_s") == {"rsrch_0": None}
     show.told(groups)
     show.compared(groups)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What --resume of the shows takes up, and what it does not."""
+"""Tests of the results that --resume of the shows takes up, and of those it does not."""
 
 import json
 import sys

@@ -198,7 +198,7 @@ def test_cases(kv, show, guest, monkeypatch, tmp_path):
 
 
 def test_other_arrivals_are_other_words(kv, show, monkeypatch, tmp_path):
-    """What has been measured of others, --resume must not take up."""
+    """--resume must not take up measurements of other code or options."""
     monkeypatch.setattr(show.stacks, "outputs", lambda _: tmp_path)
     monkeypatch.setattr(show.subprocess, "run", lambda *_, **__: None)
     options = kv.options_of([])

@@ -88,7 +88,7 @@ def test_levels_get_the_same_files(kv, show):
 
 
 def test_it_takes_them(kv, show):
-    """The words are right for the program, and all that is asked of its answer is there."""
+    """The program accepts the options, and its answer has every field that the show uses."""
     subprocess.run(["make", "-s", "-C", TOP / "userspace/levels"], check=True)
     options = kv.options_of(["--fraction", "12"])
     got = {scheme: show.figures_of_levels({mix: show.middleware(options, scheme, mix)
@@ -117,7 +117,7 @@ def result(seconds, rewrites=0, mix_s=10):
 def test_figures(show):
     of = show.figures(result(100, 30))
     assert of["speed"] == 10 and of["last"] == 4 and of["compact"] == 4 and of["files"] == 8
-    # Of both parts of the load; the map's syncs are none of the paper's.
+    # Both parts of the load count; the syncs of the map are not part of the paper's.
     assert of["rewrites"] == 60 / 8 and of["syncs"] == 302 / 8
     assert of["rewriting"] == pytest.approx(.3) and of["R50"] == 5
     assert show.figures(result(100))["rewriting"] is None

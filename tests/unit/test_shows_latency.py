@@ -60,7 +60,8 @@ def test_every_write_is_where_it_belongs(show):
 
 
 def run(show, monkeypatch, late):
-    """Its status, and how often it measured, where the host is late so many times."""
+    """The exit status, and the number of measurements, if the host is late this number of
+    times."""
     left = list(late)
     monkeypatch.setattr(show, "measure", lambda kernel, writes: (measured(), left.pop(0)))
     monkeypatch.setattr(show.packages, "setup", lambda: None)
@@ -97,7 +98,7 @@ def test_readable_on_white_and_on_black(show, page):
     assert colours == {show.GREY, show.PLAIN, show.SHINGLED}
     for colour in colours:
         assert contrast(colour, page) > 4, colour
-    # Nothing is black because nobody said what it is.
+    # No shape of the picture is black for want of a colour.
     for node in xml.fromstring(text).iter(f"{SVG}text"):
         assert node.get("fill") in colours
 

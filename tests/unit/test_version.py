@@ -66,7 +66,7 @@ def test_without_git_tools_have_what_dkms_has(tarball):
 
 
 def kbuild_flags(tree):
-    """What modules are compiled with, the kernel's forms of its API apart."""
+    """The flags and macros that modules are compiled with, except those for the kernel's API."""
     text = ("src := .\nCONFIG_SHELL := true\ninclude Kbuild\n"
             "show:\n\t@printf '%s\\n' $(subdir-ccflags-y)\n")
     return subprocess.run(["make", "-s", "-f", "-", "show"], input=text, check=False,

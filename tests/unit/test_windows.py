@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What core and the planner believe that a write destroys, against what
+"""Compares the blocks that core and the planner expect a write to destroy with those that
 dm-platter's head destroys, over random media: no guest."""
 
 import re
