@@ -198,7 +198,8 @@ def test_cases(kv, show, guest, monkeypatch, tmp_path):
 
 
 def test_other_arrivals_are_other_words(kv, show, monkeypatch, tmp_path):
-    """--resume must not take up measurements of other code or options."""
+    """A change of the arrivals or of the span changes the recorded options, so --resume does not
+    reuse measurements with others."""
     monkeypatch.setattr(show.stacks, "outputs", lambda _: tmp_path)
     monkeypatch.setattr(show.subprocess, "run", lambda *_, **__: None)
     options = kv.options_of([])
