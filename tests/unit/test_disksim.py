@@ -128,7 +128,7 @@ def lbn_at_front(zone, number):
             return None
         lbn = cyl * (zone.cyl - zone.spares) + rest - zone.spares
         return lbn - sum(s < number and s % zone.cyl >= zone.spares for s in zone.slips)
-    # slips use up spares: the last sound sectors, one for each slip
+    # slips use up spares: the last @per sound sectors have the LBNs
     after = zone.cyl - rest - 1 - sum(s > number for s in here)
     per = zone.cyl - zone.spares
     return None if after >= per else cyl * per + per - 1 - after

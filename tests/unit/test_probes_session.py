@@ -445,7 +445,8 @@ def test_intervals_that_meet_are_no_contradiction():
 
 
 def test_what_was_refuted_is_no_answer():
-    """However sure another test is of it; what is left counts as ever."""
+    """A refuted answer does not count, however sure another test is of it; the rest counts as
+    usual."""
     doubt = Finding.unknown("some moved", against="conventional")
     found = verdict_of(doubt, Finding("conventional", confidence=0.999, says="all stayed"))
     assert found.value is None and "some moved" in found.says and "all stayed" in found.says
@@ -468,7 +469,7 @@ def test_a_conventional_drive_has_no_bands():
 
 
 def test_that_there_is_none_is_more_than_not_to_know():
-    """One test that has seen it suffices, and none that was refuted."""
+    """One test that found none is enough, unless it was refuted."""
     seen, noise = Finding.unknown("nothing is cleaned", none=True), Finding.unknown("noise")
     assert verdict_of(seen, noise).none and verdict_of(noise, seen).none
     assert not verdict_of(noise).none and not verdict_of(noise, noise).none
@@ -838,7 +839,7 @@ def test_a_run_that_was_killed_is_made_good(drive, tmp_path):
 
 
 def test_a_reset_by_discard_is_remembered(monkeypatch, tmp_path, drive):
-    """And one by message is no discard."""
+    """A reset by message does not count as a discard."""
     answers = {"blkdiscard": (0, ""), "dmsetup message drive 0 reset": (0, "")}
     Tools(monkeypatch, answers)
     monkeypatch.setattr(drive, "held", lambda: 3, raising=False)
@@ -858,7 +859,7 @@ def test_a_reset_by_discard_is_remembered(monkeypatch, tmp_path, drive):
 
 @pytest.fixture(name="coming")
 def one_that_comes_back(tmp_path, monkeypatch):
-    """(a Device on a file, what the next look at it finds)"""
+    """(a Device on a file, the properties that the next look at the device finds)"""
     found = {"bytes": 400 * MIB, "label": "disk", "serial": "1"}
     dev = device.Device.__new__(device.Device)
     # pylint: disable=protected-access
@@ -908,7 +909,7 @@ def test_another_drive_is_left_alone(coming, monkeypatch, tmp_path, what, other)
 
 
 def test_a_drive_that_does_not_come_back(coming, tmp_path):
-    """The test that cut its power has failed with a sentence, and so have all others."""
+    """The test that cut its power fails with a sentence, and so do all later ones."""
     dev, _ = coming
     s = Session(dev, tmp_path / "out", load=Still(), say=lambda text: None, allow_reset=True)
 
@@ -927,8 +928,8 @@ def test_a_drive_that_does_not_come_back(coming, tmp_path):
 
 
 def test_a_name_that_leads_to_another_drive_is_not_followed(coming, tmp_path):
-    """A link as of /dev/disk/by-path, while another disk is put into that place: what is held
-    is still the first one, but all else goes by the name."""
+    """The name is a link as in /dev/disk/by-path, and another disk is put into that slot. The
+    open file is still the first disk, but other accesses use the name."""
     dev, _ = coming
     os.close(dev._fd)           # pylint: disable=protected-access
     os.unlink(dev.path)
@@ -980,8 +981,8 @@ def test_what_tells_nothing_is_left_alone(drive, tmp_path):
 
 
 def test_what_is_not_set_back_is_kept_and_tried_again(drive, tmp_path):
-    """hdparm -W1 fails: once the drive has come to its senses, the next block of settings
-    makes it good, whatever it asks for itself."""
+    """hdparm -W1 fails. Once the drive accepts the command again, the next block of settings
+    restores the cache, whatever settings it requests itself."""
     note = tmp_path / "restore.json"
     # pylint: disable=protected-access
     cache = drive._switches["write_cache"] = Stubborn(True, takes=[False])
@@ -1029,7 +1030,7 @@ def test_what_is_not_set_back_is_said_once(drive, tmp_path):
 
 
 def test_a_switch_that_fails_does_not_keep_the_others(drive, tmp_path):
-    """The device has gone: the note keeps what is not set back."""
+    """The device has gone; the note keeps the settings that are not restored."""
     note = tmp_path / "restore.json"
     # pylint: disable=protected-access
     ahead = drive._switches["read_ahead"]
@@ -1132,8 +1133,8 @@ def test_the_messages_of_a_mapped_drive(monkeypatch, tmp_path, drive):
     ("0 80 linear 7:0 0", 1, [], None)])
 def test_a_write_cache_that_no_table_tells_of(monkeypatch, tmp_path, drive, table, on, known,
                                               stands):
-    """A layer that gathers has one, which is on; what is off, or not there, is not switched on
-    to find out."""
+    """A layer that gathers writes has a cache that is on. If the cache is off or missing, the
+    program does not switch it on to find out."""
     tools = Tools(monkeypatch, {
         "dmsetup table": (0, table), "dmsetup message drive 0 wcache on": (on, ""),
         "dmsetup message drive 0 wcache off": (0 if known else 1, ""),
