@@ -15,7 +15,7 @@ class Row:
     target: str
     kernel: str = "uml"
     options: tuple = ()     # ((key, value), ...) for the suite
-    cases: tuple = ()       # only those whose name contains one of these
+    cases: tuple = ()  # only cases with a name that contains one of these
     but: tuple = ()         # and none of these
     clock: str = "real"
     memory: str = "3G"

@@ -120,7 +120,7 @@ def test_blocks_of_the_cache_that_cannot_be_written(engine):
     done = exercise(SEED, 60, 6000, engine, "worn")
     assert done.returncode == 0, done.stdout + done.stderr
     spoilt = int(re.search(r"(\d+) spoilt", done.stdout)[1])
-    # Only cleaning by dualbuffer writes to the cache.
+    # Only the cleaner of dualbuffer writes to the cache.
     assert spoilt > 100 if engine == "dualbuffer" else not spoilt, done.stdout
 
 

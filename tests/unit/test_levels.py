@@ -504,7 +504,7 @@ SCHEMES = ("seq,naive", "seq,merged", "3phase,naive", "3phase,merged",
 
 @pytest.fixture(scope="session", name="paper")
 def paper_load(tool):
-    """The paper's load at its scale, in records of 1 MiB."""
+    """The load of the paper at its scale, in records of 1 MiB."""
     words = [w for scheme in SCHEMES for w in ("--model", scheme)]
     return {moves: json.loads(run(tool, "--record", "1M", "--load", "76800M",
                                   "--moves", moves, *words, "--json"))
@@ -624,7 +624,7 @@ def test_target_and_model_take_the_same_tracks():
 
 @pytest.fixture(name="ram")
 def in_memory(tmp_path):
-    """A directory where a flush costs nothing."""
+    """A directory in RAM, where a flush takes no time."""
     if not os.access("/dev/shm", os.W_OK):
         yield tmp_path
         return

@@ -157,7 +157,7 @@ def test_what_is_too_quick_for_a_head_is_said_to_be(tmp_path):
 
 
 def test_a_large_write_cache_is_not_taken_for_flash(tmp_path):
-    """A plain disk that answers from a write-back cache which can't be switched off."""
+    """A plain disk that answers from a write-back cache that can't be switched off."""
     found, s = ask(tmp_path, WriteBack(200_000), t01)
     assert s.results["1"].numbers["not_offered"] == ["write_cache"]
     for name in ("1.drive_type", "1.cache_medium"):

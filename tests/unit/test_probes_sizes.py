@@ -538,7 +538,7 @@ def build_sim():
 
 
 def test_zones_at_full_size(sim, tmp_path):
-    """4 TB, 16 zones: one pass of 640 places is enough."""
+    """4 TB with 16 zones: one pass of 640 places is enough."""
     result = session(FullSize(sim, "st4000nc001"), tmp_path).run(t14)
     zones, run = (result.findings[n] for n in ("zone_profile", "serpentine"))
     assert len(zones.value) == 16 and result.numbers["stretches"] == t14.STRETCHES
@@ -615,7 +615,7 @@ def test_dips_are_no_plateaus(seed):
 
 
 def test_track(tmp_path):
-    """120 blocks of 4 KiB."""
+    """The track has 120 blocks of 4 KiB."""
     assert found(session(Drive(40000), tmp_path), t14, "track_bytes").value == 120 * BLOCK
 
 

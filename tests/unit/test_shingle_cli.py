@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The shingle tool without a kernel: plain files play the devices.
+"""Tests of the shingle tool without a kernel: plain files stand in for the devices.
 
-What the tool writes is read, and what it reads is written, by ondisk.py, a
-second description of the format.
-"""
+ondisk.py is a second description of the format: it reads what the tool writes, and writes what
+the tool reads."""
 
 import bisect
 import contextlib
@@ -36,7 +35,7 @@ BAD, GOOD = 1, 2
 
 @pytest.fixture(scope="session", name="tool")
 def build_tool():
-    """The tool as SHINGLE names it, or freshly built."""
+    """The tool that SHINGLE names, or a fresh build."""
     if os.environ.get("SHINGLE"):
         return os.environ["SHINGLE"]
     subprocess.run(["make", "-s", "-C", str(TOP / "userspace"), "shingle"], check=True,
@@ -64,7 +63,7 @@ def blank(path, blocks):
 
 
 class Image:
-    """A formatted device with its metadata apart, or not."""
+    """A formatted device, with its metadata on a device of its own or not."""
 
     def __init__(self, run, *options, blocks=100, meta=64,
                  target=("stl-set", "--band", "12K")):
@@ -95,7 +94,7 @@ class Image:
         self.write(at, bytes(data))
 
     def commit(self, *blocks, skip=()):
-        """A transaction of blocks of records; returns where each went."""
+        """Writes a transaction of blocks of records; returns the place of each block."""
         where, (start, ring) = [], self.sb["journal"]
         for index, records in enumerate(blocks):
             raw = bytearray(BLOCK)
@@ -114,7 +113,8 @@ class Image:
         return where
 
     def checkpoint(self, slot, number, chunks, with_footer=True):
-        """chunks: {index: payload}; returns where they and the footer are."""
+        """Writes a checkpoint of @chunks, {index: payload}; returns the places of the chunks and
+        the footer."""
         start = self.sb["ckpt"][slot][0]
         crc, where = 0, []
         for at, (index, payload) in enumerate(chunks.items(), start):
@@ -133,7 +133,7 @@ class Image:
 
     def check(self, rc=CLEAN):
         text = self.run("check", "--json", *self.args, rc=rc)
-        # What refuses the devices says it in a sentence, too.
+        # A command that refuses the devices also prints a sentence.
         out = json.JSONDecoder().raw_decode(text)[0]
         assert out["clean"] == (rc == CLEAN)
         return out
@@ -175,15 +175,15 @@ def busy_image(image):
 
 
 def content(path, at):
-    """A block, counted from the end if negative."""
+    """Block @at of the file, counted from the end if negative."""
     with open(path, "rb") as f:
         f.seek(at * BLOCK, os.SEEK_SET if at >= 0 else os.SEEK_END)
         return f.read(BLOCK)
 
 
 def test_format_writes_headers_and_is_clean(image):
-    """Two superblocks and an empty checkpoint's footer, a header at both ends of
-    DATA; no other byte."""
+    """Format writes two superblocks, the footer of an empty checkpoint, and a header at both ends
+    of DATA; it changes no other byte."""
     written = [i for i in range(image.last + 1) if any(image.read(i))]
     start = image.sb["ckpt"][0][0]
     assert written == [0, start, image.last]
@@ -202,8 +202,8 @@ def test_format_writes_headers_and_is_clean(image):
 
 
 def test_tiny_geometry(run):
-    """18 blocks and a header at both ends, bands of 3: three of data, one of staging,
-    two of cache."""
+    """The smallest layout: 18 blocks and a header at both ends, in bands of 3: three data bands,
+    one staging band and two cache bands."""
     image = Image(run, "--cache-size", "2b", blocks=20)
     groups = [(g[4], g[5], g[0], g[1], g[2]) for g in image.sb["groups"]]
     assert groups == [(0, 0, 1, 3, 3), (2, 0, 10, 3, 1), (1, 0, 13, 3, 2)]
@@ -216,7 +216,7 @@ def test_tiny_geometry(run):
 
 
 def test_a_shell_takes_the_dmsetup_line_as_it_is_meant(run):
-    """Whoever sees it may give it to one."""
+    """A user may paste the printed line into a shell."""
     data = blank(run.dir / "anna's-$(disk)", 400)
     run("format", "stl-set", "--band", "12K", data)
     line = run("open", data, "it's", "--dry-run").strip()
@@ -230,7 +230,7 @@ def test_a_shell_takes_the_dmsetup_line_as_it_is_meant(run):
 @pytest.mark.parametrize("blocks, size, cache", [(40, "1b", 1), (1, "30%", 89), (40, "400K", 3),
                                                  (7, "5%", 2)])
 def test_cache_bands_of_their_own_length(run, where, blocks, size, cache):
-    """As much of data as leaves the cache what it wants, which is counted in its bands."""
+    """The data takes what the cache leaves; the cache is counted in its own bands."""
     image = Image(run, "--cache-band", f"{4 * blocks}K", "--cache-size", size, *where,
                   blocks=300, meta=600)
     out = image.dump()
@@ -244,7 +244,8 @@ def test_cache_bands_of_their_own_length(run, where, blocks, size, cache):
 
 
 def test_cache_bands_as_they_are_asked_for(run):
-    """Exactly so many of both, or a sentence; guards behind each; on a CACHE as many as fit."""
+    """The device has exactly the requested number of data and cache bands, or format refuses with
+    a sentence. Guards follow each; a CACHE device takes as many cache bands as fit."""
     asked = ["--bands", "20", "--cache-size", "2b", "--cache-band", "20K", "--track", "8K",
              "--head-tracks", "2"]
     image = Image(run, *asked, blocks=280)
@@ -268,7 +269,7 @@ def test_cache_bands_as_they_are_asked_for(run):
 
 
 def regroup(image, change):
-    """The group table as @change makes it of a list of lists; under good checksums."""
+    """The group table after @change has edited it as a list of lists, with valid checksums."""
     raw = bytearray(image.read(0))
     groups = [list(g) for g in image.sb["groups"]]
     change({g[4]: g for g in groups}, groups)
@@ -280,7 +281,7 @@ def regroup(image, change):
 
 
 def cut(role, groups):
-    """One data band less, and a group of its own for another one of length 2."""
+    """Takes one data band away and gives another band of length 2 its own group."""
     start, stride, bands, track, _, dev, band = role[0]
     role[0][2] = bands - 1
     groups.append([start + (bands - 1) * stride, stride, 1, track, 0, dev, band - 1])
@@ -297,7 +298,7 @@ def each(which, length):
     (each(2, 2), "staging band that is no shorter than its data bands"),
 ])
 def test_bands_that_cannot_be(run, change, what):
-    """The lengths of bands in a superblock are believed of nobody."""
+    """The tool validates the band lengths of a superblock, whatever wrote them."""
     image = Image(run, "--cache-size", "2b", blocks=20)
     regroup(image, change)
     assert what in run("dump", "--map", *image.args, rc=None)
@@ -305,7 +306,7 @@ def test_bands_that_cannot_be(run, change, what):
 
 
 def test_long_bands_do_not_go_round(run):
-    """A length near 2^32 is no short one, nor is its guard."""
+    """A length or guard near 2^32 must not wrap to a short one."""
     image = Image(run, "--track", "8K", "--head-tracks", "2", "--cache-size", "2b", blocks=60,
                   target=("stl-set", "--band", "16K"))
     regroup(image, lambda role, _: (each(1, (1 << 32) - 1)(role, _),
@@ -355,7 +356,7 @@ def test_create_dry_run_changes_nothing(run):
 ])
 @pytest.mark.parametrize("more", [["--dry-run"], ["--force"]])
 def test_create_knows_keys(run, target, options, what, more):
-    """What the kernel would refuse is refused before anything is written."""
+    """The tool refuses what the kernel would refuse, before it writes anything."""
     data = blank(run.dir / "data", 5000)
     said = run("create", target, *more, "--track", "80K", data, "x",
                *(["--band", "80K"] if target != "imr" else []),
@@ -402,7 +403,8 @@ def test_set_shift_and_label_are_kept(run):
     (b"\xc0\x80", "\\xc0\\x80"), (b"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"),
     (b"\xe2\x98", "\\xe2\\x98"), (b"\xc2\x9b1m", "\\xc2\\x9b1m")])
 def test_labels_come_out_as_they_went_in(run, label, printed):
-    """What is no UTF-8, or commands a terminal, is spelt; what is printed is JSON."""
+    """Text output escapes bytes that are not UTF-8 or that control a terminal; all output is
+    valid JSON."""
     image = Image(run, "--label", os.fsdecode(label))
     done = subprocess.run([run.tool, "dump", "--json", *image.args], check=True,
                           stdout=subprocess.PIPE)
@@ -420,7 +422,7 @@ def test_stl_full_zones_provision_and_logs(run):
     data = blank(run.dir / "data", 20000)
     out = json.loads(run("format", "stl-full", "--dry-run", "--json", "--band", "40K", data))
     bands, params = out["groups"][0]["bands"], out["params"]
-    # One zone, 5 % of it not addressable, a fifth of that for logs.
+    # One zone, 5 % of it not addressable; logs take a fifth of that.
     assert params == {"zone-bands": bands, "provision": -(-bands * 5 // 100),
                       "log-bands": -(-bands * 5 // 100) // 5}
     assert out["logical_blocks"] == 10 * (bands - params["provision"])
@@ -448,8 +450,8 @@ def test_stl_full_takes_the_least(run):
     for options in (["--provision", "2"], ["--zone-bands", "4"], ["--zone-bands", "100",
                     "--log-bands", "4"], ["--provision", "9", "--zone-bands", "10"]):
         run("format", "stl-full", "--dry-run", "--band", "40K", data, *options)
-    # Which zone there would be, and what of it is a provision, follows from the device, and what
-    # logs are asked for: it says both.
+    # The device and the requested logs decide whether there is a zone and how much of it is a
+    # provision; the message gives both.
     said = run("format", "stl-full", "--dry-run", "--band", "40K", data, "--log-bands", "999",
                rc=FAILED)
     found = re.search(r"provision \(zone-bands (\d+), provision (\d+), log-bands 999\)$", said)
@@ -471,7 +473,7 @@ NONSENSE = {"band": "5000B", "bands": "0", "cache-size": "91%", "cache-band": "0
 
 
 def wrong_words():
-    """Words that no device would make right, for each target."""
+    """Words that are wrong for the target on any device."""
     for target in PARAMS:
         cached = target in ("stl-set", "dualbuffer", "rmwf")
         for name, value in NONSENSE.items():
@@ -501,7 +503,8 @@ def wrong_words():
 
 
 def test_wrong_words_need_no_device(run):
-    """What is wrong whatever the devices are has 16, though there is none."""
+    """Words that are wrong on any device exit with status 16 (usage), even if there is no
+    device."""
     tried = 0
     for target, words in wrong_words():
         for command, rest in (["format", ["absent"]], ["create", ["absent", "x"]]):
@@ -523,7 +526,7 @@ def test_wrong_settings_need_no_device(run, target, words):
 
 
 def test_words_that_a_device_decides_upon(run):
-    """They are not wrong before one has been looked at."""
+    """These words are not wrong until the tool has looked at a device."""
     for target, words in (("imr", ["--track", "60K", "--meta", "e"]),
                           ("imr", ["--journal", "1M", "--meta", "e"]),
                           ("imr", ["--backup-tracks", "2048"]), ("imr", ["--track", "64K"]),
@@ -559,7 +562,7 @@ class Tracks:
         return max(i for i, s in enumerate(self.start) if s <= block)
 
     def reach(self, first, last, head):
-        """Blocks that writing first..last can destroy behind it."""
+        """The blocks behind first..last that writing those can destroy."""
         end = self.of(last) + head
         begin = self.of(first) + 1
         if begin == self.of(last) + 1:
@@ -570,7 +573,7 @@ class Tracks:
 
 
 def assert_harmless(out, tracks, head, meta_apart=False):
-    """No write reaches what is not its own; each part begins on a track."""
+    """No write reaches blocks of another part; each part begins on a track."""
     parts = []
     for g in out["groups"]:
         for b in range(g["bands"]):
@@ -611,7 +614,7 @@ def test_any_uniform_tracks(run, seed):
     assert_uses(out, tracks, head)
     assert out["logical_blocks"] == out["bands"]["data"] * band
     assert out["journal_gap_blocks"] == (0 if head == 1 or apart else head * track)
-    # Not one band less than there is room for.
+    # The layout has as many bands as there is room for.
     width = -(-band // track)
     total = sum(out["bands"].values())
     if apart:
@@ -619,13 +622,13 @@ def test_any_uniform_tracks(run, seed):
     else:
         after = max(g["start"] + g["bands"] * g["stride"] for g in out["groups"])
         left = tracks.start[tracks.of(blocks - 1)] - after
-        # One band more may be a cache band, whose chunk makes both slots longer.
+        # One more band may need one more cache band, and its chunk would lengthen both slots.
         assert left < (width + head - 1 + 2) * track
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_any_zones(run, seed):
-    """As a platter with zones describes itself."""
+    """Zones of random lengths, as a platter with zones describes itself."""
     rng = random.Random(1000 + seed)
     head = rng.randint(1, 4)
     runs = [(rng.randint(1, 60), rng.randint(2, 40)) for _ in range(rng.randint(1, 8))]
@@ -649,7 +652,8 @@ def test_any_zones(run, seed):
 
 
 def test_longer_slots_for_more_bands(run):
-    """A checkpoint slot holds all chunks there can be, core's one and a footer, twice."""
+    """A checkpoint slot has room for the chunks of all bands, the chunk of core and a footer;
+    there are two slots."""
     out = layout_of(run, 300000, "--band", "12K")
     bands = out["bands"]
     chunks = (1 + -(-bands["data"] // 32256) + bands["cache"] +
@@ -664,7 +668,7 @@ USES = ("presented", "kept_free", "cache", "staging", "guards", "rounding_to_tra
 
 
 def extents_of(out, dev):
-    """Whatever is written on a device: first and last block, and what it is for."""
+    """Everything that is written on a device: first block, last block and use."""
     end = out["devices"][dev] - 1
     yield 0, 0, "metadata"
     yield end, end, "metadata"
@@ -680,7 +684,7 @@ def extents_of(out, dev):
 
 
 def uses_of(out, dev, tracks, head):
-    """What each block of a device is for, one by one, from the rest of what is told."""
+    """The use of each block of a device, derived from the rest of the output."""
     of = [None] * out["devices"][dev]
 
     def take(first, end, what):
@@ -692,7 +696,7 @@ def uses_of(out, dev, tracks, head):
     for first, last, what in parts:
         take(first, last + 1, what)
     if out["interlaced"] and dev == "DATA":
-        # Up to the data nothing is free; behind the header by itself is a track's rest.
+        # No block before the data is free; the rest of the header's track is rounding.
         data = min(g["start"] for g in out["groups"] if g["role"] == "data")
         take(1, tracks.start[1], "rounding_to_tracks")
         of[:data] = [what or "guards" for what in of[:data]]
@@ -707,7 +711,7 @@ def uses_of(out, dev, tracks, head):
 
 
 def assert_uses(out, tracks, head):
-    """Nothing is missing and nothing there twice, and a guard is what the head needs."""
+    """Every block has exactly one use, and a guard is as long as the head needs."""
     for dev, blocks in out["devices"].items():
         told = out["capacity_blocks"][dev]
         counted = uses_of(out, dev, tracks if dev == "DATA" else None, head)
@@ -730,7 +734,8 @@ def assert_uses(out, tracks, head):
     ["rmwf", "--band", "64K", "--cache-size", "4M"],
 ])
 def test_what_became_of_the_capacity(run, options):
-    """Counted block by block; for people it is the same."""
+    """The capacity table agrees with a count block by block; the text for people has the same
+    figures."""
     words = []
     for word in options:
         words.append(word)
@@ -754,7 +759,8 @@ def test_what_became_of_the_capacity(run, options):
         assert {re.match(r" +(\w+(?: free| over| to tracks)?) +(\d+) blocks", line).groups()
                 for line in part.splitlines()} == \
             {(use.replace("_", " "), str(n)) for use, n in told.items() if n}
-# A file, BIG, that is a block device with logical blocks of 16 KiB, which kernels have from 6.15.
+# A file, BIG, that looks like a block device with logical blocks of 16 KiB, which kernels support
+# since 6.15.
 BIG = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -804,7 +810,8 @@ int ioctl(int fd, unsigned long request, ...)
 @pytest.mark.parametrize("big", ["data", "meta", "cache"])
 @pytest.mark.parametrize("command", ["format", "check"])
 def test_blocks_of_more_than_4096_bytes_are_refused(run, monkeypatch, command, big):
-    """As the targets refuse them, whichever device has them, and with --force."""
+    """The tool refuses them as the targets do, whichever device has them, and also with
+    --force."""
     (run.dir / "big.c").write_text(BIG)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", run.dir / "big.so", run.dir / "big.c", "-ldl"],
                    check=True)
@@ -843,7 +850,8 @@ ssize_t pwrite64(int fd, const void *buf, size_t n, off64_t at)
 @pytest.mark.parametrize("sink", ["data", "meta"])
 @pytest.mark.parametrize("more", [[], ["--force"]])
 def test_what_keeps_nothing_takes_no_metadata(run, monkeypatch, sink, more):
-    """As a platter over none, of which the target itself would only say that it cannot be."""
+    """A target that keeps no metadata takes no metadata device. A platter is an example; the
+    target itself would only answer that this cannot be."""
     (run.dir / "sink.c").write_text(SINK)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", run.dir / "sink.so", run.dir / "sink.c",
                     "-ldl"], check=True)
@@ -855,7 +863,7 @@ def test_what_keeps_nothing_takes_no_metadata(run, monkeypatch, sink, more):
     monkeypatch.setenv("LD_PRELOAD", str(run.dir / "sink.so"))
     if sink == "meta":
         args += ["--meta", path["meta"]]
-    if more:        # what else would be written is left as it is
+    if more:  # the other bytes of the format are left unchanged
         args += ["--cache", path["cache"]]
     said = run(*args, rc=FAILED)
     assert said.startswith(f"shingle: {sink.upper()} ") and said.count("\n") == 1
@@ -863,7 +871,7 @@ def test_what_keeps_nothing_takes_no_metadata(run, monkeypatch, sink, more):
         (sink == "data")
     assert path["cache"].read_bytes() == before
     assert not any(path["data"].read_bytes() + path["meta"].read_bytes())
-    if sink == "data":      # and with one it does
+    if sink == "data":  # with more, it is written
         said = run(*args, "--meta", path["meta"])
         assert "keeps nothing of what is written: it gets no header" in said
     else:
@@ -871,7 +879,7 @@ def test_what_keeps_nothing_takes_no_metadata(run, monkeypatch, sink, more):
 
 
 def test_full_scale(run):
-    """4 TB and 8 TB: sparse files, no time."""
+    """Layouts of 4 TB and 8 TB on sparse files, which take no time."""
     for size in (4000787030016, 8001563222016):
         out = layout_of(run, size // BLOCK, "--track", "2M")
         assert out["band_blocks"] == 7680 and out["head_tracks"] == 2
@@ -882,7 +890,7 @@ def test_full_scale(run):
 @pytest.mark.parametrize("tib, track, what", [
     (1, "257M", "at most 256 MiB"), (1, "512M", "at most 256 MiB"), (8, "4K", "at most 2^30")])
 def test_tracks_that_cannot_be_described(run, engine, tib, track, what):
-    """They are not left out of account: nothing is formatted."""
+    """If the superblock cannot describe the tracks, format refuses; it does not ignore them."""
     disk = blank(run.dir / "d", tib * 2**40 // BLOCK)
     blank(run.dir / "e", 9000)
     said = run("format", engine, "--dry-run", "--track", track, disk,
@@ -895,7 +903,7 @@ def test_tracks_that_cannot_be_described(run, engine, tib, track, what):
 
 @pytest.fixture(scope="session", name="drive")
 def build_drives():
-    """What a platter answers of one of its named drives, at full size: path, blocks."""
+    """The answer of a platter for one of its named drives, at full size: path, blocks."""
     if not os.environ.get("SHINGLE"):
         subprocess.run(["make", "-s", "-C", str(TOP / "tests"), "windows-check"],
                        check=True, stdout=subprocess.DEVNULL)
@@ -911,8 +919,8 @@ def build_drives():
 @pytest.mark.parametrize("name", ["st5000as0011", "st8000as0002"])
 @pytest.mark.parametrize("engine", ["stl-set", "stl-full"])
 def test_named_drives_at_full_size(run, drive, name, engine):
-    """Heads differ, and zones: hundreds of lengths of tracks, of which the superblock
-    keeps the rule, not the list."""
+    """Heads and zones differ: a drive has hundreds of track lengths. The superblock keeps the
+    rule that makes them, not the list."""
     geometry, blocks = drive(name, run.dir / "g")
     runs = [line.split() for line in geometry.read_text().splitlines()
             if line.startswith("run ")]
@@ -921,7 +929,7 @@ def test_named_drives_at_full_size(run, drive, name, engine):
     assert made["devices"]["DATA"] == blocks and made["head_tracks"] == 2
     assert made["logical_blocks"] > 0.85 * blocks
     assert len(read_super(content(disk, 0))["groups"]) < 5
-    # The very same from the superblock, and on the tracks that there are.
+    # The superblock gives the same layout, and it fits the real tracks.
     again = json.loads(run("dump", "--json", disk))
     assert again["groups"] == made["groups"] and len(made["groups"]) > 300
     lengths = {int(r[1]): int(r[3]) for r in runs}
@@ -937,12 +945,12 @@ def test_named_drives_at_full_size(run, drive, name, engine):
 
 @pytest.mark.parametrize("tracks, tops", [(2000, 1), (6000, 2), (8000, 3), (60000, 16)])
 def test_checkpoint_on_tops(run, tracks, tops):
-    """Slots begin and end with a top; bottoms between are no part of them."""
+    """Slots begin and end with a top track; the bottom tracks between them are not used."""
     track = 16
     disk = blank(run.dir / "d", tracks * track)
     made = json.loads(run("format", "imr", "--json", "--track", f"{4 * track}K", disk))
     areas = [made["checkpoints"][0], made["checkpoints"][1], made["journal"]]
-    end = 3 * track         # nothing before that, and no bottom beside any
+    end = 3 * track  # nothing before that, and no bottom track is adjacent
     for area, n in zip(areas, (tops, tops, 1)):
         assert (area["start"], area["blocks"]) == (end, (2 * n - 1) * track)
         end += 2 * n * track
@@ -953,7 +961,7 @@ def test_checkpoint_on_tops(run, tracks, tops):
 
 
 def test_interlaced_data_and_shingled_metadata(run):
-    """It is META that has a wide head then: what --track says of DATA is for imr."""
+    """With an interlaced DATA it is META that has the wide head: --track of DATA is for imr."""
     disk, meta = blank(run.dir / "d", 2000), blank(run.dir / "m", 2000)
     made = json.loads(run("format", "imr", "--json", "--track", "64K", "--head-tracks", "2",
                           "--meta", meta, disk))
@@ -989,7 +997,7 @@ def test_odd_geometry(run, text, what):
     ("1.0005", None), ("1.", None), ("1.x", None), ("x", None), ("65", None),
     ("4294968", None), ("1,5", None)])
 def test_width_of_a_head(run, said, mtracks):
-    """By hand one leaves out what is zero at the end."""
+    """On the command line, zeroes at the end may be omitted."""
     (run.dir / "g").write_text(
         f"platter 1\nblocks 6000\nmedia smr\nhead_tracks {said}\nwindow_tracks 1\nsurfaces 1\n"
         "density 1000\nzone 0 0 6000 600 10 600 0 8000\nrun 0 600 10 0 0 0 in smr\n")
@@ -1004,8 +1012,8 @@ def test_width_of_a_head(run, said, mtracks):
 
 @pytest.mark.parametrize("lines, known", [("head_tracks 2.000\n", 1), ("", 0)])
 def test_columns_need_a_head(run, lines, known):
-    """Without its width it is not known which blocks a write destroys, though it is
-    known which lie side by side."""
+    """Columns tell which blocks lie side by side. Without the width of the head they do not tell
+    which blocks a write destroys."""
     (run.dir / "g").write_text(
         f"platter 1\nblocks 6000\nmedia smr\n{lines}window_tracks 1\nsurfaces 1\n"
         "density 1000\nzone 0 0 6000 600 10 600 0 8000\nrun 0 600 10 0 0 0 in smr\n")
@@ -1030,7 +1038,7 @@ def sparse(path, size):
     ("stl-full --band 1G --zone-bands 9999 --provision 3000 --log-bands {}", 2047, 2048),
 ])
 def test_most_cache(run, line, least, most):
-    """The kernel gives no array for more: said before anything is written."""
+    """The kernel allocates no larger array; the tool refuses before it writes anything."""
     disk = sparse(run.dir / "d", 9 << 40)
     for size, rc in (least, 0), (most, FAILED):
         out = run("format", *line.format(size).split(), "--dry-run", disk, rc=rc)
@@ -1040,7 +1048,7 @@ def test_most_cache(run, line, least, most):
 @pytest.mark.parametrize("engine", ["dualbuffer", "rmwf"])
 @pytest.mark.parametrize("size", ["16T", "16388G", "2147483648b"])
 def test_one_cache_is_no_longer_than_a_band(run, engine, size):
-    """The whole cache is one band: a length of more than 32 bits is no short one."""
+    """The whole cache is one band: a length of more than 32 bits must not wrap to a short one."""
     data = sparse(run.dir / "data", 4 << 30)
     assert "--cache-size" in run("format", engine, "--dry-run", "--cache-size", size, data,
                                  rc=FAILED if size[-1] == "b" else USAGE)
@@ -1050,7 +1058,8 @@ def test_one_cache_is_no_longer_than_a_band(run, engine, size):
     (["--band", "3K"], "multiple of 4K"), (["--band", "30"], "no unit"),
     (["--band", "-4K"], "not a size"), (["--band", "99999999999999T"], "not a size"),
     (["--band", "0K"], "at least"), (["--band", "4KB"], "not a size"),
-    (["--band", "16T"], "at most 17179869180K"),        # 16T less a block, not 16.00 TiB
+    # 16T less a block, which must not be printed as 16.00 TiB
+    (["--band", "16T"], "at most 17179869180K"),
     (["--head-tracks", "65"], "at most 64"), (["--head-tracks", "0"], "at least 1"),
     (["--head-tracks", "two"], "digits only"), (["--cache-size", "91%"], "at most 90"),
     (["--cache-size", "0b"], "at least 1"), (["--journal", "12K"], "at least 64 KiB"),
@@ -1097,7 +1106,8 @@ def test_bad_lines(run, args, what, rc):
     ("stl-set", "CACHE"), ("dualbuffer", "CACHE"), ("rmwf", "CACHE")])
 @pytest.mark.parametrize("size", [0, BLOCK - 1])
 def test_less_than_a_block_is_no_device(run, target, which, size):
-    """It was there and was not: metadata were laid on DATA, and an interlaced disk had no end."""
+    """Such a device was once treated as present in one place and absent in another: metadata were
+    laid on DATA, and an interlaced disk had no end."""
     large, small = blank(run.dir / "large", 60000), run.dir / "small"
     small.write_bytes(bytes(size))
     devices = [small] if which == "DATA" else [large, f"--{which.lower()}", small]
@@ -1114,7 +1124,7 @@ def test_help(run, command):
 
 
 def test_help_knows_options(run):
-    """Those of the targets come from their tables."""
+    """The help lists the options of the targets, from the targets' own tables."""
     said = run("create", "--help")
     for line in ("--set-shift    N       2^N", "commit_ms=N ", "wcache=off|on ", "inplace ",
                  "order=fifo|greedy ", "policy=seq|3phase|zigzag|compaction\n", "unsafe_reuse "):
@@ -1124,7 +1134,7 @@ def test_help_knows_options(run):
 
 
 def test_status_where_nothing_is_open(run):
-    """Without a device mapper, too, nothing is."""
+    """Nothing is open, and status works, even without a device mapper."""
     if Path("/sys/class/misc/device-mapper").exists():
         pytest.skip("this kernel has a device mapper, and may have devices")
     assert json.loads(run("status", "--json")) == []
@@ -1133,7 +1143,7 @@ def test_status_where_nothing_is_open(run):
 
 
 def test_exit_codes_are_in_the_page(run):
-    """The same in the page, in the general help and in that of commands."""
+    """The manual page, the general help and the help of each command list the same exit codes."""
     page = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8")
     part = page.split(".SH EXIT STATUS")[1].split(".SH")[0]
     codes = {CLEAN, CORRECTED, ERRORS, FAILED, USAGE}
@@ -1148,7 +1158,7 @@ def test_exit_codes_are_in_the_page(run):
 @pytest.mark.parametrize("command", ["format", "create", "presets", "open", "remove", "status",
                                      "stats", "check", "repair", "dump", "reset", "probe", "set"])
 def test_options_are_in_the_page(run, command):
-    """Each command, with all that its help names."""
+    """The manual page has each command with all options of its help."""
     page = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8").replace("\\-", "-")
     assert f"\\fBshingle {command}\\fR" in page or f"|\\fB{command}\\fR" in page
     said = run(command, "--help")
@@ -1173,7 +1183,8 @@ def test_help_of_a_command(run):
     ["set", "./d", "--volat"],
 ])
 def test_options_have_their_whole_names(run, args):
-    """What is short for one today is short for two tomorrow, and nobody asked for that."""
+    """Abbreviated options are refused: an abbreviation that is unique today may be ambiguous in
+    the next version."""
     blank(run.dir / "d", 3000)
     said = run(*args, rc=USAGE)
     word = next(a for a in args if a.startswith("--")).split("=", maxsplit=1)[0]
@@ -1188,14 +1199,14 @@ def test_options_have_their_whole_names(run, args):
     (("check", "--json=1", "-jx", "d"), "--json=1"), (("check", "d", "--frob", "-xy"), "--frob"),
 ])
 def test_unknown_options_are_named_as_they_were_given(run, args, word):
-    """Letters that are together are one word, and not the one before it."""
+    """The message names a group of short options as one word, and not the word before it."""
     blank(run.dir / "d", 8)
     said = run(*args, rc=USAGE)
     assert f"option {word} is not known" in said, said
 
 
 def test_options_with_and_without_a_blank(run):
-    """Names in full, behind operands and before, values of their own that look like names."""
+    """Full option names work before and behind operands, also if a value looks like an option."""
     blank(run.dir / "d", 3000)
     for label in (["--label", "--labe"], ["--label=--labe"]):
         out = json.loads(run("format", "stl-set", "d", "--band", "40K", "--dry-run", "--json",
@@ -1211,7 +1222,7 @@ def test_options_with_and_without_a_blank(run):
     ["create", "stl-set", "d", "control"], ["open", "d", ".."], ["remove", "."],
 ])
 def test_names_without_slash(run, args):
-    """libdevmapper would take the rest of a path for a name."""
+    """libdevmapper would take the part of a path behind the last slash for a name."""
     blank(run.dir / "d", 3000)
     assert "cannot be a device's name: 1 to 127 characters without '/'" in run(*args, rc=USAGE)
     assert not any((run.dir / "d").read_bytes())
@@ -1258,7 +1269,7 @@ def make_mbr(path):
 
 
 def make_btrfs(path):
-    """64 KiB from the start; copies at 64 MiB and 256 GiB would follow."""
+    """A signature 64 KiB from the start; real btrfs has copies at 64 MiB and 256 GiB."""
     sb = bytearray(BLOCK)
     struct.pack_into("<16sQQ8s", sb, 32, b"btrfs fs".ljust(16, b"!"), 65536, 1, b"_BHRfS_M")
     struct.pack_into("<QQQQII", sb, 0x70, 3000 * BLOCK, BLOCK, 6, 1, BLOCK, 4 * BLOCK)
@@ -1267,7 +1278,7 @@ def make_btrfs(path):
 
 
 def make_md(path):
-    """Version 1.0: 8 KiB before the end."""
+    """Version 1.0: the superblock is 8 KiB before the end."""
     at = (path.stat().st_size // 512 - 16) & ~7
     sb = bytearray(512)
     struct.pack_into("<IIII16s32s", sb, 0, 0xa92b4efc, 1, 0, 0, b"array".ljust(16, b"!"), b"md0")
@@ -1280,7 +1291,7 @@ def make_md(path):
 
 
 def make_gpt(path):
-    """A protective MBR, and header and entries at both ends."""
+    """A protective MBR, with header and entries at both ends."""
     last = path.stat().st_size // 512 - 1
     entries = struct.pack("<16s16sQQ", b"a type".ljust(16, b"!"), b"a partition".ljust(16, b"!"),
                           2048, 4095).ljust(128 * 128, b"\0")
@@ -1296,7 +1307,7 @@ def make_gpt(path):
 
 
 def signatures(path):
-    """What util-linux finds."""
+    """The signatures that util-linux finds."""
     tool = shutil.which("wipefs", path=os.environ["PATH"] + ":/usr/sbin:/sbin")
     if not tool:
         pytest.skip("wipefs is not here")
@@ -1321,14 +1332,15 @@ def test_what_is_there_is_left_alone(run, make, what, which):
     assert {n: p.read_bytes() for n, p in path.items()} == before
     assert "overwritten" in run(*args, "--force")
     assert not signatures(path[which])
-    if which != "meta":     # where the format writes nothing but headers
+    if which != "meta":  # where format writes only headers
         changed = [(a, b) for a, b in zip(before[which][BLOCK:-BLOCK],
                                           path[which].read_bytes()[BLOCK:-BLOCK]) if a != b]
         assert len(changed) < 64 and not any(b for _, b in changed)
 
 
 def test_force_wipes_whole_and_broken(run):
-    """Two at once, one with a wrong checksum, which others may forgive."""
+    """--force wipes two signatures at once, one of which has a wrong checksum that other tools
+    may ignore."""
     data, meta = blank(run.dir / "data", 3000), blank(run.dir / "meta", 900)
     make_btrfs(data)
     put(data, 65536, b"none")
@@ -1352,7 +1364,7 @@ def test_another_format_is_left_alone(image):
 
 
 def test_force_forgets_stale_superblocks(run):
-    """What DATA held before must not be found once META holds the truth."""
+    """An old superblock on DATA must not be found once META holds the current one."""
     data = blank(run.dir / "data", 3000)
     run("format", "stl-set", "--band", "40K", data)
     run("format", "stl-set", "--band", "40K", "--force", data, "--meta",
@@ -1361,7 +1373,7 @@ def test_force_forgets_stale_superblocks(run):
 
 
 def test_format_again(busy):
-    """Nothing that an earlier format left is taken for the new one's."""
+    """A new format does not use anything that an earlier format left."""
     for _ in range(3):
         busy.run("format", "stl-set", "--band", "12K", "--force", *busy.args)
         out = busy.check()
@@ -1399,14 +1411,14 @@ def test_unknown_engine_and_version(image):
             assert what in image.run(command, *image.args, *more, rc=FAILED)
 
 
-# --------------------------------------------------------------------------
-# Whose device is it?
+# -------------------------------------------------------------------------- Devices of another
+# set
 
 DEVICES = ("data", "cache", "meta")
 
 
 class Set:
-    """A device of three, or of some of them, by name."""
+    """A set of three devices, or of some of them, by name."""
 
     def __init__(self, run, name, *options, which=DEVICES, target="stl-set"):
         self.run, self.path = run, {w: blank(run.dir / f"{name}-{w}", 600) for w in which}
@@ -1427,7 +1439,7 @@ class Set:
         return out
 
     def refused(self, *words, **other):
-        """By all that look at it, in one line, with nothing changed."""
+        """Every command that reads the set refuses it in one line and changes nothing."""
         for command, more in (("open", ["x", "--dry-run"]), ("check", []), ("dump", []),
                               ("repair", ["--yes"])):
             said = self.run(command, *self.args(**other), *more, rc=FAILED)
@@ -1444,7 +1456,7 @@ def uuid_of(path):
     ("stl-set", DEVICES), ("stl-set", ("data", "cache")), ("stl-set", ("data", "meta")),
     ("stl-full", ("data", "meta")), ("imr", ("data", "meta"))])
 def test_strangers_are_refused(run, target, which):
-    """A device of another set, of equal size and kind, in every place."""
+    """A device of another set, of equal size and kind, is refused in every place."""
     one, two = (Set(run, name, which=which, target=target) for name in "ab")
     own = "meta" if "meta" in which else "data"
     ours, theirs = uuid_of(one.path[own]), uuid_of(two.path[own])
@@ -1452,7 +1464,7 @@ def test_strangers_are_refused(run, target, which):
     run("open", *one.args(), "x", "--dry-run")
     for other in which:
         swapped = {other: two.path[other]}
-        if other == own:        # then all the others are strangers
+        if other == own:  # now all the others are from another set
             ours, theirs = theirs, ours
         one.refused("not the one that was formatted", f"device of {theirs};", f"device of {ours}",
                     **swapped)
@@ -1466,7 +1478,8 @@ def test_strangers_are_refused(run, target, which):
 
 @pytest.mark.parametrize("at", ["first", "last"])
 def test_a_device_that_was_used_since_is_a_stranger(run, at):
-    """mkswap writes at the start and leaves the end alone; nothing mends that away."""
+    """mkswap overwrites the start and leaves the end; repair must not overwrite the swap
+    signature."""
     one = Set(run, "a")
     data = one.path["data"]
     with open(data, "r+b") as disk:
@@ -1491,7 +1504,8 @@ def test_a_device_of_its_own_is_a_stranger(run):
 
 
 def test_without_its_metadata_it_says_where_they_are(run):
-    """Whoever forgets --meta is not told to format."""
+    """If the user omits --meta, the message tells where the metadata are and does not suggest
+    format."""
     one = Set(run, "a")
     for command, more in (("open", ["x", "--dry-run"]), ("check", []), ("dump", []),
                           ("repair", ["--yes"])):
@@ -1547,7 +1561,7 @@ ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
 
 @pytest.fixture(scope="session", name="stop_after")
 def build_stop_after(tmp_path_factory):
-    """What ends a program at its nth write."""
+    """A library that ends a program at its nth write."""
     where = tmp_path_factory.mktemp("stop")
     (where / "stop.c").write_text(STOP_AFTER)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", where / "stop.so", where / "stop.c", "-ldl"],
@@ -1557,7 +1571,7 @@ def build_stop_after(tmp_path_factory):
 
 @pytest.mark.parametrize("which", [("data",), ("data", "meta"), DEVICES])
 def test_power_cut_while_formatting(run, stop_after, which):
-    """Over older ones: at every moment what is there is refused or complete."""
+    """Format over an older format: after each write the device is refused or complete."""
     one = Set(run, "a", which=which)
     old, own = uuid_of(one.path["meta" if "meta" in which else "data"]), one.args()
     refused = 0
@@ -1577,14 +1591,14 @@ def test_power_cut_while_formatting(run, stop_after, which):
             found = json.loads(run("dump", "--json", *own))
             assert bool(found["findings"]) == (writes > 0)
             assert found["recovery"]["checkpoint"] == 1
-            # The old one before anything was written, or the new one but for a copy.
+            # The old format before any write, or the new format with one copy missing.
             assert (found["uuid"] == old) == (writes < 2)
             if found["uuid"] == old:
                 run("repair", "--yes", *own, rc=CORRECTED if writes else CLEAN)
         else:
             assert said.returncode == FAILED and said.stderr.count("\n") == 1
             refused += 1
-    # The second of the old superblocks is gone, and none of the new ones is there yet.
+    # The second of the old superblocks is gone, and none of the new ones is written yet.
     assert refused == writes - 3 >= 1
     run("check", *own)
 
@@ -1593,7 +1607,7 @@ def test_power_cut_while_formatting(run, stop_after, which):
 @pytest.mark.parametrize("which", [("data",), ("data", "cache"), DEVICES])
 @pytest.mark.parametrize("apart", [False, True])
 def test_power_cut_while_wiping(run, stop_after, target, which, apart):
-    """What looks like a signature is data of the old device, for as long as that opens."""
+    """As long as the old device opens, a signature in it is data and stays."""
     one = Set(run, "a", which=which, target=target)
     for path in one.path.values():
         make_btrfs(path)
@@ -1622,7 +1636,8 @@ def test_power_cut_while_wiping(run, stop_after, target, which, apart):
 
 @pytest.mark.parametrize("which", ["data", "cache"])
 def test_flips_in_headers(run, which):
-    """One bit: check says where, it opens all the same, repair mends it."""
+    """One flipped bit: check tells where it is, the device still opens, and repair corrects
+    it."""
     one = Set(run, "a")
     path, rng = one.path[which], random.Random(17)
     whole = path.read_bytes()
@@ -1646,7 +1661,8 @@ def test_flips_in_headers(run, which):
 
 
 def test_both_headers_damaged(run):
-    """Refused, and mended while something says that it was ours."""
+    """The device is refused. Repair restores the headers while other metadata still identify
+    it."""
     one = Set(run, "a")
     path = one.path["data"]
     whole = path.read_bytes()
@@ -1663,7 +1679,7 @@ def test_both_headers_damaged(run):
 
 
 def test_one_header_of_another(run):
-    """Somebody has used a part of the device for something else since."""
+    """Another user overwrote part of the device with a header of its own."""
     one, two = Set(run, "a"), Set(run, "b")
     put(one.path["cache"], 0, content(two.path["cache"], 0))
     one.keep()
@@ -1712,7 +1728,8 @@ def test_flips_in_checkpoint(busy):
 
 
 def test_flips_in_older_checkpoint(busy):
-    """The one that does not count is worth as much on a bad day."""
+    """Damage to the older checkpoint is reported too: it is the reserve if the newest one
+    fails."""
     assert_every_flip_is_found(busy, busy.sb["ckpt"][0][0], count=30)
 
 
@@ -1723,7 +1740,7 @@ def test_flips_in_journal(busy):
 
 
 def test_flips_in_wrapped_journal(image):
-    """Transactions across the end of the ring, over blocks of older rounds."""
+    """Transactions that cross the end of the ring, over blocks of older rounds."""
     ring = image.sb["journal"][1]
     for i in range(2 * ring - 2):
         image.commit([(MAP, 1, 0, i % 3, 0)])
@@ -1736,7 +1753,7 @@ def test_flips_in_wrapped_journal(image):
 
 
 def test_random_damage_to_blocks(busy):
-    """Not just bits: whole blocks lost, swapped, or of another device."""
+    """Damage larger than a bit: whole blocks lost, swapped, or from another device."""
     rng = random.Random(7)
     state = busy.map()
     for at in (0, busy.last, *busy.chunks, *busy.journal[:-1]):
@@ -1747,8 +1764,8 @@ def test_random_damage_to_blocks(busy):
             if at != busy.chunks[-1]:
                 busy.check(rc=ERRORS)
                 continue
-            # As if the power had gone before the footer: the older checkpoint
-            # and the whole journal lead to the same state.
+            # The result is as if the power had failed before the footer: the older checkpoint and
+            # the whole journal give the same state.
             busy.check(rc=ERRORS if damage[:4] == JOURNAL else CLEAN)
             assert busy.map() == state
         busy.write(at, whole)
@@ -1769,21 +1786,22 @@ def test_nonsense_under_a_good_checksum(image, record):
 
 @pytest.mark.parametrize("number", [2**64 - 1, 2**64 - 2, 2**63, 2**62 + 1])
 def test_numbers_that_nobody_counts_to(image, number):
-    """What comes next must be higher: it would begin again at 0."""
+    """The next number must be higher, so the highest number is refused: its successor would be
+    0."""
     for i in range(3):
         image.commit([(MAP, 1, 0, i, i)])
     state, at = image.map(), image.pos
-    # As a hole in the journal, behind which repair would go on.
+    # The number in a transaction behind a hole of the journal, where repair would continue.
     image.seq, image.pos = number, at + 1
     image.commit([(MAP, 1, 0, 7, 7)])
     image.seq, image.pos = 4, at
     assert image.check()["transactions"] == 3
-    # As a checkpoint whose journal begins there.
+    # The number as the start of a checkpoint's journal.
     image.seq = number
     image.checkpoint(1, 2, {})
     image.seq = 4
     assert "newest checkpoint" in image.check(rc=ERRORS)["findings"][0]["text"]
-    # As the newest checkpoint.
+    # The number of the newest checkpoint.
     image.checkpoint(1, number, {})
     assert_repaired(image, "Nothing will be lost")
     assert image.check()["checkpoint"] < 2**62 and image.map() == state
@@ -1800,7 +1818,7 @@ def test_generation_that_nobody_counts_to(image, copies):
 
 
 def test_list_of_unreadable_blocks_is_full(run):
-    """The checkpoint has it as it was in the end, the journal from before."""
+    """The checkpoint has the list in its final state, the journal in an earlier one."""
     image = Image(run, "--cache-size", "5b", blocks=2000)
     full = 4032 // 8
     image.checkpoint(1, 2, {1 << 63: struct.pack(f"<{full}Q", *range(1, full + 1))})
@@ -1817,7 +1835,7 @@ def test_list_of_unreadable_blocks_is_full(run):
 
 
 def test_state_that_contradicts_itself(image):
-    """A set whose fill mark lies above a slot that was never used."""
+    """An example is a set with a fill mark above a slot that was never used."""
     image.checkpoint(1, 2, {2: struct.pack("<3I", 3, 0 + 2, 0)})
     image.checkpoint(1, 2, {2: struct.pack("<3I", 2, 4 + 2, 1)})    # block of another set
     assert image.check(rc=ERRORS)["errors"]
@@ -1831,7 +1849,8 @@ def test_dump_of_damage(busy):
 
 
 def test_what_is_long_is_printed_as_it_is_read(run):
-    """In memory that the tree of it does not fit into; and numbers of 64 bits."""
+    """Long dumps are printed while they are read, in less memory than their tree would need;
+    numbers have 64 bits."""
     image = Image(run, meta=3000, target=("stl-set", "--band", "12K", "--journal", "3M"))
     record = (0x7fff, 2 ** 16 - 1, 2 ** 32 - 1, 2 ** 64 - 1, 2 ** 53 + 1)
     for _ in range(300):
@@ -1847,7 +1866,7 @@ def test_what_is_long_is_printed_as_it_is_read(run):
 
 
 def test_dump_of_records(run):
-    """In the words of the engine's own table."""
+    """Records appear under the names of the engine's own table."""
     image = Image(run, blocks=300, target=("imr", "--track", "12K"))
     image.commit([(0x100, 2, 5, 3, 7), (0x102, 0, 0, 3, 1), (0x103, 0, 0, 3, 1),
                   (0x104, 0, 6, 2, 4), (0x101, 0, 0, 2, 3), (BAD, 0, 0, 9, 0)])
@@ -1862,8 +1881,8 @@ def test_dump_of_records(run):
     assert "\n    LEVEL track=2 tracks=4 level=6\n" in said
 
 
-# --------------------------------------------------------------------------
-# What a power cut leaves is not damage
+# -------------------------------------------------------------------------- Traces of a power cut
+# are not damage
 
 
 @pytest.mark.parametrize("skip", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
@@ -1875,7 +1894,7 @@ def test_unfinished_transaction(busy, skip):
 
 
 def test_abandoned_transaction_and_the_next_life(busy):
-    """What an activation did not finish is overwritten by the next one."""
+    """The next activation overwrites the unfinished transaction of the last one."""
     seq, pos, prev = busy.seq, busy.pos, busy.prev
     busy.commit(*[[(MAP, 1, 0, 3 * i + 1, 3)] for i in range(3)], skip=(1,))
     busy.seq, busy.pos, busy.prev = seq, pos, prev
@@ -1885,7 +1904,7 @@ def test_abandoned_transaction_and_the_next_life(busy):
 
 @pytest.mark.parametrize("chunks", range(3))
 def test_checkpoint_being_written(busy, chunks):
-    """Slot 0 is being rewritten: its old footer is still there."""
+    """Slot 0 is being rewritten; its old footer is still there."""
     busy.checkpoint(0, 3, {i + 1: b"\1" for i in range(chunks)}, with_footer=False)
     out = busy.check()
     assert out["checkpoint"] == 2 and not out["errors"]
@@ -1900,15 +1919,16 @@ def test_older_checkpoint_with_chunks_being_overwritten(busy):
 
 
 def test_rotten_block_of_an_earlier_round(image):
-    """Behind the newest footer lies what the next checkpoint will be written over."""
+    """A damaged block behind the newest footer is no error: the next checkpoint will overwrite
+    it."""
     image.checkpoint(1, 2, {1: b"\3", 2: struct.pack("<2I", 1, 2), 3: b"\1"})
     image.checkpoint(0, 3, {1: b"\3"})
     for behind in image.checkpoint(1, 4, {1: b"\3"})[-1] + 1, image.last:
-        if behind == image.last:    # now that one's footer
+        if behind == image.last:  # now its footer
             behind = image.checkpoint(1, 6, {1: b"\3", 2: struct.pack("<2I", 1, 2)})[-1] + 1
         whole = image.read(behind)
         assert sound(whole, CHUNK) or sound(whole, b"SHFT")
-        # All of it but its number.
+        # Each of its bits except those of its number.
         for bit in (0, 40, 64, 191, 200, 320, 500, 32767):
             image.flip(behind, bit)
             assert not image.check()["findings"], bit
@@ -1931,7 +1951,7 @@ def shingled_image(run):
 
 
 def test_head_destroys_what_lies_ahead(shingled):
-    """Noise, zeroes, or copies of neighbours before the journal's end."""
+    """Noise, zeroes or copies of neighbours before the journal's end are no damage."""
     image = shingled
     for i in range(3):
         image.commit([(MAP, 1, 0, i, i)])
@@ -1985,8 +2005,8 @@ ssize_t pread(int fd, void *buf, size_t n, off_t at)
 
 @pytest.mark.parametrize("lost", [20, 64, 65, 100, 127])
 def test_what_lies_behind_many_unreadable_blocks(run, tmp_path, lost):
-    """Each block of the ring counts as what it is, however many in front of it are
-    gone: where the kernel refuses, check finds damage."""
+    """Each block of the ring is judged by its content, however many blocks before it are
+    unreadable: where the kernel refuses the device, check finds damage."""
     (tmp_path / "loses.c").write_text(LOSES)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "loses.so", tmp_path / "loses.c",
                     "-ldl"], check=True)
@@ -2061,7 +2081,7 @@ def test_both_superblocks_gone(image):
 
 @pytest.mark.parametrize("which", range(4))
 def test_repair_newest_checkpoint(busy, which):
-    """The older one and the journal lead to the same state."""
+    """The older checkpoint and the journal give the same state."""
     state = busy.map()
     busy.flip(busy.chunks[which], 600)
     assert_repaired(busy, "Nothing will be lost")
@@ -2069,7 +2089,7 @@ def test_repair_newest_checkpoint(busy, which):
 
 
 def test_repair_when_journal_does_not_reach(image):
-    """The older checkpoint alone would be an older state: not offered."""
+    """The older checkpoint alone would give an older state; repair does not offer it."""
     ring = image.sb["journal"][1]
     for i in range(ring):
         image.commit([(MAP, 1, 0, i % 3, 0)])
@@ -2085,7 +2105,7 @@ def test_repair_when_journal_does_not_reach(image):
 
 
 def test_repair_hole(busy):
-    """Back to before the damaged transaction, and told what that costs."""
+    """Repair goes back to the transaction before the damaged one and tells what is lost."""
     first = busy.map()
     busy.flip(busy.journal[2], 600)
     out = busy.run("repair", *busy.args, rc=ERRORS, answer="\n")
@@ -2095,7 +2115,7 @@ def test_repair_hole(busy):
     dump = busy.dump("--journal")
     highest = max(b["seq"] for b in dump["journal_blocks"])
     assert dump["recovery"]["next_seq"] > highest
-    # Life goes on there.
+    # The journal continues there.
     prev = next(s["journal_prev_crc"] for s in dump["slots"] if s["counts"])
     busy.seq, busy.pos, busy.prev = dump["recovery"]["next_seq"], 0, prev
     busy.commit([(MAP, 1, 0, 0, 2)])
@@ -2104,7 +2124,8 @@ def test_repair_hole(busy):
 
 @pytest.mark.parametrize("gap", [2**64 - 1, 2**64 - 4, 2**63])
 def test_gap_that_overflows(image, gap):
-    """What is left of a ring in front of an absurd gap is not taken for a lot."""
+    """Old blocks of a ring in front of an impossibly large gap are not counted as a long
+    journal."""
     for at in (0, image.last):
         raw = bytearray(image.read(at))
         struct.pack_into("<Q", raw, 176, gap)
@@ -2119,7 +2140,7 @@ def test_repair_torn_end(busy):
 
 
 def test_repair_keeps_everything(busy):
-    """The state that repair writes is the state that was read."""
+    """Repair writes the same state that it has read."""
     state, bad = busy.map(), busy.check()["bad_blocks"]
     busy.flip(busy.sb["ckpt"][0][0], 600)
     assert_repaired(busy, "Nothing will be lost")
@@ -2137,8 +2158,8 @@ def bytes_of(image):
 
 
 def test_repair_dry_run_and_json(busy):
-    """What would be done is what is done, in words and in JSON; nothing of it without being
-    asked for."""
+    """Repair does what its dry run announces, in text and in JSON, and does nothing without
+    confirmation."""
     def repair(*more, rc):
         return json.loads(busy.run("repair", *busy.args, "--json", *more, rc=rc))
 
@@ -2153,7 +2174,7 @@ def test_repair_dry_run_and_json(busy):
     assert out["result"] == "can be repaired" and out["errors"] == 1
     assert plan in out["told"] and "Nothing will be lost." in out["told"]
     assert [f["severity"] for f in out["findings"]].count("error") == 1
-    # With --yes beside it, too; and JSON alone asks nobody.
+    # This also holds with --yes; and with --json alone there is no terminal for the question.
     assert repair("--dry-run", "--yes", rc=ERRORS)["result"] == "can be repaired"
     assert "nobody to ask" in busy.run("repair", *busy.args, "--json", rc=USAGE)
     assert bytes_of(busy) == before
@@ -2174,7 +2195,7 @@ def test_repair_json_of_what_is_beyond_it(image):
 
 
 class Closings:
-    """Whether files are opened to be written, as inotify has it when they are closed."""
+    """Watches with inotify whether files that are closed had been opened for writing."""
     WRITE, NOWRITE = 8, 16
 
     def __init__(self, *paths):
@@ -2187,12 +2208,12 @@ class Closings:
             assert watch >= 0, os.strerror(ctypes.get_errno())
 
     def take(self):
-        """{(which file, WRITE or NOWRITE)} since the last time."""
+        """The events {(file, WRITE or NOWRITE)} since the last call."""
         try:
             raw = os.read(self.fd, 1 << 16)
         except BlockingIOError:
             return set()
-        # Of a file and not of a directory, no event has a name behind it.
+        # The watches are on files and not on directories, so no name follows an event.
         return {(watch, mask) for watch, mask, _, _ in struct.iter_unpack("<iIII", raw)}
 
     def close(self):
@@ -2200,7 +2221,8 @@ class Closings:
 
 
 def test_repair_dry_run_needs_no_right_to_write(busy):
-    """Both devices are opened for reading alone; and a repair's opening is seen."""
+    """A dry run opens both devices read-only. The test also sees a real repair open them for
+    writing."""
     busy.flip(busy.last, 5000)
     seen = Closings(busy.data, busy.meta)
     busy.run("repair", *busy.args, "--dry-run", rc=ERRORS)
@@ -2213,18 +2235,18 @@ def test_repair_dry_run_needs_no_right_to_write(busy):
 # --------------------------------------------------------------------------
 # Settings that a device keeps
 
-SETTINGS = 3888             # where a superblock has them
+SETTINGS = 3888  # offset of the settings in a superblock
 
 
 def table_of(run, *args):
-    """What follows the devices in the table line that would be loaded."""
+    """The words behind the devices in the table line that would be loaded."""
     out = run("open", *args, "x", "--dry-run")
     words = out.splitlines()[-1].split(" stl-set ")[1].rstrip("'").split(" ")
     return " ".join(words[3:])
 
 
 def kept_in(raw):
-    """What a superblock's bytes say: words, or whatever is no record."""
+    """The settings in a superblock's bytes: their words, or bytes that are not a valid record."""
     version, size = struct.unpack_from("<HH", raw, SETTINGS)
     words, rest = raw[SETTINGS + 4:][:size], raw[SETTINGS + 4 + size:]
     assert (version, size) == (0, 0) or (version == 1 and 0 < size <= 204)
@@ -2238,7 +2260,7 @@ def image_that_keeps(run):
 
 
 def test_settings_live_with_the_device(kept):
-    """What it was made with is what it is opened with."""
+    """A device is opened with the settings it was created with."""
     run = kept.run
     for at in (0, kept.last):
         assert kept_in(kept.read(at)) == "inplace commit_ms=5000"
@@ -2246,7 +2268,7 @@ def test_settings_live_with_the_device(kept):
     assert "  settings inplace commit_ms=5000\n" in run("dump", *kept.args)
     assert kept.dump()["settings"] == "inplace commit_ms=5000"
     assert not kept.check()["findings"]
-    # What is given when it is opened counts for that time.
+    # An option given to open counts for that time only.
     assert table_of(run, *kept.args, "--set", "commit_ms=7") == "1 inplace 2 commit_ms 7"
     assert table_of(run, *kept.args, "--no-feature", "inplace") == "0 2 commit_ms 5000"
     assert table_of(run, *kept.args, "--no-settings") == ""
@@ -2256,13 +2278,14 @@ def test_settings_live_with_the_device(kept):
 
 
 def test_what_is_given_is_to_blame_for_itself(kept):
-    """And not what the device keeps, which nobody has to change for it."""
+    """An error in an option of the command line names that option, and not the settings of the
+    device."""
     out = kept.run("open", *kept.args, "x", "--dry-run", "--set", "wcache=on", rc=USAGE)
     assert "no write cache to be switched on" in out and "keeps the settings" not in out
 
 
 def test_no_settings_are_zeroes(image):
-    """As in a device of before there were such."""
+    """A superblock without settings has zeroes there, as one from before settings existed."""
     for at in (0, image.last):
         assert not any(image.read(at)[SETTINGS:])
     assert table_of(image.run, *image.args) == ""
@@ -2272,7 +2295,7 @@ def test_no_settings_are_zeroes(image):
 
 
 def test_create_keeps_or_does_not(run):
-    """What would be written, seen in what would be shown."""
+    """Create stores the settings or not; show displays what would be written."""
     data = blank(run.dir / "d", 17000)
     make = ["create", "stl-set", "--band", "48K", "--dry-run", "--set", "idle_ms=7", data, "x"]
     assert "  settings idle_ms=7\n" in run(*make)
@@ -2298,9 +2321,9 @@ def test_set_of_a_closed_device(kept):
     assert said == f"{kept.data} keeps inplace commit_ms=7 wcache_blocks=9\n"
     assert now() == "inplace commit_ms=7 wcache_blocks=9"
     assert [read_super(kept.read(at))["seq"] for at in (0, kept.last)] == [2, 2]
-    run("set", *kept.args, "commit_ms=3", "commit_ms=7")    # the last one counts
+    run("set", *kept.args, "commit_ms=3", "commit_ms=7")  # the last one counts
     assert now() == "inplace commit_ms=7 wcache_blocks=9"
-    run("set", *kept.args, *["--feature", "inplace"] * 3)   # and once is enough
+    run("set", *kept.args, *["--feature", "inplace"] * 3)  # a repeated feature is kept once
     assert now() == "inplace commit_ms=7 wcache_blocks=9"
     run("set", *kept.args, "wcache=on", "--no-feature", "inplace")
     assert set(now().split()) == {"wcache=on", "commit_ms=7", "wcache_blocks=9"}
@@ -2310,7 +2333,7 @@ def test_set_of_a_closed_device(kept):
     assert "keeps no settings" in run("set", *kept.args, "--default", "wcache_blocks",
                                       "--no-feature", "inplace")
     assert now() == "" and not any(kept.read(0)[SETTINGS:])
-    # Of the metadata device nothing else has changed.
+    # Nothing else has changed on the metadata device.
     assert rest == [kept.read(at) for at in range(1, kept.last)]
 
 
@@ -2327,7 +2350,8 @@ def test_set_of_a_closed_device(kept):
     ([f"commit_ms={7:0>200}"], "longer than a superblock has room for", USAGE),
 ])
 def test_settings_that_cannot_be_kept(kept, words, what, rc):
-    """One sentence, and nothing has changed; what could not be opened is not kept."""
+    """Invalid settings give one sentence and change nothing; the tool keeps no settings that
+    would not open."""
     before = bytes_of(kept)
     out = kept.run("set", *kept.args, *words, rc=rc)
     assert what in out and bytes_of(kept) == before
@@ -2346,7 +2370,8 @@ def craft(image, record):
     b"\1\0\x08\0inplace ", b"\1\0\x08\0 inplace", b"\1\0\7\0inpl\xe4ce", b"\1\0\7\0in\\lace",
 ])
 def test_settings_that_make_no_sense(image, record):
-    """Under a good checksum: seen, not used, and forgotten by a repair."""
+    """Invalid settings with a valid checksum are reported and not used, and repair removes
+    them."""
     craft(image, record)
     found = image.check(rc=ERRORS)["findings"]
     assert [f["text"] for f in found] == ["settings: they are no words of a table line"]
@@ -2354,14 +2379,14 @@ def test_settings_that_make_no_sense(image, record):
     assert table_of(image.run, *image.args, "--no-settings") == ""
     assert image.dump()["settings"] == ""
     said = image.run("set", *image.args, "commit_ms=1", rc=FAILED)
-    # Of what open has as a way out set has nothing.
+    # open offers --no-set in this case; set has no such option.
     assert "cannot be used" in said and "'shingle check'" in said and "--no-set" not in said
     assert_repaired(image, "forget the settings")
     assert table_of(image.run, *image.args) == "" and not any(image.read(0)[SETTINGS:])
 
 
 def test_settings_of_a_newer_version(image):
-    """Left as they are; nobody guesses at them."""
+    """The tool leaves them unchanged and does not interpret them."""
     craft(image, b"\2\0\3\0abc\xff")
     found = image.check()["findings"]
     assert [f["severity"] for f in found] == ["note"] and "newer version" in found[0]["text"]
@@ -2374,7 +2399,8 @@ def test_settings_of_a_newer_version(image):
 
 
 def test_settings_that_the_target_does_not_know(image):
-    """As those of a later version of it: said, and there is a way out."""
+    """Settings of a later version of the target: the tool reports them and names a way to open
+    the device."""
     craft(image, struct.pack("<HH", 1, 12) + b"later=1 soon")
     out = image.run("open", *image.args, "x", "--dry-run", rc=FAILED)
     assert "no feature 'soon'" in out and "keeps the settings later=1 soon" in out
@@ -2386,7 +2412,8 @@ def test_settings_that_the_target_does_not_know(image):
 
 
 def test_copies_that_keep_different_settings(kept):
-    """Of one generation they are damage; the newer one counts."""
+    """Different settings in copies of one generation are damage; of two generations the newer one
+    counts."""
     raw = bytearray(kept.read(kept.last))
     raw[SETTINGS:] = bytes(208)
     kept.write(kept.last, seal(raw))
@@ -2419,14 +2446,15 @@ def test_damage_is_not_for_set_to_mend(kept):
     before = bytes_of(kept)
     assert "needs_check" in kept.run("set", *kept.args, "commit_ms=1", rc=FAILED)
     assert bytes_of(kept) == before
-    # A repair keeps them.
+    # A repair keeps the settings.
     kept.run("repair", "--yes", *kept.args, rc=CORRECTED)
     assert table_of(kept.run, *kept.args) == "1 inplace 2 commit_ms 5000"
 
 
 @pytest.mark.parametrize("older", [None, 0, 1])
 def test_power_cut_while_setting(kept, stop_after, older):
-    """The old ones or the new ones, and never a copy that could not be spared."""
+    """The device has the old settings or the new ones after each write, and the last good copy is
+    never at risk."""
     run = kept.run
     if older is not None:
         newer = kept.last if older == 0 else 0
@@ -2457,7 +2485,7 @@ def test_power_cut_while_setting(kept, stop_after, older):
 
 @pytest.fixture(name="complete")
 def completer(run):
-    """What bash offers for the last of some words, as it splits them."""
+    """The completions that bash offers for the last of some words, split as bash does."""
     (run.dir / "bin").mkdir()
     (run.dir / "bin/shingle").symlink_to(run.tool)
     (run.dir / "here").mkdir()
@@ -2503,7 +2531,7 @@ def completer(run):
     ("shingle set x wc", ["wcache=", "wcache_blocks="]),
 ])
 def test_completion(complete, line, offered):
-    """Values and not files, of the target that is named."""
+    """Completion offers values of the named target, and not files."""
     got = complete(line)
     if isinstance(offered, set):
         assert offered <= set(got) and "a-file" not in got
@@ -2523,8 +2551,8 @@ def test_completion_where_equals_breaks_no_word(complete):
         ["--set=wcache=off", "--set=wcache=on"]
 
 
-# --------------------------------------------------------------------------
-# Open devices, of a device mapper of files
+# -------------------------------------------------------------------------- Open devices, with a
+# device mapper made of files
 
 
 @pytest.fixture(scope="session", name="fake_dm")
@@ -2536,7 +2564,7 @@ def build_fake_dm(tmp_path_factory):
 
 
 class Mapper:
-    """Devices by name, with what they answer."""
+    """A fake device mapper: devices by name, with their answers."""
 
     def __init__(self, run):
         self.run, self.dir, self.log = run, run.dir / "dm", run.dir / "dm.log"
@@ -2550,7 +2578,7 @@ class Mapper:
                 ".next" if file.startswith("next_") else "").write_text(str(text))
 
     def changes(self):
-        """What it was asked for, but for "stats"; and forgets it."""
+        """The requests since the last call, without "stats"; clears the list."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         self.log.unlink(missing_ok=True)
         return [x for x in lines if not x.endswith(" stats")]
@@ -2613,7 +2641,7 @@ def test_the_line_for_dmsetup_is_one_for_a_shell(kept, name):
 
 
 def test_who_is_not_root_is_told_so(two, tmp_path):
-    """And not that there is no such device."""
+    """Without root rights the tool says so, and does not report a missing device."""
     (tmp_path / "dm.denied").touch()
     for words in (["status", "disk"], ["stats", "disk"], ["set", "disk"],
                   ["set", "disk", "commit_ms=5"], ["remove", "disk"], ["reset", "--force", "disk"],
@@ -2623,7 +2651,7 @@ def test_who_is_not_root_is_told_so(two, tmp_path):
 
 
 def test_output_that_cannot_be_written_is_told(two):
-    """A full disk must not leave half of the metrics with an exit code that says all is well."""
+    """If the disk is full, the metrics are incomplete and the exit code must report it."""
     many = "".join(f"counter_{i} {i}\n" for i in range(200))
     (two.dir / "disk/stats").write_text(many)
     for words in (["stats", "--prometheus"], ["stats"], ["stats", "disk"], ["stats", "--json"],
@@ -2637,7 +2665,7 @@ def test_output_that_cannot_be_written_is_told(two):
 
 
 def test_watch_ends_when_nobody_reads(two):
-    """Also where a broken pipe is no signal, as below a service manager."""
+    """watch ends also where a broken pipe raises no signal, as under a service manager."""
     for out in ("/dev/full", "| head -n 1 > /dev/null"):
         out = out if out[0] == "|" else f"> {out}"
         done = subprocess.run(
@@ -2656,7 +2684,8 @@ def open_device(dm, kept):
 
 
 def test_set_of_an_open_device(at_work):
-    """By messages: at once where one does that, and then for good."""
+    """Set sends a message to the open device, takes effect at once where the target supports it,
+    and keeps the setting."""
     assert at_work.run("set", "disk") == "disk keeps inplace commit_ms=5000\n"
     assert at_work.changes() == ["message disk settings"]
     said = at_work.run("set", "disk", "commit_ms=7", "wcache_blocks=9", "--no-feature", "inplace")
@@ -2670,7 +2699,7 @@ def test_set_of_an_open_device(at_work):
     assert at_work.changes()[1:] == ["message disk keep inplace"]
     at_work.run("set", "disk", "--default", "commit_ms", "--no-feature", "inplace")
     assert at_work.changes()[1:] == ["message disk keep"]
-    # Whoever has it open writes it.
+    # The kernel writes to an open device; the tool does not.
     assert bytes_of(at_work.image) == at_work.before
 
 
@@ -2690,14 +2719,16 @@ def test_set_for_one_time(at_work):
     (["idle_ms=1"], "asking disk", FAILED), (["--meta", "m", "commit_ms=1"], "closed", USAGE),
 ])
 def test_set_refused_keeps_nothing(at_work, words, what, rc):
-    """By the tool, or by the kernel: idle_ms has no answer there."""
+    """A setting that the tool or the kernel refuses is not kept; the kernel here has no answer
+    for idle_ms."""
     assert what in at_work.run("set", "disk", *words, rc=rc)
     assert not [x for x in at_work.changes() if "keep" in x]
 
 
 @pytest.mark.parametrize("copy", [0, 1])
 def test_set_of_an_open_device_with_one_superblock(at_work, copy):
-    """The kernel writes both: a power cut on the one that is left would cost the device."""
+    """The kernel writes both superblocks. With only one left, a power cut during that write would
+    lose the device, so set refuses."""
     image = at_work.image
     image.flip(image.last if copy else 0, 5000)
     assert "'shingle check'" in at_work.run("set", "disk", "commit_ms=7", rc=FAILED)
@@ -2766,7 +2797,7 @@ def test_stats_clear_is_for_one(two):
 
 
 def watched(two, *args):
-    """The first two rounds."""
+    """The output of the first two rounds."""
     with subprocess.Popen([two.run.tool, "stats", "--watch", "1", *args], text=True,
                           stdout=subprocess.PIPE) as p:
         rounds, text = [], []
@@ -2789,7 +2820,8 @@ def test_stats_watch_tells_rates(two):
 
 
 def test_stats_watch_goes_on_without_the_device_that_has_the_field(two):
-    """It may come back; what no device has at first is wrong all the same."""
+    """A device that disappears may come back, so watch continues. A field that no device has at
+    the start is an error."""
     here, away = two.dir / "disk", two.run.dir / "closed"
     with subprocess.Popen([two.run.tool, "stats", "--watch", "1", "--fields", "steps"],
                           text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as p:
@@ -2801,7 +2833,7 @@ def test_stats_watch_goes_on_without_the_device_that_has_the_field(two):
 
         until("steps")
         here.rename(away)
-        # One round may have been on its way.
+        # One round may already have been in progress.
         for _ in range(3):
             until("medium: ")
         away.rename(here)
@@ -2812,7 +2844,7 @@ def test_stats_watch_goes_on_without_the_device_that_has_the_field(two):
 
 
 def test_prometheus(two):
-    """Its text format, version 0.0.4."""
+    """The output is in Prometheus' text format, version 0.0.4."""
     two.add('a"b\\c\nd', "stl-set", stats="mode ro\nhost_write_blocks 1\n")
     said = two.run("stats", "--prometheus")
     family, kinds, samples = None, {}, {}
@@ -2860,14 +2892,14 @@ def test_prometheus(two):
 
 
 def counted_by(source, table):
-    """Names of a list of X(name)."""
+    """The names in a list of X(name)."""
     text = (TOP / source).read_text(encoding="utf-8").split(f"#define {table}(")[1]
     return re.findall(r"X\((\w+)\)", text.split("\n\n")[0])
 
 
 def test_prometheus_has_all_that_platters_count(dm):
-    """Whatever a platter counts in blocks or in time is exported with a unit, and what is a
-    maximum is no counter: of the lists as the targets have them."""
+    """Every statistic of the targets' lists is exported. Those in blocks or time have a unit;
+    maxima are no counters."""
     names = counted_by("dm-platter/platter.h", "PLATTER_COUNTERS") + \
         counted_by("core/lib/engine/counters.h", "SHINGLE_CPU_COUNTERS") + \
         counted_by("core/lib/engine/counters.h", "SHINGLE_COUNTERS")
@@ -2884,7 +2916,7 @@ def test_prometheus_has_all_that_platters_count(dm):
 
 
 def test_prometheus_is_in_the_page():
-    """By the rule that makes the names, and the exceptions."""
+    """The page documents all metrics: the naming rule and its exceptions."""
     page = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8").replace("\\-", "-")
     page = page.split(".SH METRICS")[1].split(".SH")[0]
     for name in ("shingle_mode", "shingle_host_write_bytes_total", "shingle_cached_bytes",
@@ -2910,7 +2942,7 @@ def test_dry_run_of_what_is_open(two):
 
 
 def test_remove_tries_again_for_seconds(two):
-    """udev, or any short reader, may hold the device for a moment after its last writer."""
+    """udev or another reader may hold the device for a moment after its last writer."""
     (two.dir / "disk/busy").write_text("25")
     two.run("remove", "disk")
     assert two.changes() == ["remove disk"]
@@ -2932,7 +2964,7 @@ def test_remove_reports_what_could_not_be_saved(two, target, counter):
 
 
 class Disk:
-    """A formatted block device of the fake, and how it is opened."""
+    """A formatted block device of the fake, with the arguments that open it."""
 
     def __init__(self, dm, *options, blocks=4096, target=("stl-set", "--band", "64K")):
         self.dm, self.run, self.path = dm, dm.run, blank(dm.run.dir / "disk.blk", blocks)
@@ -2943,7 +2975,7 @@ class Disk:
 
 
 def test_the_tool_holds_no_map_while_the_kernel_builds_its_own(dm):
-    """A map of dualbuffer over 8 TiB has 1.2 GB; it must not be there twice."""
+    """The map of a dualbuffer over 8 TiB takes 1.2 GB; tool and kernel must not both hold one."""
     disk = Disk(dm, blocks=1 << 26, target=("dualbuffer",))
     for words in (["open", disk.path, "new"],
                   ["create", "dualbuffer", "--force", disk.path, "new"]):
@@ -2956,7 +2988,7 @@ def test_the_tool_holds_no_map_while_the_kernel_builds_its_own(dm):
 
 
 def grow(path, sectors):
-    """As dd onto a larger disk, or an LV that was extended."""
+    """Makes the file larger, as dd onto a larger disk or an extended LV does."""
     with open(path, "r+b") as f:
         f.truncate(os.stat(path).st_size + 512 * sectors)
 
@@ -2964,7 +2996,7 @@ def grow(path, sectors):
 @pytest.mark.parametrize("sectors", [1, 8, 8 * 300 + 3])
 @pytest.mark.parametrize("which", ["data", "cache", "meta"])
 def test_a_device_that_is_larger_now_is_used_as_far_as_it_went(dm, which, sectors):
-    """It opens at its own size, and who looks at it is told."""
+    """The device opens at its old size, and the tool reports the difference."""
     disks = {name: blank(dm.run.dir / f"{name}.blk", blocks)
              for name, blocks in (("data", 4096), ("cache", 600), ("meta", 600))}
     args = [disks["data"], "--cache", disks["cache"], "--meta", disks["meta"]]
@@ -2985,7 +3017,8 @@ def test_a_device_that_is_larger_now_is_used_as_far_as_it_went(dm, which, sector
 
 @pytest.mark.parametrize("meta", [64, 0])
 def test_the_second_superblock_of_a_larger_device_counts(run, meta):
-    """It is where the device ended when it was formatted; what is at the end now is older."""
+    """The second superblock stays where the device ended at format. A superblock at the present
+    end is older."""
     image = Image(run, meta=meta, blocks=300)
     raw = bytearray(image.read(image.last))
     words = b"commit_ms=7"
@@ -2993,7 +3026,7 @@ def test_the_second_superblock_of_a_larger_device_counts(run, meta):
     raw[SETTINGS + 4:SETTINGS + 4 + len(words)] = words
     image.write(image.last, seal(raw, SB, seq=image.sb["seq"] + 1))
     grow(image.file, 8 * 50)
-    # Of an earlier format of all of the larger device.
+    # A superblock of an earlier format, which used the whole larger device.
     image.write(image.last + 50, seal(image.read(0), SB, uuid=bytes(16), at=image.last + 50,
                                       seq=image.sb["seq"] + 9))
     assert " 0 2 commit_ms 7'\n" in run("open", "--dry-run", *image.args, "x")
@@ -3001,7 +3034,7 @@ def test_the_second_superblock_of_a_larger_device_counts(run, meta):
 
 
 def raid_superblock(sectors):
-    """The superblock of md, version 1.0, and where it is: near the end."""
+    """The superblock of md, version 1.0, and its place near the end."""
     at = (sectors - 16) & ~7
     raw = bytearray(256)
     struct.pack_into("<II", raw, 0, 0xa92b4efc, 1)
@@ -3016,7 +3049,8 @@ def raid_superblock(sectors):
 
 @pytest.mark.parametrize("command", [["check"], ["repair", "--yes"], ["open", "--no-udev"]])
 def test_a_half_of_a_mirror_is_not_taken_for_a_larger_device(dm, command):
-    """Its superblock is behind what was formatted: opened alone the halves would differ."""
+    """The md superblock lies behind the formatted part. If one half were opened alone, the halves
+    would differ."""
     disk = Disk(dm)
     grow(disk.path, 8 * 100)
     at, raw = raid_superblock(8 * 4196)
@@ -3043,13 +3077,13 @@ def test_a_device_that_was_cut_short_is_refused_with_the_way_out(dm, which):
     ("ro", "its device is read-only: data"), ("ro", "cleaning can make no progress"),
     ("fail", "the map contradicts itself")])
 def test_status_says_why_it_is_not_read_write(dm, mode, why):
-    """As the target gives it; there is one sentence for each cause."""
+    """The target gives the cause; the tool has one sentence for each."""
     dm.add("disk", "stl-set", mode=f"{mode} {why}\n")
     (dm.dir / "disk/status").write_text(f"1/2 3/4 5 idle - {mode}")
     name = {"ro": "read-only", "fail": "failed"}[mode]
     assert f"  mode     {name}: {why}\n" in dm.run("status", "disk")
     assert json.loads(dm.run("status", "disk", "--json"))["mode_why"] == why
-    # Of modules that know no such message nobody learns it.
+    # Modules that do not know the message give no cause.
     (dm.dir / "disk/mode").unlink()
     assert f"  mode     {name}; the kernel log says why\n" in dm.run("status", "disk")
     assert "mode_why" not in json.loads(dm.run("status", "disk", "--json"))
@@ -3062,7 +3096,7 @@ def test_status_of_what_is_well_asks_nothing(two):
 
 
 REFUSED = [
-    # stage, errno, lines of the kernel's log, what the tool says of the cause
+    # stage, errno, lines of the kernel log, the tool's text about the cause
     ("reload", 22, ["3,1,1,-;device-mapper: table: 253:6: stl-set: another device (-EINVAL)",
                     "4,2,1,-;device-mapper: table: 253:7: a remark",
                     "3,3,1,-;device-mapper: table: 253:7: stl-set: The cache is missing (-EINVAL)",
@@ -3083,7 +3117,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("stage, err, log, said", REFUSED)
 def test_a_refusal_of_the_kernel_is_explained(dm, stage, err, log, said):
-    """In the kernel's own words, from its log.  Nothing is left behind."""
+    """The tool quotes the kernel log and leaves nothing behind."""
     disk = Disk(dm)
     (dm.run.dir / "dm.kmsg").touch()
     (dm.run.dir / f"dm.{stage}").write_text("".join(f"{x}\n" for x in [err, *log]))
@@ -3094,7 +3128,7 @@ def test_a_refusal_of_the_kernel_is_explained(dm, stage, err, log, said):
 @pytest.mark.parametrize("version, said", [
     ("0.9.1", True), ("1.0.0", False), (None, False)])
 def test_modules_of_another_version_are_named_when_a_table_is_refused(dm, version, said):
-    """They may know another format, or fewer options."""
+    """Such modules may know another format, or fewer options."""
     release = re.search(r'PACKAGE_VERSION="(.*)"', (TOP / "dkms.conf").read_text())[1]
     disk = Disk(dm)
     (dm.run.dir / "dm.reload").write_text("22\n")
@@ -3105,7 +3139,7 @@ def test_modules_of_another_version_are_named_when_a_table_is_refused(dm, versio
 
 
 def test_a_device_with_longer_logical_blocks_is_refused_before_anything_is_written(dm):
-    """A block of 4096 bytes could not be written alone."""
+    """The device could not write a block of 4096 bytes by itself."""
     path = blank(dm.run.dir / "long.blk", 4096)
     for size in (512, 4096):
         Path(f"{path}.ssz").write_text(str(size))
@@ -3134,7 +3168,7 @@ def test_a_message_that_is_refused_is_explained(at_work):
 
 
 def test_a_copy_of_an_open_device_is_refused_by_name(dm):
-    """dd onto another disk copies the UUID, which device mapper has once."""
+    """A copy made by dd has the same UUID, and device mapper accepts each UUID once."""
     disk = Disk(dm)
     disk.open()
     copy = shutil.copy(disk.path, dm.run.dir / "copy.blk")
@@ -3154,7 +3188,7 @@ def test_a_disk_that_is_read_only_is_opened_so(dm):
 
 
 def region(bins, reads=(3, 6000), writes=(2, 9000)):
-    """What a region says: sectors, 13 numbers, and the histogram."""
+    """The answer of a region: sectors, 13 numbers and the histogram."""
     return (f"0+800 {reads[0]} 0 24 {reads[1]} {writes[0]} 0 16 {writes[1]} 0 1 2 3 4 "
             + ":".join(map(str, bins)) + "\n")
 
@@ -3164,7 +3198,7 @@ CREATE = "message disk @stats_create - /1 2 precise_timestamps histogram:" + \
 
 
 def test_latency(two):
-    """Of the whole device, in one region, which is gone in the end."""
+    """The tool measures the whole device in one region and deletes that region at the end."""
     two.dir.joinpath("disk/@stats_create").write_text("7")
     two.dir.joinpath("disk/@stats_print").write_text(region([4] + 22 * [0] + [1]))
     two.dir.joinpath("disk/@stats_delete").write_text("")
@@ -3191,7 +3225,7 @@ def test_latency_of_no_request(two):
 @pytest.mark.parametrize("answer", ["", "0+800 1 2 3\n", region(23 * [1]),
                                     region(24 * [1]).replace(":", ",")])
 def test_latency_that_is_not_understood(two, answer):
-    """The region goes all the same."""
+    """The tool deletes the region even so."""
     two.dir.joinpath("disk/@stats_create").write_text("7")
     two.dir.joinpath("disk/@stats_print").write_text(answer)
     two.dir.joinpath("disk/@stats_delete").write_text("")
@@ -3201,7 +3235,7 @@ def test_latency_that_is_not_understood(two, answer):
 
 @contextlib.contextmanager
 def counting(two, signals):
-    """The tool as it counts latencies for a day, with signals as env(1) is told."""
+    """The tool while it counts latencies for a day; signals are set up with env(1)."""
     two.dir.joinpath("disk/@stats_create").write_text("7")
     two.dir.joinpath("disk/@stats_print").write_text(region([4] + 23 * [0]))
     two.dir.joinpath("disk/@stats_delete").write_text("")
@@ -3215,8 +3249,8 @@ def counting(two, signals):
 @pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP,
                                    signal.SIGQUIT])
 def test_latency_until_a_signal(two, signo):
-    """What was counted so far is told, and the region goes."""
-    # A test that nohup started would not know a hangup otherwise.
+    """The tool prints the counts so far and deletes the region."""
+    # Under nohup the test would inherit an ignored SIGHUP.
     with counting(two, "--default-signal") as p:
         p.send_signal(signo)
         try:
@@ -3228,7 +3262,7 @@ def test_latency_until_a_signal(two, signo):
 
 
 def test_latency_goes_on_where_a_hangup_is_ignored(two):
-    """As nohup has it: the measurement ends with the time that was given."""
+    """Under nohup the measurement ends after the given time."""
     with counting(two, "--ignore-signal=HUP") as p:
         ignored = int(re.search(r"^SigIgn:\s*(\w+)$", Path(f"/proc/{p.pid}/status").read_text(
             encoding="ascii"), re.M)[1], 16)

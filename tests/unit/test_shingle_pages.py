@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Pages of a map, offline: check, repair and dump of shingle-toys, which knows an engine
-that has such.  What is on the disk is written here, independently of core/."""
+"""Tests of the pages of a map, offline: check, repair and dump of shingle-toys, which has an
+engine with such pages. The test writes the on-disk data itself, independently of core/."""
 
 import json
 import struct
@@ -14,7 +14,7 @@ from ondisk import BLOCK
 
 TOP = Path(__file__).resolve().parents[2]
 TOYS = TOP / "build/userspace/shingle-toys"
-BAND, REGIONS = 16, 8           # of a band 12 blocks are presented
+BAND, REGIONS = 16, 8  # 12 blocks of a band are presented
 LOST = 3
 
 
@@ -40,7 +40,7 @@ class Image:
              "--force")
         self.sb = ondisk.read_super(self.block(0))
         start, blocks = self.sb["pages"]
-        # Of each region one page says which slots are current, one where blocks are.
+        # Each region has two pages: one records the current slots, one the places of blocks.
         assert blocks == 2 * 2 * REGIONS
         self.pages = start
         places = bytearray(4)
@@ -84,7 +84,7 @@ class Image:
             chunks_crc=crc))
 
     def transaction(self, *records):
-        """The first one.  Returns its checksum."""
+        """The first transaction. Returns its checksum."""
         raw = bytearray(BLOCK)
         struct.pack_into("<IHHI", raw, 40, 0, 0, 1, len(records))
         for i, (type_, n, c, a, b) in enumerate(records):
@@ -137,7 +137,7 @@ def test_damaged_page_is_named_and_never_zeroes(image, page, side, first, last):
     assert "cannot be read or written any more" in out, out
     out = tool("check", image.path)
     assert f"the first is page {page} of the map" in out, out
-    # Without the page that says which slots are current all is found, but nothing written.
+    # Without the page of current slots check finds everything, but repair writes nothing.
     lost = page % 2
     assert [(a, n) for a, n, kind in image.map() if kind == "lost"] == \
         ([(first, last - first + 1)] if lost else [])
@@ -154,7 +154,7 @@ def test_pages_that_make_no_sense(image, content, what):
 @pytest.mark.parametrize("at, what", [(480, "room for another number of pages"),
                                       (96, "paged presents three quarters")])
 def test_superblock_that_no_engine_believes(image, at, what):
-    """Of the pages, or of what is presented."""
+    """The number of pages is wrong, or the size of the presented device."""
     for block in (0, 1023):
         raw = bytearray(image.block(block))
         less = struct.unpack_from("<Q", raw, at)[0] - 2
@@ -167,8 +167,8 @@ def test_superblock_that_no_engine_believes(image, at, what):
 
 @pytest.mark.parametrize("at, value", [(64, 0xff), (32, 2), (40, 1)])
 def test_first_transaction_that_is_damaged_is_given_up_once(image, at, value):
-    """Where the journal begins anew lies what was damaged: its records, its number, which
-    may be that of the one to come, or what it follows."""
+    """The damage is where the journal begins again: in the records, in their number (which may be
+    that of the next transaction), or in the predecessor."""
     image.transaction((0x100, 0, 1, 3, 1))
     raw = bytearray(image.block(image.sb["journal"][0]))
     raw[at] ^= value
@@ -179,7 +179,7 @@ def test_first_transaction_that_is_damaged_is_given_up_once(image, at, value):
 
 
 def test_journal_that_begins_before_the_first_transaction(image):
-    """No checkpoint says so, and what its journal holds nobody knows."""
+    """No checkpoint records this start, and the content of the journal is unknown."""
     at = image.sb["ckpt"][1][0]
     crc = b"".join(image.block(at + i)[4:8] for i in range(2))
     crc = ondisk.crc32c(ondisk.crc32c(0, crc[:4]), crc[4:])
@@ -191,8 +191,8 @@ def test_journal_that_begins_before_the_first_transaction(image):
 
 @pytest.mark.parametrize("how", ["whole", "torn", "both"])
 def test_older_checkpoint_whose_pages_were_written_over(image, how):
-    """The newest checkpoint is damaged, and a power cut ended the one after it, which went to
-    the places that the older one names: what it left there no journal knows."""
+    """The newest checkpoint is damaged, and a power cut ended the next one, which wrote to the
+    places that the older one names; no journal records the pages it left there."""
     def page(*entries):
         return b"".join(struct.pack("<I", e) for e in entries).ljust(4032, b"\0")
 
@@ -207,7 +207,7 @@ def test_older_checkpoint_whose_pages_were_written_over(image, how):
                      journal_pos=1, prev_crc=crc)
     tool("check", image.path)
     before = image.map()
-    # Block 9 was written to slot 2, and that was never committed.
+    # Block 9 was written to slot 2, but that write was never committed.
     image.write_page(0, 0, b"\6".ljust(4032, b"\0"), 4)
     image.write_page(1, 0, page(0, 0, 0, 2, 0, 0, 0, 0, 0, 3), 4)
     tool("check", image.path)
@@ -238,7 +238,7 @@ def test_shingled_tracks_are_refused(tmp_path):
 
 
 class Regions(Image):
-    """Three of tiler, a band each, and a spare slot, in whose page is what it once held."""
+    """Three regions of tiler, a band each, and a spare slot with a page of its old content."""
 
     def __init__(self, path):       # pylint: disable=super-init-not-called
         self.path = path
@@ -253,7 +253,7 @@ class Regions(Image):
         tool("check", path)
 
     def places(self):
-        """As the newest checkpoint has them."""
+        """The places of the pages in the newest checkpoint."""
         best = (0, None)
         for start, blocks in self.sb["ckpt"]:
             for at in range(start, start + blocks):
@@ -266,7 +266,8 @@ class Regions(Image):
 
 @pytest.mark.parametrize("pages", [(3,), (0,), (0, 3)])
 def test_page_that_says_of_no_block_is_given_up_for_nothing(tmp_path, pages):
-    """That of a spare slot is as if it had never been written, and can be used again."""
+    """The page of a spare slot can be treated as never written, and the slot can be used
+    again."""
     image = Regions(tmp_path / "disk")
     for page in pages:
         image.spoil(page, 0)
@@ -288,8 +289,8 @@ def test_page_that_says_of_no_block_is_given_up_for_nothing(tmp_path, pages):
 
 
 def test_page_given_up_before_hides_no_other(tmp_path):
-    """An earlier repair gave up the spare slot's page, this one that of region 0, whose
-    record it cannot replay."""
+    """An earlier repair gave up the page of the spare slot. This one gives up that of region 0,
+    because it cannot replay its record."""
     image = Regions(tmp_path / "disk")
     image.checkpoint([(2**63 + 1, bytes([1 | LOST << 3 * 2]))], 3)
     image.transaction((0x100, 1, 0, 0, 4))
@@ -302,12 +303,12 @@ def test_page_given_up_before_hides_no_other(tmp_path):
 
 @pytest.mark.parametrize("in_page", [True, False])
 def test_two_blocks_of_a_region_at_one_place(tmp_path, in_page):
-    """What one reads the other was written with: nothing else says that."""
+    """Both blocks would read the data of one of them, and no other check detects this."""
     image = Regions(tmp_path / "disk")
     if in_page:
         image.write_page(0, 0, struct.pack("<HHH", 1, 0, 1).ljust(4032, b"\0"))
     else:
-        # It is being moved to the spare slot, where there is no room for what is left.
+        # The region is being moved to the spare slot, which has no room for the rest.
         image.write_page(3, 0, struct.pack("<H", 16).ljust(4032, b"\0"))
         image.checkpoint([(0, struct.pack("<II", 0, 4).ljust(24, b"\0")),
                           (2**63 + 1, bytes([1 | 1 << 3 * 2]))], 3)
@@ -318,7 +319,7 @@ def test_two_blocks_of_a_region_at_one_place(tmp_path, in_page):
 
 
 def test_plan_says_what_pages_will_take(tmp_path):
-    """64 MiB of them, or as many as the table asks for, and no more than there are."""
+    """64 MiB of pages, or as many as the table asks for, and at most all of them."""
     data, meta = tmp_path / "data", tmp_path / "meta"
 
     def ram(*more, mib=8 << 20):
@@ -336,7 +337,7 @@ def test_plan_says_what_pages_will_take(tmp_path):
 
 
 def test_too_few_pages_in_ram_are_refused_before_anything_is_written(tmp_path):
-    """What the target could not be opened with is no reason to format."""
+    """Format refuses a value that the target could not be opened with."""
     path = tmp_path / "disk"
     path.write_bytes(bytes(BLOCK * 1024))
     common = ("create", "tiler", "--band", "64K", "--bands", 4)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""/etc/shingletab: what is opened and closed by it, and the units that systemd gets."""
+"""Tests of /etc/shingletab: the devices that open and close by it, and the units for systemd."""
 
 import os
 import re
@@ -109,7 +109,7 @@ def test_when_a_unit_is_wanted(generate, options, wanted_by, waits):
     assert [b for b in before if b.endswith("-pre.target")] == ([waits] if waits else [])
     assert [p for p in made if ".wants/" in p] == (
         [f"{wanted_by}.wants/shingle-a.service"] if wanted_by else [])
-    # Whoever needs the device gets it in any case.
+    # The unit is required by the device, so every user of the device starts it.
     assert "dev-mapper-a.device.requires/shingle-a.service" in made
 
 
@@ -158,7 +158,7 @@ BAD = [
 
 @pytest.mark.parametrize("line, what", BAD)
 def test_a_bad_line_is_told_and_costs_no_other(run, tab, generate, line, what):
-    """One sentence with its number; no unit for it, and none the less for the others."""
+    """One sentence with its line number; the line gives no unit, and all other lines do."""
     alone = generate("# one", "good /dev/sdx")
     made = generate("# one", "good /dev/sdx", line, "  # behind it", rc=USAGE)
     assert made == alone
@@ -181,7 +181,7 @@ def test_names_that_systemd_would_not_take(generate, line):
 
 @pytest.mark.parametrize("name", ["-x", "--help", "--all"])
 def test_names_that_look_like_options(dm, tab, generate, name):
-    """What a unit calls opens and closes it, and does not take its name for something else."""
+    """The command lines in a unit work although the name looks like an option."""
     made = generate(f"{name} /dev/absent")
     words = unit(made["shingle-" + name.replace("-", r"\x2d") + ".service"])["Service"]
     assert "/dev/absent" in dm.run(*words["ExecStart"][0].split()[1:], rc=FAILED)
@@ -203,7 +203,7 @@ def test_no_tab_and_an_empty_one(run, generate, tab, monkeypatch):
 
 
 def test_the_generator_overwrites_nothing(run, generate):
-    """What another one has written there is left, and said."""
+    """A file of another program is left unchanged, and the generator reports it."""
     generate("a /dev/sda")
     done = subprocess.run([run.dir / "shingle-generator", generate.dest], check=False, text=True,
                           capture_output=True)
@@ -278,7 +278,8 @@ def test_words_that_do_not_go_together(run, tab, args, what):
 
 
 def test_remove_by_tab(dm, tab):
-    """What is open of it, from its end; what is not is as it should be."""
+    """Closes the open devices of the tab, last line first; a device that is not open is no
+    error."""
     for name, target in (("a", "stl-set"), ("b", "imr"), ("other", "stl-set"), ("d", "linear")):
         dm.add(name, target)
     tab("a /dev/sda", "c /dev/sdc", "b /dev/sdb noauto")
@@ -293,7 +294,7 @@ def test_remove_by_tab(dm, tab):
 
 
 def test_all_leaves_what_is_open(dm, tab):
-    """Nothing is read of it: /dev/absent would be missed."""
+    """The tool reads none of these devices: it would report that /dev/absent is missing."""
     dm.add("a", "stl-set")
     tab("a /dev/absent", "b /dev/absent2 noauto")
     assert dm.run("open", "--tab", "--all") == ""

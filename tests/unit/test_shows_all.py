@@ -132,7 +132,7 @@ def test_readme_names_commands_of_the_catalogue():
 
 
 class Silent:
-    """A screen that remembers."""
+    """A screen that stores its output."""
 
     def __init__(self):
         self.said, self.heads = [], []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/confidence: what is marked right and wrong, when a test is too sure of
-itself, and that none is over a few drives."""
+"""Tests of scripts/shows/confidence: which answers it marks right and wrong, when a test is too
+sure of itself, and that no test is over a few drives."""
 
 import re
 import subprocess
@@ -37,7 +37,7 @@ ZONES = Plateaus([(0, 20), (100, 15.1), (200, 15), (300, 10)], 3)
     (Finding([[0, 20], [100, 15.1], [200, 15], [300, 10]]), ZONES, "right"),
     (Finding([[0, 20], [300, 10]]), ZONES, "wrong"),
     (Finding([[0, 20], [100, 15.1], [200, 15], [250, 12], [300, 10]]), ZONES, "wrong"),
-    # As many, elsewhere; and at other speeds.
+    # The same number of plateaus at other places, and at other speeds.
     (Finding([[0, 20], [104, 15.05], [300, 10]]), ZONES, "wrong"),
     (Finding([[0, 20], [100, 15.05], [300, 10.2]]), ZONES, "wrong"),
     (Finding([[0, 20], [100, 15.05], [101, 15.05]]), ZONES, "wrong"),
@@ -67,8 +67,8 @@ def test_what_was_stated_too_surely(show, capsys, wrong, stated, good):
 
 
 def test_every_answer_that_is_measured_is_drawn_and_none_too_sure(show):
-    """Twelve drives of each kind: all kinds of answers, most of them given, and no more
-    wrong ones than what is stated allows."""
+    """Twelve drives of each kind give all kinds of answers. Most tests give one, and the wrong
+    ones are within the stated confidence."""
     seen = show.drawn(*show.FEW)
     assert set(seen) == set(stats.MEASURED)
     assert show.fingerprint(seen) == stats.MEASURED_OF, "scripts/shows/confidence is to be run anew"
@@ -91,8 +91,8 @@ def test_what_is_borne_out_by_hand():
 
 
 def test_the_table_has_what_was_measured():
-    """Each row's *stated* is what stats.MEASURED comes to, but where an answer is less sure for
-    reasons of its own; *borne out* and the line below are of the row's counts, and the second
+    """*Stated* in each row follows from stats.MEASURED, unless an answer is less sure for reasons
+    of its own. *Borne out* and the line below follow from the counts of the row, and the second
     line is stats.MEASURED."""
     table = SKYLIGHT.partition("\nHow sure\n")[2].partition("MEASURED = ")[0]
     rows = {row[0]: row[1:] for row in re.findall(
@@ -125,13 +125,13 @@ def test_the_text_has_what_was_measured():
 
 @pytest.mark.soak
 def test_measured_is_what_is_measured(show):
-    """Minutes: 400 drives of each kind, of which all of stats.MEASURED is."""
+    """Takes minutes: 400 drives of each kind, from which all of stats.MEASURED comes."""
     assert {name: (sum(m == "wrong" for m, _ in marks), sum(m != "cannot tell" for m, _ in marks))
             for name, marks in show.drawn(400, 2).items()} == stats.MEASURED
 
 
 def test_who_is_always_sure_and_often_wrong_is_noticed(show, monkeypatch):
-    """Test 14 without the look at halves."""
+    """Test 14 without the comparison of halves is such a test."""
     from probes import t14              # pylint: disable=C0415
     monkeypatch.setattr(t14, "borne_out", lambda offset, rate, seen: (len(seen), True))
     monkeypatch.setattr(show, "STREAMS", ())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/imr without guests: it takes up only what this tree has measured,
-sets nothing of the mix against the load, and says what is wrong with its words."""
+"""Tests of scripts/shows/imr without guests: it reuses only results of this tree, compares no
+figure of the mix with the load, and reports wrong words."""
 
 import argparse
 import json
@@ -207,7 +207,8 @@ def test_with_a_mix_nothing_is_said_of_a_file(show, capsys, layer):
 
 
 def of_seeds(show, layer, mixed=False):
-    """Two of them: of the second all but the plain disk is twice as fast, by half the rewrites."""
+    """Two seeds: with the second one all except the plain disk are twice as fast, with half the
+    rewrites."""
     out = {}
     for name in ("plain", "seq", "3phase", "compaction", "compaction-merged"):
         here = "plain" if name == "plain" else layer

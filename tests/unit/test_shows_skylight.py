@@ -121,7 +121,7 @@ def test_a_test_that_learnt_nothing_has_not_found_none(show, kind, name):
 
 
 def test_torn_writes_are_none_if_they_are_said_to_be(show):
-    """That a drive is conventional does not say whether it tears."""
+    """A conventional drive may or may not tear writes."""
     runs = all_right()
     runs["cmr"].answers["torn_writes"] = {**finding(None), "none": True}
     assert show.table(runs)["cannot tell"] == 1

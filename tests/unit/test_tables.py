@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tables of the documentation against those of the code: options and counters."""
+"""Compares the tables of the documentation with those of the code: options and counters."""
 
 import os
 import re
@@ -154,7 +154,7 @@ def names(cell):
 
 
 def described(engine):
-    """{option: the row that has it} of the constructor's tables"""
+    """{option: its row in the tables of the constructor}"""
     return {name: cells for cells in rows(section(document(engine), "Constructor"))
             for name in names(cells[0])}
 
@@ -188,13 +188,13 @@ def test_options(engine, told):
         cells = rst[name]
         text = " ".join(cells[1:])
         assert (when == TABLE) == bool(re.search("by (the )?table only", text)), name
-        # In a column, or beside the value.
+        # The default is in a column of its own, or beside the value.
         if default and len(cells) > 2:
             assert cells[1] == default, name
         elif default and name in own:
             assert re.search(rf"``{default}`` \(default\)|``{default}``.*: ", text), name
         if name not in own and engine != "stl-set":
-            continue        # its range is where it is described first
+            continue  # its range is described with the first option of its kind
         for word in words:
             assert re.search(rf"\b{word}\b", " ".join(cells)), (name, word)
         if kind == NUMBER and high != 2 ** 32 - 1:
@@ -228,7 +228,7 @@ def test_options_of_platter(told):
             assert cells[1] == default, name
         for word in words:
             assert re.search(rf"\b{word}\b", cells[2]), (name, word)
-        # Or where the first of those is that have the same.
+        # The range may be in the row of the first parameter that has it.
         if kind == NUMBER and high not in (1000000, 2 ** 30):
             assert re.search(rf"\b{high}\b", cells[2]), name
     # A feature is among the messages if a message may change it.
@@ -267,7 +267,7 @@ def counted(engine):
 def test_counters(engine, more, told):
     """The document describes each counter once, and no others."""
     own = counters(told, engine)
-    if engine == "imr":     # in the text below the table
+    if engine == "imr":  # its counters are in the text below the table
         times = [name for name in own if name.startswith(("step_", "longest_"))]
         assert times and all(f"*{name}*" in document("imr") for name in times)
         own = [name for name in own if name not in times] + ["name"]
