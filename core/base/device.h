@@ -379,7 +379,7 @@ static inline bool shingle_has_reason(const struct shingle_cleaner *c)
  *	even needs_check; constant
  * @loaded: the state was read from the disk: before that no message touches the engine; set
  *	under map_lock, never cleared
- * @spoilt: reading the state failed half-way
+ * @load_failed: reading the state failed half-way
  * @config: values of its keys; set under map_lock
  * @wcache: see there
  * @cpu: see struct shingle_cpu
@@ -394,7 +394,7 @@ static inline bool shingle_has_reason(const struct shingle_cleaner *c)
  *	without it
  * @resetting: as @stopping, and new bios wait; map_lock
  * @leaving: a suspend has begun, and messages must not delay it; map_lock
- * @leavings: number of suspends begun; map_lock
+ * @presuspends: number of suspends begun; map_lock
  * @suspended: between postsuspend and resume
  * @dirty: for each device: written to since its last successful flush began; map_lock
  * @unreported: acknowledged blocks that are lost; the next FLUSH fails and clears the number;
@@ -433,7 +433,7 @@ struct shingle_device {
 	bool gathers;
 	bool read_only;
 	bool loaded;
-	bool spoilt;
+	bool load_failed;
 	struct shingle_config config;
 	struct shingle_wcache wcache;
 	struct shingle_cpu __percpu *cpu;
@@ -447,7 +447,7 @@ struct shingle_device {
 	bool held;
 	bool resetting;
 	bool leaving;
-	u32 leavings;
+	u32 presuspends;
 	bool suspended;
 	bool dirty[SHINGLE_NR_DEVS];
 	u64 unreported;

@@ -294,7 +294,7 @@ static bool settle(struct shingle_device *d)
 }
 
 /* Retry the waiting bios before the next step: a bio waits for one step, not for all of them. */
-static void let_in(struct shingle_device *d)
+static void retry_waiting(struct shingle_device *d)
 {
 	shingle_kick(d);
 	flush_work(&d->work);
@@ -353,7 +353,7 @@ static void clean_work(struct work_struct *work)
 			continue;
 		}
 		if (err == -EAGAIN && settle(d)) {
-			let_in(d);
+			retry_waiting(d);
 			continue;
 		}
 		/* A page of the map that the engine needs cannot be read. */
@@ -372,7 +372,7 @@ static void clean_work(struct work_struct *work)
 			 */
 			if (step.n && !d->cleaner.epoch_open)
 				d->cleaner.retries = 0;
-			let_in(d);
+			retry_waiting(d);
 			continue;
 		}
 		shingle_epoch_close(d);
@@ -387,7 +387,7 @@ static void clean_work(struct work_struct *work)
 			DMWARN_LIMIT("%s: cleaning cannot write block %llu and avoids it",
 				     dm_table_device_name(d->ti->table),
 				     shingle_pblk_block(d->cleaner.unwritten.block[0]));
-			let_in(d);
+			retry_waiting(d);
 			continue;
 		}
 		try_again(d, err, begun);

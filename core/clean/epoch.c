@@ -49,7 +49,7 @@ void shingle_epoch_close(struct shingle_device *d)
 	spin_lock_irq(&d->map_lock);
 	if (d->cleaner.epoch_open) {
 		d->ops->gather.epoch_end(d->engine);
-		shingle_wcache_thaw(d);
+		shingle_wcache_epoch_ended(d);
 		d->cleaner.epoch_open = false;
 	}
 	spin_unlock_irq(&d->map_lock);

@@ -223,19 +223,19 @@ static noinline int map_read_wcache(struct shingle_device *d, struct bio *bio,
  */
 
 /**
- * shingle_steer_gathered() - shingle_place() for an engine that gathers writes
+ * shingle_route_gathered() - shingle_place() for an engine that gathers writes
  * @d: the device
  * @lblk: first block
  * @n: number of blocks
  * @w: result
  * @bio: the bio that will be submitted
  *
- * Blocks in the write cache are replaced there.  A part of shingle_steer().
+ * Blocks in the write cache are replaced there.  A part of shingle_route().
  *
  * Context: map lock.
  * Return: as shingle_place().
  */
-int shingle_steer_gathered(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
+int shingle_route_gathered(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
 			   struct bio *bio)
 {
 	u32 clear, offset;
@@ -320,7 +320,7 @@ static int map_write(struct shingle_device *d, struct bio *bio, struct shingle_i
 	if (!r && unlikely(d->wcache.blocks) && !d->gathers)
 		r = pass_wcache(d, io, lblk, n);
 	if (!r)
-		r = shingle_steer(d, lblk, n, &io->w, bio);
+		r = shingle_route(d, lblk, n, &io->w, bio);
 	if (!r) {
 		io->state = SHINGLE_IO_WRITE;
 		held = io->w.held;

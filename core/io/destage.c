@@ -185,7 +185,7 @@ out:
  * Blocks that could not be written become unreadable, as if the medium had lost them, and the next
  * flush reports a loss.
  */
-static void bury(struct shingle_device *d)
+static void give_up_blocks(struct shingle_device *d)
 {
 	struct shingle_wcache *wc = &d->wcache;
 	bool full = false, kick = false;
@@ -305,7 +305,7 @@ void shingle_destage_work(struct work_struct *work)
 		wc->drain = wc->seq;
 	spin_unlock_irq(&d->map_lock);
 
-	bury(d);
+	give_up_blocks(d);
 	do {
 		spin_lock_irq(&d->map_lock);
 		go = wanted(d);
@@ -314,7 +314,7 @@ void shingle_destage_work(struct work_struct *work)
 		spin_unlock_irq(&d->map_lock);
 	} while (go && !d->gathers && destage(d));
 	/* Blocks that were refused just now; otherwise flushes would wait for them. */
-	bury(d);
+	give_up_blocks(d);
 	release_flushes(d);
 
 	spin_lock_irq(&d->map_lock);

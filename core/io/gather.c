@@ -275,14 +275,14 @@ void shingle_wcache_stepped(struct shingle_device *d, u64 lblk, u32 n, bool fail
 }
 
 /**
- * shingle_wcache_thaw() - the epoch has ended
+ * shingle_wcache_epoch_ended() - the epoch has ended
  * @d: the device
  *
  * Its unwritten blocks are gathered again.
  *
  * Context: map lock.
  */
-void shingle_wcache_thaw(struct shingle_device *d)
+void shingle_wcache_epoch_ended(struct shingle_device *d)
 {
 	struct shingle_wcache *wc = &d->wcache;
 	struct shingle_wslot *s, *next;

@@ -14,14 +14,14 @@ void shingle_end_part(struct shingle_device *d, struct bio *bio);
 void shingle_end_write(struct shingle_device *d, struct bio *bio);
 int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lblk, u32 *n,
 			 u64 *pblk, struct shingle_hits *hits);
-int shingle_steer_gathered(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
+int shingle_route_gathered(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
 			   struct bio *bio);
 
 /* waiting.c */
 void shingle_io_init(struct shingle_device *d);
 
 /**
- * shingle_steer() - shingle_place() for a host's write
+ * shingle_route() - shingle_place() for a host's write
  * @d: the device
  * @lblk: first block
  * @n: number of blocks
@@ -31,13 +31,13 @@ void shingle_io_init(struct shingle_device *d);
  * Context: map lock.
  * Return: as shingle_place().
  */
-static inline int shingle_steer(struct shingle_device *d, u64 lblk, u32 n,
+static inline int shingle_route(struct shingle_device *d, u64 lblk, u32 n,
 				struct shingle_write *w, struct bio *bio)
 {
 	/* No blocks are gathered: the engine places all of them. */
 	if (!d->gathers || RB_EMPTY_ROOT(&d->wcache.tree))
 		return shingle_place(d, lblk, n, w, bio);
-	return shingle_steer_gathered(d, lblk, n, w, bio);
+	return shingle_route_gathered(d, lblk, n, w, bio);
 }
 
 /*

@@ -93,7 +93,7 @@ static int write_piece(struct shingle_device *d, struct bio *parent, u32 n)
 	d->wcache.waiting -= io->waits;
 	io->waits = false;
 	ask_for(d, parent);
-	r = shingle_steer(d, io->lblk, n, &p->w, &p->bio);
+	r = shingle_route(d, io->lblk, n, &p->w, &p->bio);
 	asked_for(d, parent, r == SHINGLE_ABSENT);
 	n = p->w.run.n;
 	held = !r && p->w.held;

@@ -29,6 +29,6 @@ u32 shingle_wcache_overlay(struct shingle_device *d, u64 lblk, u32 n, u8 *buf);
 u32 shingle_wcache_frozen(struct shingle_device *d, u64 *lblk, u64 end, u32 n, u8 *buf);
 bool shingle_wcache_is_frozen(struct shingle_device *d, u64 lblk);
 void shingle_wcache_stepped(struct shingle_device *d, u64 lblk, u32 n, bool failed);
-void shingle_wcache_thaw(struct shingle_device *d);
+void shingle_wcache_epoch_ended(struct shingle_device *d);
 
 #endif /* SHINGLE_FRONT_WCACHE_H */

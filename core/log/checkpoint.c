@@ -332,7 +332,7 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 		err = write_footer(&w, seq, pos, prev_crc);
 	trace_shingle_checkpoint(d, w.seq, w.written, err);
 	if (err) {
-		shingle_pages_settle(d, w.engine, false);
+		shingle_pages_checkpoint_done(d, w.engine, false);
 		/* Marks were cleared for pieces that were not written. */
 		d->log.ckpt_end = 0;
 		no_more(d, fresh);
@@ -346,7 +346,7 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	d->log.ckpt_slot = w.slot;
 	d->log.ckpt_end = w.nr + 1;
 	d->log.ckpt_bad = w.bad;
-	shingle_pages_settle(d, w.engine, true);
+	shingle_pages_checkpoint_done(d, w.engine, true);
 	spin_lock_irq(&d->map_lock);
 	j->used -= used;
 	j->keep = 0;

@@ -71,7 +71,7 @@ void shingle_pager_exit(struct shingle_device *d);
 int shingle_pages_give(struct shingle_device *d, struct shingle_engine *e, const char **why);
 int shingle_await_page(struct shingle_device *d);
 int shingle_pages_write(struct shingle_device *d, struct shingle_engine *e, u64 seq);
-void shingle_pages_settle(struct shingle_device *d, struct shingle_engine *e, bool good);
+void shingle_pages_checkpoint_done(struct shingle_device *d, struct shingle_engine *e, bool good);
 void shingle_pages_look_again(struct shingle_device *d);
 bool shingle_pages_want_checkpoint(const struct shingle_device *d);
 

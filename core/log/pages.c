@@ -285,14 +285,14 @@ int shingle_pages_write(struct shingle_device *d, struct shingle_engine *e, u64 
 }
 
 /**
- * shingle_pages_settle() - a checkpoint has its footer, or has failed
+ * shingle_pages_checkpoint_done() - a checkpoint has its footer, or has failed
  * @d: the device
  * @e: the engine
  * @good: it has its footer
  *
  * Context: may sleep, ckpt_lock.
  */
-void shingle_pages_settle(struct shingle_device *d, struct shingle_engine *e, bool good)
+void shingle_pages_checkpoint_done(struct shingle_device *d, struct shingle_engine *e, bool good)
 {
 	bool more = e->pages;
 	u32 cursor = 0;

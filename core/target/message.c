@@ -23,12 +23,12 @@ static void report_verify(void *ctx, const char *fmt, ...)
 
 /*
  * Must a message end?  A suspend has begun and waits for messages with I/O held back, or a removal,
- * which is suspended first and waits for them then.  @since: value of d->leavings when the message
- * arrived.
+ * which is suspended first and waits for them then.  @since: value of d->presuspends when the
+ * message arrived.
  */
 static bool must_hurry(const struct shingle_device *d, u32 since)
 {
-	return READ_ONCE(d->leavings) != since || fatal_signal_pending(current) ||
+	return READ_ONCE(d->presuspends) != since || fatal_signal_pending(current) ||
 	       (READ_ONCE(d->leaving) && !READ_ONCE(d->suspended));
 }
 
@@ -38,7 +38,7 @@ static bool must_hurry(const struct shingle_device *d, u32 since)
  */
 static int verify_parts(struct shingle_device *d, u32 *bad)
 {
-	u32 since = READ_ONCE(d->leavings);
+	u32 since = READ_ONCE(d->presuspends);
 	u64 cursor = 0, events;
 	bool lacks, waits, unread;
 	u32 before = 0;

@@ -173,17 +173,17 @@ int shingle_parse_options(struct shingle_device *d, struct dm_arg_set *as)
 }
 
 /**
- * shingle_settle_options() - all options are set: check them together and apply them
+ * shingle_finish_options() - all options are set: check them together and apply them
  * @d: the device
  *
  * Context: constructor.
  * Return: 0 or -errno with a sentence in the target's error.
  */
-int shingle_settle_options(struct shingle_device *d)
+int shingle_finish_options(struct shingle_device *d)
 {
 	const char *why;
 
-	if (shingle_config_settle(&d->config, &why))
+	if (shingle_config_finish(&d->config, &why))
 		return shingle_refuse(d->ti, -EINVAL, "%s", why);
 	d->wcache.blocks = d->config.wcache_blocks;
 	d->wcache.on = d->config.wcache;

@@ -178,7 +178,7 @@ static unsigned int emit_pages(const struct shingle_pages *p, char *result, unsi
 	DMEMIT("map_page_waits %llu\n", p->misses);
 	DMEMIT("map_page_reads %llu\n", p->reads);
 	DMEMIT("map_page_writes %llu\n", p->writes);
-	DMEMIT("map_crowded_waits %llu\n", p->crowds);
+	DMEMIT("map_crowded_waits %llu\n", p->crowded_waits);
 	return sz;
 }
 

@@ -304,7 +304,7 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 	if (!err)
 		err = shingle_parse_options(d, &as);
 	if (!err)
-		err = shingle_settle_options(d);
+		err = shingle_finish_options(d);
 	if (err)
 		goto bad;
 	d->gathers = d->engine->gather_blocks;
@@ -400,7 +400,7 @@ int shingle_preresume(struct dm_target *ti)
 		return 0;
 	}
 	/* The engine of a failed attempt is in an unknown state. */
-	if (d->spoilt) {
+	if (d->load_failed) {
 		DMERR("%s: activation failed before: load its table again",
 		      dm_table_device_name(ti->table));
 		return -EIO;
@@ -415,7 +415,7 @@ int shingle_preresume(struct dm_target *ti)
 	spin_lock_irq(&d->map_lock);
 	d->loaded = !err;
 	spin_unlock_irq(&d->map_lock);
-	d->spoilt = err;
+	d->load_failed = err;
 	if (!err)
 		shingle_loss_take(d, false);
 	return err;
@@ -448,7 +448,7 @@ static void set_leaving(struct shingle_device *d, bool yes)
 {
 	spin_lock_irq(&d->map_lock);
 	WRITE_ONCE(d->leaving, yes);
-	WRITE_ONCE(d->leavings, d->leavings + yes);
+	WRITE_ONCE(d->presuspends, d->presuspends + yes);
 	spin_unlock_irq(&d->map_lock);
 	wake_up_all(&d->wait);
 }

@@ -9,7 +9,7 @@
 int shingle_refuse(struct dm_target *ti, int err, const char *fmt, ...) __printf(3, 4);
 int shingle_set_option(struct shingle_device *d, const char *name, const char *value);
 int shingle_parse_options(struct shingle_device *d, struct dm_arg_set *as);
-int shingle_settle_options(struct shingle_device *d);
+int shingle_finish_options(struct shingle_device *d);
 
 /* status.c */
 typedef void shingle_active_fn(struct shingle_device *d);

@@ -247,7 +247,7 @@ int rmwf_replay(struct shingle_engine *e, const struct shingle_record *rec)
 	int err;
 
 	if (!s->hashed) {
-		err = shingle_slotmap_crowd(&s->flash.map, s->layout->logical_blocks);
+		err = shingle_slotmap_count_groups(&s->flash.map, s->layout->logical_blocks);
 		if (err)
 			return err;
 		hash_owners(s);

@@ -244,8 +244,8 @@ int stl_full_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
 	struct stl_full *s = to_full(e);
 
-	if (!s->logs.map.crowd &&
-	    shingle_slotmap_crowd(&s->logs.map, s->layout->logical_blocks))
+	if (!s->logs.map.group_blocks &&
+	    shingle_slotmap_count_groups(&s->logs.map, s->layout->logical_blocks))
 		return -ENOMEM;
 	return shingle_record_replay(stl_full_records, e, rec);
 }

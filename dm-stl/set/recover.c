@@ -341,7 +341,7 @@ int stl_set_replay(struct shingle_engine *e, const struct shingle_record *rec)
 	int err = 0;
 
 	if (!s->hashed)
-		err = shingle_slotmap_crowd(&s->logs.map, s->layout->logical_blocks) ?:
+		err = shingle_slotmap_count_groups(&s->logs.map, s->layout->logical_blocks) ?:
 		      hash_owners(s);
 	return err ?: shingle_record_replay(stl_set_records, e, rec);
 }

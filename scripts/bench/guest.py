@@ -254,7 +254,7 @@ def where(target, rw, bs, mib):
         else:
             runs.append([sector, n])
     if 512 * sum(n for _, n in runs) != done:
-        sys.exit(f"{target} was asked for {done} bytes in sequence and moved "
+        sys.exit(f"{target} should move {done} bytes in sequence and moved "
                  f"{512 * sum(n for _, n in runs)}")
     return runs
 

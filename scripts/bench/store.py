@@ -152,7 +152,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--stores", default=",".join(STORES), help="some of them (all)")
     parser.add_argument("--row", action="append", metavar="NAME", choices=ROWS,
-                        help="only this one, which may be said several times")
+                        help="only this one, which may be repeated")
     parser.add_argument("--where", default="/var/tmp", help="a folder on the file system")
     options = parser.parse_args()
     show(measure(options.rounds, options.stores.split(","), options.where, options.row or ROWS))

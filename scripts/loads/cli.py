@@ -82,7 +82,7 @@ def output(parser):
     parser.add_argument("--device", metavar="NAME", default="device",
                         help="in iologs; fio's replay_redirect puts another in its place")
     parser.add_argument("--speed", type=POSITIVE, default=1.0, metavar="X",
-                        help="iolog3: so many times as fast (1)")
+                        help="iolog3: speed factor (1)")
     parser.add_argument("--cache-size", type=size, metavar="SIZE", help="of the persistent "
                         "cache that the load is for (64M; convert: 5000000000)")
     parser.add_argument("--stats", action="store_true", help="print what the load is")
@@ -107,7 +107,7 @@ def parser():
                       help="the same one, the same load (1)")
     make.add_argument("--size", type=size, help="of the device (100 caches)")
     make.add_argument("--requests", type=number(1, 100_000_000), metavar="N",
-                      help="so many; else as many as --fills makes")
+                      help="number of requests; default: as --fills makes")
     make.add_argument("--fills", type=POSITIVE, metavar="X",
                       help="caches written (as the trace's; uniform, zipf, hot: 3)")
     make.add_argument("--rate", type=number(1e-3, 1e6, float), default=100, metavar="X",
@@ -153,19 +153,19 @@ def parser():
                               "one behind the other (pack)")
     convert.add_argument("--volume", metavar="HOST_DISK", help="of a trace of several")
     convert.add_argument("--requests", type=number(1, 1 << 62), metavar="N",
-                         help="only the first so many")
+                         help="only the first N requests")
 
     run = commands.add_parser("replay", help="run a load on a device; overwrites it")
     run.add_argument("load", metavar="LOAD", type=Path, help="csv, perhaps .gz")
     run.add_argument("device", metavar="DEV", help="a block device")
     run.add_argument("--speed", type=POSITIVE, metavar="X",
-                     help="as recorded, so many times as fast; else as fast as it goes")
+                     help="as recorded, times this factor; else as fast as possible")
     run.add_argument("--depth", type=number(1, 4096), default=1, metavar="N",
                      help="requests under way, at most (1)")
     run.add_argument("--fill", action="store_true",
                      help="first write all that the load may touch, in sequence")
     run.add_argument("--requests", type=number(1, 1 << 62), metavar="N",
-                     help="only the first so many")
+                     help="only the first N requests")
     run.add_argument("--volume", metavar="HOST_DISK", help="of a trace of several")
     run.add_argument("--out", metavar="DIR", type=Path, help="keep fio's files there")
     run.add_argument("--force", action="store_true",

@@ -206,7 +206,7 @@ class Watch:
     def answer(self, looks=1):
         """(cleaning: True or None, confidence or None, sentence).
 
-        @looks: how often this is asked; the chance of an error is for all of them together."""
+        @looks: number of calls; the chance of an error is for all of them together."""
         mine, others = self.of(FULL, IDLE), self.of(OTHER)
         if not self.stalls:
             return None, 0.0, "no stall that a head does not explain"

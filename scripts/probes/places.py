@@ -58,7 +58,7 @@ class Places:
         return self.times(self.s.trace(name, self.ops(offsets)))
 
     def calibrate(self, offsets):
-        """Measures rotation and tolerance; True if places can be told apart.
+        """Measures rotation and tolerance; True if it can distinguish places.
 
         @offsets: about 32 blocks all over the drive that are not moving."""
         again = self.s.trace("rotation", (False, np.full(25, offsets[0]), BLOCK)).lat_us[1:]

@@ -129,7 +129,7 @@ def _ask(path, *options):
 
 
 def spins(said):
-    """Whether it has platters: True, False, or None if nobody says."""
+    """Whether it has platters: True, False, or None if unknown."""
     return bool(said["rpm"]) if said["rpm"] is not None else said["rotational"]
 
 

@@ -77,7 +77,7 @@ def rounds(six, count, thin=1.0):
 
 def cleaned(six, gap, thin=1.0, looks=1):
     """True, False or None: whether these times include cleaning; @looks: what cliff.spent()
-    returns, if it is asked repeatedly."""
+    returns, if called repeatedly."""
     full, tall = six["writes_until_cleaning"], 1000 * six["stall_from_ms"]
     # Writes before the cache can be full prove nothing.
     gap = gap[full // 2:]

@@ -10,7 +10,7 @@ from .session import Finding
 LEAST = 0.5
 # Confidence in bands that a drive needs to be called shingled.
 BANDS_SURE = 0.95
-# The test whose answer counts if others give the same, as it has examined more.
+# The test whose answer is used if others give the same, because it has examined more.
 CLOSER = "filled"
 # Answers that a drive without a persistent cache does not have.
 OF_SHINGLED = ("cache_layout", "cleaning_type", "cleaning_order", "clean_idle_ms",

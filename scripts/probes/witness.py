@@ -44,7 +44,7 @@ class Witness:
         self.cached, self.gaps_us = None, np.zeros(0)
 
     def write(self):
-        """Writes the blocks; False if their places cannot be told."""
+        """Writes the blocks; False if their places stay unknown."""
         count = len(self.at)
         if count < FEWEST or not self.places.calibrate(self.at[:32]):
             return False

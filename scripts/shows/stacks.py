@@ -255,8 +255,8 @@ def add_options(p, loads):
     p.add_argument("--scale", type=int, default=64,
                    help="capacity, cache, M and length of loads are 1/N of the thesis's (64)")
     p.add_argument("--dense", type=int, default=60, metavar="PERCENT",
-                   help="of the part of a volume that is written to, so much is (60)")
-    p.add_argument("--requests", type=int, metavar="N", help="the first so many of each load")
+                   help="written percent of the part of a volume that a load uses (60)")
+    p.add_argument("--requests", type=int, metavar="N", help="only the first N requests of each load")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--timeout", type=int, default=3600, help="seconds for a guest")
     p.add_argument("--resume", action="store_true",

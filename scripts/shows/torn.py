@@ -69,9 +69,9 @@ def main():
         bench.modprobe(module)
     pool = bench.Pool()
     figure(pool)
-    print("\nThe power fails when so many blocks were written; the last one was "
+    print("\nThe power fails after this number of written blocks; the last one was "
           "there; blocks that are\nmedium errors then (each predicted by the "
-          "geometry, each mended by writing it)\n")
+          "geometry, each repaired by writing it)\n")
     totals = []
     for kinds in KINDS:
         columns = [column(pool, name, features, what, count, seed)

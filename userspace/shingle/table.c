@@ -375,7 +375,7 @@ bool table_checked(const struct image *img, const struct table_args *t)
 		if (!key_checked(img, t->key[i], &config))
 			return false;
 	}
-	if (!shingle_config_settle(&config, &why))
+	if (!shingle_config_finish(&config, &why))
 		return true;
 	fail("%s", why);
 	return false;

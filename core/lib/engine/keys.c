@@ -99,7 +99,7 @@ void shingle_config_init(struct shingle_config *c, const struct shingle_engine *
 }
 
 /**
- * shingle_config_settle() - all options are set: derive and check what depends on several
+ * shingle_config_finish() - all options are set: derive and check what depends on several
  * @c: the configuration
  * @why: on error the reason, a sentence
  *
@@ -108,7 +108,7 @@ void shingle_config_init(struct shingle_config *c, const struct shingle_engine *
  * Context: any.
  * Return: 0 or -EINVAL.
  */
-int shingle_config_settle(struct shingle_config *c, const char **why)
+int shingle_config_finish(struct shingle_config *c, const char **why)
 {
 	if (c->engine->gather_blocks && !c->wcache_blocks)
 		c->wcache_blocks = c->engine->buffer_blocks;

@@ -50,6 +50,6 @@ enum shingle_key {
 extern const struct shingle_option shingle_keys[];
 
 void shingle_config_init(struct shingle_config *c, const struct shingle_engine *engine);
-int shingle_config_settle(struct shingle_config *c, const char **why);
+int shingle_config_finish(struct shingle_config *c, const char **why);
 
 #endif /* SHINGLE_KEYS_H */

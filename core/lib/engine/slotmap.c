@@ -55,7 +55,7 @@ void shingle_slotmap_exit(struct shingle_slotmap *m)
 	kvfree(m->owner);
 	kvfree(m->next);
 	kvfree(m->head);
-	kvfree(m->crowd);
+	kvfree(m->group_blocks);
 	memset(m, 0, sizeof(*m));
 }
 EXPORT_SYMBOL_GPL(shingle_slotmap_exit);
@@ -105,16 +105,16 @@ u32 shingle_slotmap_absent(struct shingle_slotmap *m, u32 lblk, u32 n)
 		const u32 *head = &m->head[bucket(m, lblk + done)];
 
 		part = side_by_side(lblk + done, n - done);
-		if (m->crowd) {
+		if (m->group_blocks) {
 			m->looks++;
-			if (!m->crowd[(lblk + done) >> GROUP_SHIFT])
+			if (!m->group_blocks[(lblk + done) >> GROUP_SHIFT])
 				continue;
 		}
 		for (i = 0; i < part; i++) {
 			if (look_for(m, head[i], lblk + done + i))
 				break;
 		}
-		if (m->crowd)
+		if (m->group_blocks)
 			m->looks += i;
 		if (i < part)
 			return done + i;
@@ -163,8 +163,8 @@ void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n
 		u32 *owner = &m->owner[slot], *next = &m->next[slot];
 
 		part = side_by_side(lblk, n);
-		if (m->crowd)
-			m->crowd[lblk >> GROUP_SHIFT] += part;
+		if (m->group_blocks)
+			m->group_blocks[lblk >> GROUP_SHIFT] += part;
 		for (i = 0; i < part; i++) {
 			owner[i] = lblk + i + SHINGLE_SLOT_OWNED;
 			if (unlikely(head[i]))
@@ -217,8 +217,8 @@ u32 shingle_slotmap_adopt(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n)
 			owner[i] = lblk + done + i + SHINGLE_SLOT_OWNED;
 			head[i] = slot + done + i + 1;
 		}
-		if (m->crowd)
-			m->crowd[(lblk + done) >> GROUP_SHIFT] += i;
+		if (m->group_blocks)
+			m->group_blocks[(lblk + done) >> GROUP_SHIFT] += i;
 		done += i;
 	} while (i == part && done < n);
 	m->live += done;
@@ -267,8 +267,8 @@ void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot, u32 n)
 			replace(m, &head[i], slot + i, 0);
 			owner[i] = SHINGLE_SLOT_SPENT;
 		}
-		if (m->crowd)
-			m->crowd[lblk >> GROUP_SHIFT] -= part;
+		if (m->group_blocks)
+			m->group_blocks[lblk >> GROUP_SHIFT] -= part;
 	}
 }
 EXPORT_SYMBOL_GPL(shingle_slotmap_remove);
@@ -304,7 +304,7 @@ void shingle_slotmap_move(struct shingle_slotmap *m, u32 from, u32 to, u32 n)
 EXPORT_SYMBOL_GPL(shingle_slotmap_move);
 
 /**
- * shingle_slotmap_crowd() - prepare for searches of long stretches with few blocks
+ * shingle_slotmap_count_groups() - prepare for searches of long stretches with few blocks
  * @m: the map
  * @lblks: all blocks are below this one
  *
@@ -316,20 +316,20 @@ EXPORT_SYMBOL_GPL(shingle_slotmap_move);
  * Context: before I/O, may sleep.
  * Return: 0 or -ENOMEM.
  */
-int shingle_slotmap_crowd(struct shingle_slotmap *m, u64 lblks)
+int shingle_slotmap_count_groups(struct shingle_slotmap *m, u64 lblks)
 {
 	u32 slot;
 
-	m->crowd = shingle_zalloc_array((lblks + GROUP - 1) >> GROUP_SHIFT, 1);
-	if (!m->crowd)
+	m->group_blocks = shingle_zalloc_array((lblks + GROUP - 1) >> GROUP_SHIFT, 1);
+	if (!m->group_blocks)
 		return -ENOMEM;
 	for (slot = 0; m->live && slot < m->nr_slots; slot++) {
 		if (shingle_slot_state(m, slot) == SHINGLE_SLOT_OWNED)
-			m->crowd[shingle_slot_lblk(m, slot) >> GROUP_SHIFT]++;
+			m->group_blocks[shingle_slot_lblk(m, slot) >> GROUP_SHIFT]++;
 	}
 	return 0;
 }
-EXPORT_SYMBOL_GPL(shingle_slotmap_crowd);
+EXPORT_SYMBOL_GPL(shingle_slotmap_count_groups);
 
 /**
  * shingle_slotmap_uncrowd() - free the counters after replay
@@ -339,8 +339,8 @@ EXPORT_SYMBOL_GPL(shingle_slotmap_crowd);
  */
 void shingle_slotmap_uncrowd(struct shingle_slotmap *m)
 {
-	kvfree(m->crowd);
-	m->crowd = NULL;
+	kvfree(m->group_blocks);
+	m->group_blocks = NULL;
 }
 EXPORT_SYMBOL_GPL(shingle_slotmap_uncrowd);
 

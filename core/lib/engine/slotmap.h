@@ -22,7 +22,7 @@
  * @next: for each slot, next slot of its bucket + 1, 0 = none; 0 for slots outside the hash,
  *	so that it need not be read for most insertions and removals
  * @head: for each bucket, first slot + 1, 0 = none
- * @crowd: for each 64 logical blocks, number of blocks in the hash; only while a journal is
+ * @group_blocks: for each 64 logical blocks, number of blocks in the hash; only while a journal is
  *	replayed, else NULL
  * @looks: number of blocks, groups of them and bands that were looked at during replay
  *
@@ -39,7 +39,7 @@ struct shingle_slotmap {
 	u32 *owner;
 	u32 *next;
 	u32 *head;
-	u8 *crowd;
+	u8 *group_blocks;
 	u64 looks;
 };
 
@@ -52,7 +52,7 @@ void shingle_slotmap_insert(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n
 u32 shingle_slotmap_adopt(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n);
 void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot, u32 n);
 void shingle_slotmap_move(struct shingle_slotmap *m, u32 from, u32 to, u32 n);
-int shingle_slotmap_crowd(struct shingle_slotmap *m, u64 lblks);
+int shingle_slotmap_count_groups(struct shingle_slotmap *m, u64 lblks);
 void shingle_slotmap_uncrowd(struct shingle_slotmap *m);
 u64 shingle_slotmap_bytes(const struct shingle_slotmap *m);
 

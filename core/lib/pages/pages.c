@@ -785,7 +785,7 @@ int shingle_pages_ask(struct shingle_pages *p)
 	p->missed = SHINGLE_NO_PAGE;
 	p->nr_ahead = 0;
 	if (nr == SHINGLE_NO_PAGE) {
-		p->crowds += p->crowded;
+		p->crowded_waits += p->crowded;
 		p->crowded = false;
 		return -EBUSY;
 	}

@@ -152,7 +152,7 @@ struct shingle_frame {
  * @misses: how many times an asker had to wait for a page
  * @reads: pages read
  * @writes: pages written by checkpoints
- * @crowds: how many times an asker had to wait for a checkpoint
+ * @crowded_waits: how many times an asker had to wait for a checkpoint
  */
 struct shingle_pages {
 	struct shingle_engine *e;
@@ -196,7 +196,7 @@ struct shingle_pages {
 	u64 misses;
 	u64 reads;
 	u64 writes;
-	u64 crowds;
+	u64 crowded_waits;
 };
 
 /* ------------------------------------------------------------------------
@@ -382,7 +382,7 @@ static inline void shingle_pages_clear(struct shingle_pages *p)
 	p->misses = 0;
 	p->reads = 0;
 	p->writes = 0;
-	p->crowds = 0;
+	p->crowded_waits = 0;
 }
 
 /* Add the counters of @from. */
@@ -392,7 +392,7 @@ static inline void shingle_pages_carry(struct shingle_pages *p, const struct shi
 	p->misses += from->misses;
 	p->reads += from->reads;
 	p->writes += from->writes;
-	p->crowds += from->crowds;
+	p->crowded_waits += from->crowded_waits;
 }
 
 /* Should a checkpoint be taken now, before a request has to wait for it? */
