@@ -112,8 +112,6 @@ int shingle_reset(struct shingle_device *d)
 		/* Options that only a table can set must be known before ready(). */
 		spin_lock_irq(&d->map_lock);
 		shingle_set_like(d, fresh);
-		if (d->ops->state.inherit)
-			d->ops->state.inherit(fresh, d->engine);
 		spin_unlock_irq(&d->map_lock);
 		err = shingle_pages_give(d, fresh, &why);
 	}

@@ -440,40 +440,19 @@ void dual_commit(struct dual_cache *c, u32 lblk, u32 slot, u32 n)
 			part = hold_again(c, slot, lblk, n);
 	}
 	c->inflight--;
-	if (unlikely(c->refused.nr))
-		dual_learn(c, &c->refused, SHINGLE_SLOT_SPENT);
 }
 
 /**
  * dual_abort() - placed blocks were not written, or not completely
  * @c: the cache
- * @slot: first slot of it
- * @n: how many
  *
- * The slots stay unused for this round.  Core does not say which slot of a longer write failed,
- * and most of its slots are sound: none is marked.  The slot of a single block is marked unfit
- * as soon as a later write shows that the device did not fail.  Half of the marks are left to
- * cleaning, which needs them to go on.
+ * The slots stay unused for this round.
  *
  * Context: map lock.
  */
-void dual_abort(struct dual_cache *c, u32 slot, u32 n)
+void dual_abort(struct dual_cache *c)
 {
 	c->inflight--;
-	if (n == 1 && c->nr_unfit < dual_most_unfit(c) / 2)
-		c->refused = (struct dual_failure){ .slot = { slot }, .nr = 1 };
-}
-
-/**
- * dual_inherit() - copy the marks of unfit slots to a cache that starts without content
- * @c: the new cache, before dual_ready()
- * @old: a cache of the same shape
- *
- * Context: map lock.
- */
-void dual_inherit(struct dual_cache *c, const struct dual_cache *old)
-{
-	memcpy(c->unfit, old->unfit, BITS_TO_LONGS(c->map.nr_slots) * sizeof(*c->unfit));
 }
 
 /**
@@ -621,7 +600,6 @@ int dual_ready(struct dual_cache *c, const char **why)
 	c->map.seen = 0;
 	c->most = 0;
 	c->suspect.nr = 0;
-	c->refused.nr = 0;
 	c->misses = 0;
 	count_unfit(c);
 	c->inflight = 0;
@@ -675,8 +653,7 @@ u32 dual_verify_slot(const struct dual_cache *c, u32 slot, shingle_report_fn rep
 
 	if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_FREE)
 		return 0;
-	/* A spent one may be what the host's write has failed at. */
-	if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_OWNED && test_bit(slot, c->unfit)) {
+	if (test_bit(slot, c->unfit)) {
 		report(ctx, "slot %u cannot be written, and is used", slot);
 		bad++;
 	}

@@ -175,7 +175,6 @@ struct dual_bands {
  * @unfit: bitmap of slots that cannot be written
  * @nr_unfit: number of unfit slots; at most dual_most_unfit()
  * @suspect: slots that become unfit if the next step, which goes to other slots, succeeds
- * @refused: slot of a failed write of the host, which becomes unfit if the next write succeeds
  * @misses: consecutive steps that failed without a proof
  * @blocks: N, see dual_blocks()
  * @round: the round
@@ -236,7 +235,6 @@ struct dual_cache {
 	unsigned long *unfit;
 	u32 nr_unfit;
 	struct dual_failure suspect;
-	struct dual_failure refused;
 	u32 misses;
 	u32 blocks;
 
@@ -305,7 +303,6 @@ struct dual_home dual_home_of(u64 lblk, u32 bands, u32 band_tracks, u32 track_bl
 
 /* Shared between dual/cache.c and dual/clean.c. */
 void dual_forget(struct dual_cache *c, u32 slot);
-void dual_learn(struct dual_cache *c, struct dual_failure *f, enum shingle_slot_state state);
 void dual_hold(struct dual_cache *c, u32 slot, u32 lblk, u16 count);
 void dual_change_round(struct dual_cache *c);
 void dual_decide(struct dual_cache *c);
@@ -316,8 +313,7 @@ u32 dual_next_fit(const struct dual_cache *c, enum dual_part part, struct dual_c
 
 int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got);
 void dual_commit(struct dual_cache *c, u32 lblk, u32 slot, u32 n);
-void dual_abort(struct dual_cache *c, u32 slot, u32 n);
-void dual_inherit(struct dual_cache *c, const struct dual_cache *old);
+void dual_abort(struct dual_cache *c);
 u32 dual_drop(struct dual_cache *c, u32 lblk, u32 n);
 bool dual_is_older(const struct dual_cache *c, u32 slot, const struct dual_cursor *mark,
 		   bool *fresh);

@@ -256,13 +256,13 @@ u32 dual_merge_source(const struct dual_cache *c, u32 lblk)
 }
 
 /*
- * Mark a slot that is in @state as unfit.  Returns true if it was not marked before and the
- * maximum is not reached.
+ * Mark a slot as unfit.  Returns true if it was not marked before and the maximum is not
+ * reached.
  */
-static bool learn_unfit(struct dual_cache *c, u32 slot, enum shingle_slot_state state)
+static bool learn_unfit(struct dual_cache *c, u32 slot)
 {
 	if (c->nr_unfit == dual_most_unfit(c) || test_bit(slot, c->unfit) ||
-	    shingle_slot_state(&c->map, slot) != state)
+	    shingle_slot_state(&c->map, slot) != SHINGLE_SLOT_FREE)
 		return false;
 	__set_bit(slot, c->unfit);
 	c->nr_unfit++;
@@ -271,29 +271,22 @@ static bool learn_unfit(struct dual_cache *c, u32 slot, enum shingle_slot_state 
 	return true;
 }
 
-static bool learn_all(struct dual_cache *c, const struct dual_failure *f,
-		      enum shingle_slot_state state)
+static bool learn_all(struct dual_cache *c, const struct dual_failure *f)
 {
 	bool learnt = false;
 	u32 i;
 
 	for (i = 0; i < f->nr; i++)
-		learnt |= learn_unfit(c, f->slot[i], state);
+		learnt |= learn_unfit(c, f->slot[i]);
 	return learnt;
 }
 
-/**
- * dual_learn() - another write has succeeded: the device was not at fault, mark the slots
- * @c: the cache
- * @f: the slots that failed; emptied
- * @state: the state of the slots, unless another write has taken them since
- *
- * Context: map lock.
- */
-void dual_learn(struct dual_cache *c, struct dual_failure *f, enum shingle_slot_state state)
+/* A step to other slots has succeeded, so the device was not at fault: mark the suspects. */
+static void learn_suspects(struct dual_cache *c)
 {
-	learn_all(c, f, state);
-	f->nr = 0;
+	learn_all(c, &c->suspect);
+	c->suspect.nr = 0;
+	c->misses = 0;
 }
 
 static void moved(struct dual_cache *c)
@@ -313,10 +306,8 @@ static void moved(struct dual_cache *c)
 		dual_hold(c, m->dst, m->lblk, count);
 	}
 	c->history.kept_blocks += c->nr_moves;
-	if (c->nr_moves) {
-		dual_learn(c, &c->suspect, SHINGLE_SLOT_FREE);
-		c->misses = 0;
-	}
+	if (c->nr_moves)
+		learn_suspects(c);
 	if (c->nr_moves)
 		dual_advance(c->shape, &c->round, DUAL_FB2, &c->fb_fill, c->nr_moves);
 	if (c->phase == DUAL_TAIL)
@@ -349,8 +340,6 @@ static void switch_round(struct dual_cache *c, u64 seq)
 	dual_change_round(c);
 	c->last = c->history;
 	dual_begin_round(c);
-	/* Its slots are given out again. */
-	c->refused.nr = 0;
 	c->sweep = 0;
 	c->switching = true;
 	wait_for(c, seq);
@@ -421,7 +410,7 @@ bool dual_step_failed(struct dual_cache *c, const struct dual_failure *f)
 
 	if (f->end > from && f->end <= end) {
 		if (f->proven)
-			learnt = learn_all(c, f, SHINGLE_SLOT_FREE);
+			learnt = learn_all(c, f);
 		else
 			c->suspect = *f;
 		if (!learnt)

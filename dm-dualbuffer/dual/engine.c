@@ -184,7 +184,7 @@ static void engine_abort(struct shingle_engine *e, const struct shingle_run *run
 {
 	struct dualbuffer *s = to_dual(e);
 
-	dual_abort(&s->cache, run->pblk - s->cache_pblk, run->n);
+	dual_abort(&s->cache);
 	s->count.aborted_blocks += run->n;
 }
 
@@ -340,11 +340,6 @@ static u64 engine_map_bytes(struct shingle_engine *e)
 	       BITS_TO_LONGS(s->nr_bands) * sizeof(*s->home);
 }
 
-static void engine_inherit(struct shingle_engine *e, const struct shingle_engine *old)
-{
-	dual_inherit(&to_dual(e)->cache, &to_dual(old)->cache);
-}
-
 static u64 engine_cached_blocks(struct shingle_engine *e)
 {
 	return to_dual(e)->cache.map.live;
@@ -388,7 +383,6 @@ const struct shingle_engine_ops dualbuffer_engine_ops = {
 		.pieces = dual_pieces,
 		.replay = dual_replay,
 		.ready = dual_engine_ready,
-		.inherit = engine_inherit,
 	},
 	.observe = {
 		.verify = engine_verify,

@@ -380,7 +380,7 @@ static void go_on_writing(struct sim *s)
 		return;
 	}
 	if (w->failed) {
-		dual_abort(c, w->slot, w->n);
+		dual_abort(c);
 		s->res->fails++;
 	} else {
 		dual_commit(c, w->lblk, w->slot, w->n);

@@ -382,9 +382,6 @@ struct shingle_clean_ops {
  * @pieces: table of the kinds of pieces of the state
  * @replay: apply a record to the state being loaded
  * @ready: everything is loaded; check it and build what is derived.  May sleep
- * @inherit: take from the old engine, which is in use, what it knows of the medium and not of
- *	the content.  A reset calls it before ready() of the new engine, under the map lock.
- *	NULL if there is nothing to take
  *
  * While the device is in use core encodes pieces for checkpoints, in any order with I/O.  Recovery
  * decodes the pieces of a checkpoint into a new engine, calls replay() for the records behind it
@@ -394,7 +391,6 @@ struct shingle_state_ops {
 	const struct shingle_piece_kind *pieces;
 	int (*replay)(struct shingle_engine *e, const struct shingle_record *rec);
 	int (*ready)(struct shingle_engine *e, const char **why);
-	void (*inherit)(struct shingle_engine *e, const struct shingle_engine *old);
 };
 
 /**
