@@ -19,7 +19,7 @@ sys.path.insert(0, str(LAB))
 
 # pylint: disable=wrong-import-position,import-error
 import libraries
-from labkit import cache, guest, kernels, modules
+from labkit import cache, guest, kernels, modules, watch
 
 
 @pytest.fixture(autouse=True)
@@ -359,3 +359,14 @@ def test_programs_go_on_in_the_newest_venv(tmp_path, monkeypatch):
         os.utime(python, (10 ** 9 - age, 10 ** 9 - age))
     found = [p for p in libraries.other_pythons() if p.startswith(str(tmp_path))]
     assert found == [str(tmp_path / name / "bin/python") for name in ("venv-1", "venv", "venv-2")]
+
+
+@pytest.mark.parametrize("line, report", [
+    ("[    9.1] EXT4-fs warning: 12 callbacks suppressed", False),
+    ("[    9.1] WARNING: CPU: 0 PID: 1 at core/io/bio.c:12", True),
+    ("[    9.1] INFO: task kworker/0:1 blocked for more than 120 seconds.", True),
+])
+def test_a_rate_limit_is_no_report(line, report):
+    watcher = watch.Watcher()
+    watcher.feed(line)
+    assert (watcher.first is not None) == report

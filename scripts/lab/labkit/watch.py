@@ -15,6 +15,8 @@ REPORT = re.compile("|".join((
 )), re.I)
 # Lines that look like a report but are harmless.
 HARMLESS = re.compile(r"WARNING: Unprivileged|WARNING: Spectre|lab: "
+                      # a rate limit; its name may end in "warning"
+                      r"|: \d+ callbacks suppressed"
                       # a message of an initrd
                       r"|^Warning: fsck not present")
 # An expected report lasts until its end mark, or for REPORT_LENGTH lines.
