@@ -225,4 +225,4 @@ help:
 	@echo "  make modules | userspace | test-programs | clean"
 	@echo "  make lab         the lab's kernels and which are ready"
 	@echo "  make lab-setup   get all of them ahead of time"
-	@echo "  make lint        W=1, sparse, checkpatch over every kernel"
+	@echo "  make lint        W=1, sparse over every kernel; checkpatch, kernel-doc"

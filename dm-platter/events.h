@@ -53,7 +53,7 @@ TRACE_DEFINE_ENUM(PLATTER_DESTAGE_LEAVE);
 			 { PLATTER_DESTAGE_LEAVE, "leave" })
 
 /**
- * trace_platter_media() - a request was served, by the medium or from memory
+ * platter_media - a request was served, by the medium or from memory
  * @p: the drive
  * @op: kind of request
  * @blk: first block
@@ -112,7 +112,7 @@ TRACE_EVENT(platter_media,
 );
 
 /**
- * trace_platter_destroy() - the head passes over blocks beside those that it writes
+ * platter_destroy - the head passes over blocks beside those that it writes
  * @p: the drive
  * @blk: first block of the write
  * @n: blocks of the write
@@ -157,7 +157,7 @@ TRACE_EVENT(platter_destroy,
 );
 
 /**
- * trace_platter_destroyed_read() - a read includes destroyed blocks
+ * platter_destroyed_read - a read includes destroyed blocks
  * @p: the drive
  * @blk: first block of the read
  * @n: blocks of the read
@@ -202,7 +202,7 @@ TRACE_EVENT(platter_destroyed_read,
 );
 
 /**
- * trace_platter_destage() - the drive begins to write a run of the write cache to the
+ * platter_destage - the drive begins to write a run of the write cache to the
  * medium
  * @p: the drive
  * @blk: first block

@@ -90,6 +90,7 @@ struct shingle_cpu {
 	long ios;
 	unsigned long last_io;
 	long readers[2];
+	/* private: one of each counter of counters.h */
 #define X(name) u64 name
 	SHINGLE_CPU_COUNTERS(X, ;);
 #undef X

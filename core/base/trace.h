@@ -131,7 +131,7 @@ TRACE_DEFINE_ENUM(SHINGLE_DESTAGE_DUE);
 			 { EREMOTEIO, "EREMOTEIO" })
 
 /**
- * trace_shingle_place() - room was found for a write
+ * shingle_place - room was found for a write
  * @d: the device
  * @run: the blocks and their place
  *
@@ -169,7 +169,7 @@ TRACE_EVENT(shingle_place,
 );
 
 /**
- * trace_shingle_destage() - a run of the write cache is sent to the medium
+ * shingle_destage - a run of the write cache is sent to the medium
  * @d: the device
  * @run: the blocks and their place
  * @why: reason for the destage
@@ -215,7 +215,7 @@ TRACE_EVENT(shingle_destage,
 );
 
 /**
- * trace_shingle_epoch() - an engine that gathers writes takes blocks of the write cache
+ * shingle_epoch - an engine that gathers writes takes blocks of the write cache
  * @d: the device
  * @n: number of blocks
  *
@@ -241,7 +241,7 @@ TRACE_EVENT(shingle_epoch,
 );
 
 /**
- * trace_shingle_step_start() - a cleaning step begins
+ * shingle_step_start - a cleaning step begins
  * @d: the device
  * @step: the step
  * @why: its reason
@@ -288,7 +288,7 @@ TRACE_EVENT(shingle_step_start,
 );
 
 /**
- * trace_shingle_step_end() - a cleaning step has ended
+ * shingle_step_end - a cleaning step has ended
  * @d: the device
  * @step: the step
  * @why: its reason
@@ -328,7 +328,7 @@ TRACE_EVENT(shingle_step_end,
 );
 
 /**
- * trace_shingle_commit() - the journal's transaction is on the disk, or has failed
+ * shingle_commit - the journal's transaction is on the disk, or has failed
  * @d: the device
  * @seq: its number
  * @records: number of records; 0 if only data were flushed
@@ -361,7 +361,7 @@ TRACE_EVENT(shingle_commit,
 );
 
 /**
- * trace_shingle_checkpoint() - a checkpoint is valid, or could not be written
+ * shingle_checkpoint - a checkpoint is valid, or could not be written
  * @d: the device
  * @seq: its number
  * @chunks: blocks of it that were written, without its footer
