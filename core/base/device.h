@@ -3,13 +3,14 @@
  * Core's own view of a device, shared by its layers.  From top to bottom, each with a header of its
  * folder's name:
  *
- *   face/     constructor, status, messages, suspend and resume, secure erase
+ *   target/   constructor, status, messages, suspend and resume, secure erase
  *   clean/    cleaning steps, and the epochs of writes that an engine gathers
- *   front/    host bios, and the volatile write cache
+ *   io/       host bios, and the volatile write cache
  *   map/      placing, and the change of the map when a write has completed
  *   log/      journal, checkpoints, superblock; flush and FUA; recovery
  *   medium/   reading and writing; order of writes that may meet
  *   base/     this, the failure ladder, lost blocks that no FLUSH has reported, wake.h
+ *   lib/      geometry, disk format, engine kit, pages of a map: no kernel, no device
  *
  * Each layer calls those below it.  Calls upwards go through wake.h, which queues work, or through
  * a callback that was handed down: shingle_landed_fn, the end of a bio.
@@ -200,7 +201,7 @@ struct shingle_journal {
 };
 
 /**
- * struct shingle_front - host bios that wait
+ * struct shingle_waiters - host bios that wait
  * @deferred: bios that wait for room, in order; map_lock
  * @awaits_write: one of them, or a destage, may go on when a write ends; map_lock
  * @awaits_room: retry them, too, when the engine finds nothing to clean; map_lock
@@ -209,7 +210,7 @@ struct shingle_journal {
  * @retrying: the worker has taken them; those that still have to wait will come back;
  *	map_lock
  */
-struct shingle_front {
+struct shingle_waiters {
 	struct bio_list deferred;
 	bool awaits_write;
 	bool awaits_room;
@@ -402,7 +403,7 @@ static inline bool shingle_has_reason(const struct shingle_cleaner *c)
  *	map_lock
  * @loss: memory in which @unreported is kept for the next activation, NULL while it is in
  *	use; see loss.c
- * @front: see there
+ * @waiters: see there
  * @order: see there
  * @cleaner: see there
  * @wait: waiters for readers, for checkpoints, for the end of cleaning
@@ -453,7 +454,7 @@ struct shingle_device {
 	bool dirty[SHINGLE_NR_DEVS];
 	u64 unreported;
 	struct shingle_loss *loss;
-	struct shingle_front front;
+	struct shingle_waiters waiters;
 	struct shingle_order order;
 	struct shingle_cleaner cleaner;
 
@@ -483,7 +484,7 @@ static inline struct shingle_io *shingle_bio_io(struct bio *bio)
 /* Does any request wait for shingle_kick()?  Context: map lock. */
 static inline bool shingle_waiting(const struct shingle_device *d)
 {
-	return !bio_list_empty(&d->front.deferred) || d->front.retrying || d->wcache.blocked;
+	return !bio_list_empty(&d->waiters.deferred) || d->waiters.retrying || d->wcache.blocked;
 }
 
 static inline bool shingle_has_dev(const struct shingle_device *d, enum shingle_dev dev)

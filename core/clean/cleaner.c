@@ -242,8 +242,8 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 		r = shingle_take_turn(d->engine, turns, step, why);
 	over = turns->over != before;
 	if (pressure && !turns->pressure) {
-		*kick |= d->front.awaits_room;
-		d->front.awaits_room = false;
+		*kick |= d->waiters.awaits_room;
+		d->waiters.awaits_room = false;
 	}
 	if (!r && d->cleaner.idle && !d->held) {
 		/* The host may have sent requests meanwhile: it must be idle again for as long. */

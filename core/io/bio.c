@@ -95,7 +95,7 @@ void shingle_end_write(struct shingle_device *d, struct bio *bio)
 static void defer(struct shingle_device *d, struct bio *bio)
 {
 	lockdep_assert_held(&d->map_lock);
-	bio_list_add(&d->front.deferred, bio);
+	bio_list_add(&d->waiters.deferred, bio);
 	d->n.deferred++;
 }
 
@@ -404,7 +404,7 @@ static int map_bio(struct shingle_device *d, struct bio *bio)
 		io->fua = bio->bi_opf & REQ_FUA;
 		spin_lock_irq(&d->map_lock);
 		io->seq = d->wcache.seq;
-		bio_list_add(&d->front.deferred, bio);
+		bio_list_add(&d->waiters.deferred, bio);
 		spin_unlock_irq(&d->map_lock);
 		shingle_kick(d);
 		return DM_MAPIO_SUBMITTED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The front: host bios and the write cache. */
-#ifndef SHINGLE_FRONT_H
-#define SHINGLE_FRONT_H
+/* Interface of core/io: host bios and the write cache. */
+#ifndef SHINGLE_IO_H
+#define SHINGLE_IO_H
 
 #include "base/device.h"
 #include "io/wcache.h"
@@ -102,4 +102,4 @@ static inline bool buffers(const struct shingle_device *d, const struct shingle_
 	return !io->fua && READ_ONCE(d->wcache.on);
 }
 
-#endif /* SHINGLE_FRONT_H */
+#endif /* SHINGLE_IO_H */

@@ -127,7 +127,7 @@ static bool give_up(struct shingle_device *d, struct bio *bio, int err)
 {
 	struct shingle_io *io = shingle_bio_io(bio);
 
-	d->front.no_promise |= err == -EAGAIN;
+	d->waiters.no_promise |= err == -EAGAIN;
 	if (!shingle_is_final(err))
 		return false;
 	cmpxchg(&io->status, BLK_STS_OK, err == SHINGLE_FULL ? BLK_STS_NOSPC : BLK_STS_IOERR);
@@ -272,7 +272,7 @@ static int discard_some(struct shingle_device *d, struct shingle_io *io, bool ze
 	if (r) {
 		shingle_journal_cancel(d, records);
 		if (r != SHINGLE_ABSENT && !shingle_is_final(r)) {
-			d->front.awaits_write = true;
+			d->waiters.awaits_write = true;
 			shingle_want_clean(d);
 		}
 		goto out;
@@ -368,17 +368,17 @@ static void io_work(struct work_struct *work)
 	u32 tried = 0;
 
 	spin_lock_irq(&d->map_lock);
-	todo = d->front.deferred;
-	bio_list_init(&d->front.deferred);
+	todo = d->waiters.deferred;
+	bio_list_init(&d->waiters.deferred);
 	/* The event for which one of these bios waits may happen before it is in the list again. */
-	d->front.retrying = !bio_list_empty(&todo);
+	d->waiters.retrying = !bio_list_empty(&todo);
 	spin_unlock_irq(&d->map_lock);
 
-	d->front.no_promise = false;
+	d->waiters.no_promise = false;
 	while ((bio = bio_list_pop(&todo))) {
 		bool done;
 
-		if (d->front.no_promise && bio_op(bio) != REQ_OP_READ) {
+		if (d->waiters.no_promise && bio_op(bio) != REQ_OP_READ) {
 			bio_list_add(&again, bio);
 			continue;
 		}
@@ -394,8 +394,8 @@ static void io_work(struct work_struct *work)
 	}
 
 	spin_lock_irq(&d->map_lock);
-	bio_list_merge_head(&d->front.deferred, &again);
-	d->front.retrying = false;
+	bio_list_merge_head(&d->waiters.deferred, &again);
+	d->waiters.retrying = false;
 	d->n.retried += tried;
 	spin_unlock_irq(&d->map_lock);
 	if (unlikely(d->wcache.blocks))
@@ -410,7 +410,7 @@ static void io_work(struct work_struct *work)
  */
 void shingle_io_init(struct shingle_device *d)
 {
-	bio_list_init(&d->front.deferred);
+	bio_list_init(&d->waiters.deferred);
 	bio_list_init(&d->log.commits);
 	INIT_WORK(&d->work, io_work);
 }

@@ -130,7 +130,7 @@ void shingle_journal_full(struct shingle_device *d)
 	if (j->txn[j->open].nr)
 		mod_delayed_work(d->wq, &d->log.commit_work, 0);
 	else
-		d->front.awaits_write = true;
+		d->waiters.awaits_write = true;
 }
 
 /**

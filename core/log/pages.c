@@ -200,7 +200,7 @@ int shingle_await_page(struct shingle_device *d)
 	if (err != -EBUSY && err != -EAGAIN)
 		return -EIO;
 	/* Writes in flight hold pages, and other pages wait for a footer. */
-	d->front.awaits_write = true;
+	d->waiters.awaits_write = true;
 	/*
 	 * A reader causes no checkpoint: the next page that arrives wakes all, and its frame can be
 	 * replaced.

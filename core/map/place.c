@@ -77,9 +77,9 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 		if (r == SHINGLE_ABSENT)
 			return shingle_await_page(d);
 		if (r == -ENOSPC)
-			d->front.awaits_room = true;
+			d->waiters.awaits_room = true;
 		else
-			d->front.awaits_write = true;
+			d->waiters.awaits_write = true;
 		shingle_want_clean(d);
 		return r;
 	}
@@ -136,9 +136,9 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 	}
 	if (unlikely(landed))
 		landed(d, w, status);
-	kick = (d->front.awaits_write || landed) && shingle_waiting(d);
+	kick = (d->waiters.awaits_write || landed) && shingle_waiting(d);
 	if (kick)
-		d->front.awaits_write = false;
+		d->waiters.awaits_write = false;
 	order = !list_empty(&d->order.woken);
 	clean = d->cleaner.turns.pressure || d->cleaner.turns.forced || d->cleaner.epoch_open ||
 		d->cleaner.recovering;

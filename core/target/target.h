@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Internal functions of the face; shingle.h has those for targets. */
-#ifndef SHINGLE_FACE_H
-#define SHINGLE_FACE_H
+#ifndef SHINGLE_TARGET_H
+#define SHINGLE_TARGET_H
 
 #include "base/device.h"
 
@@ -24,4 +24,4 @@ void shingle_clear_stats(struct shingle_device *d);
 /* reset.c */
 int shingle_reset(struct shingle_device *d);
 
-#endif /* SHINGLE_FACE_H */
+#endif /* SHINGLE_TARGET_H */

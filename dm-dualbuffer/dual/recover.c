@@ -450,7 +450,7 @@ int dual_engine_ready(struct shingle_engine *e, const char **why)
 
 	if (!s->hashed)
 		hash_owners(s);
-	shingle_slotmap_uncrowd(&s->cache.map);
+	shingle_slotmap_drop_groups(&s->cache.map);
 	*why = "staging band holds a band that does not exist";
 	if (g->in_use && g->band >= s->nr_bands)
 		return -EUCLEAN;

@@ -279,7 +279,7 @@ int rmwf_ready(struct shingle_engine *e, const char **why)
 
 	if (!s->hashed)
 		hash_owners(s);
-	shingle_slotmap_uncrowd(&s->flash.map);
+	shingle_slotmap_drop_groups(&s->flash.map);
 	*why = "staging band holds what is of no band";
 	if (g->n && (!is_run(s, g->lblk, g->n) || g->lblk % of + g->n > of ||
 		     g->lblk % of % rmwf_track_blocks(&s->space, g->lblk / of)))

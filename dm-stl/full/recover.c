@@ -206,7 +206,7 @@ int stl_full_ready(struct shingle_engine *e, const char **why)
 	struct stl_full *s = to_full(e);
 	u32 i;
 
-	shingle_slotmap_uncrowd(&s->logs.map);
+	shingle_slotmap_drop_groups(&s->logs.map);
 	for (i = 0; i < s->nr_bands; i++) {
 		if (claim(s, s->home[i], zone_of_band(s, i), USE_HOME, i)) {
 			*why = "two bands have one home, or one in another zone";

@@ -305,7 +305,7 @@ int stl_set_ready(struct shingle_engine *e, const char **why)
 	/* The same state as after tidy(). */
 	if (s->staging.in_use)
 		drop_band(s, s->staging.band, s->staging.snapshot);
-	shingle_slotmap_uncrowd(&s->logs.map);
+	shingle_slotmap_drop_groups(&s->logs.map);
 	for (set = 0; set < s->nr_sets; set++) {
 		if (shingle_slotlog_ready(&s->logs, set)) {
 			*why = wrong_set;

@@ -332,17 +332,17 @@ int shingle_slotmap_count_groups(struct shingle_slotmap *m, u64 lblks)
 EXPORT_SYMBOL_GPL(shingle_slotmap_count_groups);
 
 /**
- * shingle_slotmap_uncrowd() - free the counters after replay
+ * shingle_slotmap_drop_groups() - free the counters after replay
  * @m: the map
  *
  * Context: before I/O, may sleep.
  */
-void shingle_slotmap_uncrowd(struct shingle_slotmap *m)
+void shingle_slotmap_drop_groups(struct shingle_slotmap *m)
 {
 	kvfree(m->group_blocks);
 	m->group_blocks = NULL;
 }
-EXPORT_SYMBOL_GPL(shingle_slotmap_uncrowd);
+EXPORT_SYMBOL_GPL(shingle_slotmap_drop_groups);
 
 /**
  * shingle_slotmap_bytes() - RAM that the map uses

@@ -53,7 +53,7 @@ u32 shingle_slotmap_adopt(struct shingle_slotmap *m, u32 slot, u32 lblk, u32 n);
 void shingle_slotmap_remove(struct shingle_slotmap *m, u32 slot, u32 n);
 void shingle_slotmap_move(struct shingle_slotmap *m, u32 from, u32 to, u32 n);
 int shingle_slotmap_count_groups(struct shingle_slotmap *m, u64 lblks);
-void shingle_slotmap_uncrowd(struct shingle_slotmap *m);
+void shingle_slotmap_drop_groups(struct shingle_slotmap *m);
 u64 shingle_slotmap_bytes(const struct shingle_slotmap *m);
 
 enum shingle_slot_state { SHINGLE_SLOT_FREE = 0, SHINGLE_SLOT_SPENT = 1, SHINGLE_SLOT_OWNED };
