@@ -24,14 +24,13 @@ ROOMS = re.findall(r'^BUILT_MODULE_LOCATION\[\d+\]="(.*)/"',
 # A word of the README, and the file that is installed for it, relative to the prefix.
 NAMED = {
     "shingle create": "sbin/shingle", "kvbench": "sbin/kvbench", "`kv`": "sbin/kv",
-    "shingle-levels": "sbin/shingle-levels", "scripts/skylight": "sbin/skylight",
-    "shingle-imr.h": "include/shingle-imr.h", "shingle-kv.h": "include/shingle-kv.h",
+    "`shingle-levels`": "sbin/shingle-levels", "`skylight`": "sbin/skylight",
     "`shingle-trace`": "sbin/shingle-trace",
     "LICENSE": "share/doc/dm-shingle/LICENSE",
 }
 # Installed files that the README has a reason not to name.
 BESIDES = {
-    "bin/platter-sim", "lib/libshingle-kv.a", "lib/libshingle-kv.so",
+    "bin/platter-sim", "include/shingle-imr.h", "include/shingle-kv.h", "lib/libshingle-kv.a", "lib/libshingle-kv.so",
     "lib/libshingle-kv.so.1", "lib/libshingle-kv.so.1.0.0", "lib/pkgconfig/shingle-kv.pc",
     "lib/systemd/system-generators/shingle-generator",
     "share/bash-completion/completions/shingle", "share/doc/dm-shingle/README.md",
