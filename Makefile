@@ -115,12 +115,11 @@ SKYLIGHT = $(DESTDIR)$(PREFIX)/share/skylight
 install-skylight:
 	install -D -m 755 scripts/skylight $(SKYLIGHT)/skylight
 	install -D -m 644 dkms.conf $(SKYLIGHT)/dkms.conf
-	install -D -m 644 scripts/lab/libraries.py $(SKYLIGHT)/lab/libraries.py
-	install -D -m 644 scripts/output.py $(SKYLIGHT)/output.py
-	install -D -m 644 -t $(SKYLIGHT)/probes scripts/probes/*.py scripts/probes/*.html
+	install -D -m 644 -t $(SKYLIGHT)/src/common scripts/src/common/*.py
+	install -D -m 644 -t $(SKYLIGHT)/src/skylight scripts/src/skylight/*.py scripts/src/skylight/*.html
 	@mkdir -p $(DESTDIR)$(PREFIX)/sbin
 	ln -sf ../share/skylight/skylight $(DESTDIR)$(PREFIX)/sbin/skylight
-	install -D -m 644 scripts/probes/skylight.8 $(DESTDIR)$(PREFIX)/share/man/man8/skylight.8
+	install -D -m 644 scripts/src/skylight/skylight.8 $(DESTDIR)$(PREFIX)/share/man/man8/skylight.8
 
 # The manual as HTML, to build/docs/html; a warning of Sphinx is an error.
 .PHONY: docs
@@ -177,7 +176,7 @@ python:
 	@scripts/lab/python
 
 demo:
-	@scripts/demo/run
+	@scripts/experiments demo
 
 # tests/run --help says what else it can do; CHECK=--quick for developers.
 check:

@@ -22,12 +22,9 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent
 TOP = TESTS.parent
-sys.path[:0] = [str(TESTS), str(TESTS / "guest"), str(TOP / "scripts/lab")]
-sys.dont_write_bytecode = True
 
-# pylint: disable=wrong-import-position,import-error
 import lab
-import suite as guest_suite
+from guest import suite as guest_suite
 from plan import PLAN
 
 

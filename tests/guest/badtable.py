@@ -13,16 +13,16 @@ import random
 import re
 import time
 
-import blk
-import dm
-import face
-import ondisk
-from bench import Failure, Skip, expect, run, until
-from blk import SECTORS
-from media import platter
-from model import read_stamp, stamp
-from reset import Child
-from targets import GEOMETRIES, SHINGLE, stack
+from guest import blk
+from guest import dm
+from guest import face
+from guest import ondisk
+from guest.bench import Failure, Skip, expect, run, until
+from guest.blk import SECTORS
+from guest.media import platter
+from guest.model import read_stamp, stamp
+from guest.reset import Child
+from guest.targets import GEOMETRIES, SHINGLE, stack
 
 SENTENCE = re.compile(r"device-mapper: table: \S+ \S+ ?(.*) \((-\w+)\)$")
 NUMBERS = ["0", "1", "2", "3", "4", "16", "32", "33", "-1", "4294967295",
@@ -35,7 +35,7 @@ WORDS = ["-", "--", "", "a", "%s%n%d", "inplace", "commit_ms", "commit_ms=1",
 
 def _hypothesis():
     try:
-        import hypothesis  # pylint: disable=import-outside-toplevel
+        import hypothesis
         return hypothesis
     except ImportError as error:
         raise Skip("no hypothesis here") from error

@@ -13,9 +13,9 @@ import threading
 import time
 import traceback
 
-import blk
-import dm
-from blk import SECTORS
+from guest import blk
+from guest import dm
+from guest.blk import SECTORS
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))

@@ -15,12 +15,12 @@ Crafted blocks must not crash anything, nor be believed.
 import os
 import random
 
-import blk
-import ondisk
-from bench import Failure, expect
-from blk import BLOCK
-from model import Model, read_stamp
-from targets import stack
+from guest import blk
+from guest import ondisk
+from guest.bench import Failure, expect
+from guest.blk import BLOCK
+from guest.model import Model, read_stamp
+from guest.targets import stack
 
 
 class Patient:

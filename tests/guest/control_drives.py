@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Drives that are not shingled, and the names that scripts/skylight may give them; for controls.py
-in a guest, and scripts/shows/skylight.
+in a guest, and scripts/experiments skylight.
 
 By @kind of the dictionary, besides the kinds of skylight.py:
  linear, crypt       dm-linear, dm-crypt

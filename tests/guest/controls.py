@@ -13,11 +13,11 @@ import tempfile
 import zlib
 from pathlib import Path
 
-import bench
-import dm
-import skylight
-from bench import expect
-from control_drives import CONTROLS, GIB, drive_of, not_asked
+from guest import bench
+from guest import dm
+from guest import skylight
+from guest.bench import expect
+from guest.control_drives import CONTROLS, GIB, drive_of, not_asked
 
 FRONT, CACHE = 16 << 11, 128 << 11      # sectors for metadata on a drive, and of a cache
 META, RAM = "/dev/ram0", "/dev/ram1"

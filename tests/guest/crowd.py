@@ -11,13 +11,13 @@ import os
 import signal
 import subprocess
 
-import blk
-import media
-from bench import Skip, beside, expect, until
-from model import stamp
-from reset import Child
-from targets import Geometry
-from wcache import Slow
+from guest import blk
+from guest import media
+from guest.bench import Skip, beside, expect, until
+from guest.model import stamp
+from guest.reset import Child
+from guest.targets import Geometry
+from guest.wcache import Slow
 
 GEO = Geometry("crowded", band=60, data=40, cache=1, cache_band=400, meta="separate",
                journal=64, ckpt=64, options=(("commit_ms", 0),))

@@ -5,7 +5,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from bench import Skip, expect, run
+from guest.bench import Skip, expect, run
 
 TRACING = "/sys/kernel/tracing"
 LINE = re.compile(r" (\d+\.\d+): (\w+): (\S+)((?: \w+=\S+)*)$")

@@ -43,12 +43,12 @@ import re
 import shlex
 import sys
 
-import blk
-import limits
-from bench import TOP, Failure, Skip, expect, until
-from blk import BLOCK, SECTORS
-from media import stats
-from targets import Geometry, stack
+from guest import blk
+from guest import limits
+from guest.bench import TOP, Failure, Skip, expect, until
+from guest.blk import BLOCK, SECTORS
+from guest.media import stats
+from guest.targets import Geometry, stack
 
 FIELDS = Geometry.__dataclass_fields__
 TRACING = "/sys/kernel/tracing"

@@ -14,16 +14,16 @@ import struct
 import subprocess
 import time
 
-import blk
-import dm
-import ondisk
-from bench import Failure, Skip, beside, expect, run, until
-from blk import BLOCK, SECTORS
-from faults import faulty
-from media import stats
-from model import read_stamp
-from reset import Child
-from targets import SHINGLE, stack
+from guest import blk
+from guest import dm
+from guest import ondisk
+from guest.bench import Failure, Skip, beside, expect, run, until
+from guest.blk import BLOCK, SECTORS
+from guest.faults import faulty
+from guest.media import stats
+from guest.model import read_stamp
+from guest.reset import Child
+from guest.targets import SHINGLE, stack
 
 BLKROSET = 0x125d
 WRITING = ("clean", "commit", "checkpoint", "reset")

@@ -19,15 +19,15 @@ import random
 import threading
 import time
 
-import blk
-import dm
-import media
-import ondisk
-from bench import HANG_S, Failure, Held, Skip, beside, expect, modprobe, run, until
-from blk import BLOCK, SECTORS
-from media import numbers, standing, stands, stats
-from model import Model, read_stamp
-from targets import GEOMETRIES, SHINGLE, stack
+from guest import blk
+from guest import dm
+from guest import media
+from guest import ondisk
+from guest.bench import HANG_S, Failure, Held, Skip, beside, expect, modprobe, run, until
+from guest.blk import BLOCK, SECTORS
+from guest.media import numbers, standing, stands, stats
+from guest.model import Model, read_stamp
+from guest.targets import GEOMETRIES, SHINGLE, stack
 
 FOREVER = "0 3600"      # dm-flakey: never up
 CROWDS = 40             # factor by which requests for pages exceed the page frames

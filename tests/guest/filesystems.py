@@ -7,8 +7,8 @@ import os
 import random
 import shutil
 
-import media
-from bench import Skip, expect, modprobe, run
+from guest import media
+from guest.bench import Skip, expect, modprobe, run
 
 WHERE = "/tmp/fs"
 MKFS = {

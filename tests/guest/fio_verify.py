@@ -11,10 +11,10 @@ import os
 import random
 import subprocess
 
-import media
-from bench import HANG_S, Failure, Skip, expect, run
-from replay import workload
-from targets import GEOMETRIES, stack
+from guest import media
+from guest.bench import HANG_S, Failure, Skip, expect, run
+from guest.replay import workload
+from guest.targets import GEOMETRIES, stack
 
 COMMON = {
     "ioengine": "libaio", "iodepth": 32, "direct": 1, "verify": "crc32c",

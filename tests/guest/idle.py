@@ -16,9 +16,9 @@ Steps are those of the tracepoints shingle_step_start and _end.
 import random
 import time
 
-import media
-from bench import expect
-from events import Ring
+from guest import media
+from guest.bench import expect
+from guest.events import Ring
 
 TICK = 0.02     # two jiffies: the tolerance of a kernel timer
 

@@ -7,13 +7,13 @@ import json
 import os
 import random
 
-import dm
-import media
-import replay
-from bench import TOP, Failure, expect, run
-from blk import SECTORS
-from logwrites import FLUSH, FUA
-from targets import Geometry, stack
+from guest import dm
+from guest import media
+from guest import replay
+from guest.bench import TOP, Failure, expect, run
+from guest.blk import SECTORS
+from guest.logwrites import FLUSH, FUA
+from guest.targets import Geometry, stack
 
 KV = os.path.join(TOP, "build/userspace/kv")
 KIB = 1 << 10

@@ -15,13 +15,13 @@ import errno
 import mmap
 import os
 
-import blk
-from bench import Held, beside, expect, modprobe, run, until
-from blk import BLOCK
-from faults import Faulty, Sluice, content, faulty
-from media import stats
-from model import read_stamp
-from targets import GEOMETRIES, SHINGLE
+from guest import blk
+from guest.bench import Held, beside, expect, modprobe, run, until
+from guest.blk import BLOCK
+from guest.faults import Faulty, Sluice, content, faulty
+from guest.media import stats
+from guest.model import read_stamp
+from guest.targets import GEOMETRIES, SHINGLE
 
 CLOSED_WITH_LOSS = 4        # exit status of 'shingle remove'
 NOT_DURABLE = "acknowledged blocks could not be made durable"

@@ -10,18 +10,17 @@ kind, and what scripts/loads reports about a load that it has replayed.
 import json
 import os
 import random
-import sys
 import tempfile
 import time
 from collections import Counter
 
-import bench
-import exact
-import media
-from bench import expect, until
-from blk import SECTORS
-from media import stats
-from targets import Geometry, stack
+from guest import bench
+from guest import exact
+from guest import media
+from guest.bench import expect, until
+from guest.blk import SECTORS
+from guest.media import stats
+from guest.targets import Geometry, stack
 
 CHUNK = 64      # blocks of a sequential write
 METADATA = ("journal_blocks", "checkpoint_blocks", "superblock_blocks")
@@ -263,7 +262,7 @@ LOADS = os.path.join(bench.TOP, "scripts/loads/run")
 
 def loads(*argv, ok=(0,)):
     """Run scripts/loads/run; return its output, as JSON if its status is 0."""
-    _, out = bench.run(sys.executable, LOADS, *argv, ok=ok)
+    _, out = bench.run(LOADS, *argv, ok=ok)
     return json.loads(out) if 0 in ok else out
 
 

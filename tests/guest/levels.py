@@ -11,9 +11,9 @@ medium that destroys the tops beside a bottom.
 import json
 import os
 
-import media
-from bench import TOP, expect, run
-from targets import Geometry
+from guest import media
+from guest.bench import TOP, expect, run
+from guest.targets import Geometry
 
 TRACK, FILE = 4, 8          # blocks, tracks
 TRACKS = 480

@@ -8,12 +8,12 @@ import random
 import re
 import struct
 
-import blk
-import dm
-from bench import Skip, expect, modprobe, run
-from blk import BLOCK, SECTORS
-from media import stats
-from targets import SHINGLE, Geometry, Stack, stack
+from guest import blk
+from guest import dm
+from guest.bench import Skip, expect, modprobe, run
+from guest.blk import BLOCK, SECTORS
+from guest.media import stats
+from guest.targets import SHINGLE, Geometry, Stack, stack
 
 WHERE = "/tmp/limits"
 

@@ -16,9 +16,9 @@ entry after it need not be.
 import struct
 from dataclasses import dataclass
 
-import blk
-from bench import expect
-from blk import BLOCK
+from guest import blk
+from guest.bench import expect
+from guest.blk import BLOCK
 
 FLUSH, FUA, DISCARD, MARK = 1, 2, 4, 8
 SUPER = struct.Struct("<QQQI")

@@ -10,12 +10,12 @@ import contextlib
 import re
 import time
 
-import blk
-import dm
-from bench import Held, Skip, expect, modprobe, run, until
-from blk import BLOCK, SECTORS
-from media import stats
-from model import read_stamp, stamp
+from guest import blk
+from guest import dm
+from guest.bench import Held, Skip, expect, modprobe, run, until
+from guest.blk import BLOCK, SECTORS
+from guest.media import stats
+from guest.model import read_stamp, stamp
 
 BLOCKS = 64
 CACHE = {"wcache": "on", "wcache_kib": 128, "wcache_idle_ms": 3600000}

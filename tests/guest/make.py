@@ -6,15 +6,12 @@
        sets TABLE, DEVICES, SECTORS, FEATURES, KEYS
 """
 
-import os
 import shlex
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-# pylint: disable=wrong-import-position
-import bench
-import targets
+from guest import bench
+from guest import targets
 
 target = targets.TARGETS[sys.argv[1]]
 geo = targets.GEOMETRIES[sys.argv[2] if len(sys.argv) > 2 else "life"][0]

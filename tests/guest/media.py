@@ -2,10 +2,10 @@
 """Media below a target: plain RAM, or dm-platter, which has a write head that destroys what it
 passes over and counts reads of destroyed blocks."""
 
-import dm
-import targets
-from bench import Skip, expect
-from blk import SECTORS
+from guest import dm
+from guest import targets
+from guest.bench import Skip, expect
+from guest.blk import SECTORS
 
 
 def platter(name, under, geo, media="smr", **more):

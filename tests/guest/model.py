@@ -15,7 +15,7 @@ alone.  Version 0 is zeroes.
 import struct
 from dataclasses import dataclass
 
-from blk import BLOCK
+from guest.blk import BLOCK
 
 UNIT = struct.Struct("<4sIQ")
 MAGIC = b"STMP"

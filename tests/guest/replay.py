@@ -21,13 +21,13 @@ import os
 import random
 import time
 
-import blk
-import dm
-from bench import Failure, expect, modprobe, run
-from blk import BLOCK, SECTORS
-from logwrites import FLUSH, FUA, MARK, Disk, Log
-from model import Model, read_stamp
-from targets import GEOMETRIES, Stack
+from guest import blk
+from guest import dm
+from guest.bench import Failure, expect, modprobe, run
+from guest.blk import BLOCK, SECTORS
+from guest.logwrites import FLUSH, FUA, MARK, Disk, Log
+from guest.model import Model, read_stamp
+from guest.targets import GEOMETRIES, Stack
 
 ORDER = ("meta", "data", "cache")
 

@@ -15,18 +15,18 @@ import signal
 import subprocess
 import time
 
-import blk
-import dm
-import ledger
-import media
-import ondisk
-import replay
-from bench import HANG_S, Failure, Held, expect, modprobe, until
-from blk import BLOCK, SECTORS
-from faults import faulty
-from logwrites import MARK, Disk
-from model import read_stamp, stamp
-from targets import GEOMETRIES, SHINGLE, stack
+from guest import blk
+from guest import dm
+from guest import ledger
+from guest import media
+from guest import ondisk
+from guest import replay
+from guest.bench import HANG_S, Failure, Held, expect, modprobe, until
+from guest.blk import BLOCK, SECTORS
+from guest.faults import faulty
+from guest.logwrites import MARK, Disk
+from guest.model import read_stamp, stamp
+from guest.targets import GEOMETRIES, SHINGLE, stack
 
 # Counters of the current state; all others continue across a reset.
 MOMENTARY = ("cached_blocks", "map_bytes", "bad_blocks", "wcache_dirty_blocks", "unsaved_blocks",

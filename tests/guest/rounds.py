@@ -16,11 +16,11 @@ import random
 import re
 import struct
 
-import blk
-import media
-import ondisk
-from bench import expect
-from targets import Geometry
+from guest import blk
+from guest import media
+from guest import ondisk
+from guest.bench import expect
+from guest.targets import Geometry
 
 TRACKS, COLUMNS, FLOOR = 27, 100, 25        # of the cache; FLOOR in percent
 GEO = Geometry("rounds", band=1000, data=40, cache=1, cache_band=TRACKS * COLUMNS,

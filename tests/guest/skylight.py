@@ -24,17 +24,16 @@ import json
 import os
 import random
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
-import bench
-import blk
-import dm
-import torn_drives
-from bench import expect
+from guest import bench
+from guest import blk
+from guest import dm
+from guest import torn_drives
+from guest.bench import expect
 
 SKYLIGHT = Path(bench.TOP) / "scripts/skylight"
 PROFILE = "st4000nc001"     # the drive below the emulated drives of the thesis
@@ -132,7 +131,7 @@ class Drive:
 
     def look(self, out, tests, truth=False):
         """Run scripts/skylight; return its exit status."""
-        words = [sys.executable, SKYLIGHT, "run", self.path, "--out", out, "--reset",
+        words = [SKYLIGHT, "run", self.path, "--out", out, "--reset",
                  "--destroy-data", "--scale", self.spec.get("scale", "auto"), "--seed",
                  self.spec.get("seed", 1), "--tests", ",".join(tests)]
         words += ["--truth"] if truth else []
@@ -163,7 +162,7 @@ class Drive:
             bench.modprobe(kind)
             bench.run(f"mkfs.{kind}", self.path)
             bench.run("mount", "-t", kind, self.path, *words)
-        words = [sys.executable, SKYLIGHT, "quick", *words, "--json", "--out", out]
+        words = [SKYLIGHT, "quick", *words, "--json", "--out", out]
         try:
             with open(out / "answer.json", "w", encoding="utf-8") as answer:
                 return subprocess.run([str(w) for w in words], stdin=subprocess.DEVNULL,
@@ -194,7 +193,7 @@ class Drive:
                 time.sleep(LOOK_S)
         asker = threading.Thread(target=ask)
         with open(out / "explain.json", "w", encoding="utf-8") as answer, subprocess.Popen(
-                [sys.executable, str(SKYLIGHT), "explain", self.path, "--json", "--seconds",
+                [str(SKYLIGHT), "explain", self.path, "--json", "--seconds",
                  str(seconds)], stdin=subprocess.DEVNULL, stdout=answer) as watcher:
             asker.start()
             try:

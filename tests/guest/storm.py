@@ -24,14 +24,14 @@ import struct
 import time
 import traceback
 
-import blk
-import dm
-import media
-from bench import Failure, expect, say
-from blk import BLOCK, SECTORS
-from media import stats
-from model import read_stamp, stamp
-from targets import GEOMETRIES
+from guest import blk
+from guest import dm
+from guest import media
+from guest.bench import Failure, expect, say
+from guest.blk import BLOCK, SECTORS
+from guest.media import stats
+from guest.model import read_stamp, stamp
+from guest.targets import GEOMETRIES
 
 JOBS = 3
 DEPTH = 8

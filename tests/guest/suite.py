@@ -8,19 +8,16 @@
 
 import argparse
 import importlib
-import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-# pylint: disable=wrong-import-position
-import bench
-from targets import TARGETS
+from guest import bench
+from guest.targets import TARGETS
 
 
 def listing(suite, target, options=None):
     """[(case, function)] of a suite; needs no root and no device."""
-    module = importlib.import_module(suite)
+    module = importlib.import_module(f"guest.{suite}")
     return module.cases(TARGETS[target], options or {})
 
 

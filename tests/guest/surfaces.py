@@ -23,13 +23,13 @@ import random
 import tempfile
 from dataclasses import dataclass
 
-import blk
-import dm
-import media
-from bench import Failure, expect, run
-from blk import SECTORS
-from model import Model
-from targets import SHINGLE, Geometry, Stack
+from guest import blk
+from guest import dm
+from guest import media
+from guest.bench import Failure, expect, run
+from guest.blk import SECTORS
+from guest.model import Model
+from guest.targets import SHINGLE, Geometry, Stack
 
 SKEW, HEAD_SKEW = 5, 9      # blocks
 GEO = Geometry("surfaces", band=1, track=1, head=3, meta="separate")

@@ -9,11 +9,11 @@ import re
 import struct
 from dataclasses import dataclass, field, replace
 
-import blk
-import dm
-import ondisk
-from bench import TOP, expect, run
-from blk import SECTORS
+from guest import blk
+from guest import dm
+from guest import ondisk
+from guest.bench import TOP, expect, run
+from guest.blk import SECTORS
 
 SHINGLE = os.path.join(TOP, "build/userspace/shingle")
 

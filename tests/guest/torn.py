@@ -31,17 +31,17 @@ import errno
 import random
 import time
 
-import blk
-import media
-import targets
-from bench import expect, until
-from blk import BLOCK, SECTORS
-from model import Model, read_stamp, stamp
+from guest import blk
+from guest import media
+from guest import targets
+from guest.bench import expect, until
+from guest.blk import BLOCK, SECTORS
+from guest.model import Model, read_stamp, stamp
 
 CHUNK = 4       # blocks of a write
 SKEW = 2        # blocks of skew from one track to the next
 BANDS = 12      # writes of a workload, in bands
-CUTS = 12       # scripts/shows/torn uses 50
+CUTS = 12       # scripts/experiments torn uses 50
 LUCK = 60       # further cuts, until one has the effect under test
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Drives for power cuts, and whether a cut damages older data; for skylight.py in a guest, and
-scripts/shows/skylight."""
+scripts/experiments skylight."""
 
 HEAD = ["media", "smr", "head_tracks", "2", "track_sectors"]
 

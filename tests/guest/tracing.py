@@ -17,12 +17,12 @@ import os
 import random
 import re
 
-import blk
-import media
-from bench import TOP, Skip, expect, run, until
-from events import TRACING, Ring, mounted, tell
-from targets import Geometry
-from torn import Plate, ruined
+from guest import blk
+from guest import media
+from guest.bench import TOP, Skip, expect, run, until
+from guest.events import TRACING, Ring, mounted, tell
+from guest.targets import Geometry
+from guest.torn import Plate, ruined
 
 TRACE = os.path.join(TOP, "scripts/trace/shingle-trace")
 PLATE = Geometry("plate", band=16, track=16, head=3, skew=5)

@@ -7,14 +7,14 @@ import random
 import threading
 import time
 
-import blk
-import dm
-from bench import HANG_S, Held, beside, expect, modprobe, run, until
-from blk import BLOCK, SECTORS
-from media import standing, stands, stats
-from model import stamp, read_stamp
-from replay import workload
-from targets import GEOMETRIES, stack
+from guest import blk
+from guest import dm
+from guest.bench import HANG_S, Held, beside, expect, modprobe, run, until
+from guest.blk import BLOCK, SECTORS
+from guest.media import standing, stands, stats
+from guest.model import stamp, read_stamp
+from guest.replay import workload
+from guest.targets import GEOMETRIES, stack
 
 
 class Slow:

@@ -1,20 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Load the programs in scripts/ that have no .py suffix as modules, and build platter-sim."""
+"""Build programs that several tests run."""
 
 import subprocess
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-
-
-def module(name, path):
-    """Load the program at @path as module @name."""
-    loader = SourceFileLoader(name, str(path))
-    made = module_from_spec(spec_from_loader(loader.name, loader))
-    loader.exec_module(made)
-    return made
 
 
 def platter_sim():

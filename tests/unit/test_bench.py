@@ -5,25 +5,23 @@ them."""
 import json
 import random
 import subprocess
-import sys
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(name="bench", scope="module")
 def the_bench():
-    return module("bench_run", TOP / "scripts/bench/run")
+    return import_module("experiments.bench")
 
 
 @pytest.fixture(name="guest", scope="module")
 def in_the_guest():
-    sys.path.insert(0, str(TOP / "scripts/bench"))
-    return module("bench_guest", TOP / "scripts/bench/guest.py")
+    return import_module("experiments.in_guest.bench")
 
 
 def test_each_operation_has_a_bar(bench, guest):
@@ -86,7 +84,7 @@ def test_that_there_are_no_huge_pages_is_said(bench, monkeypatch, capsys, err):
 @pytest.mark.parametrize("what", ("rounds", "boots"))
 @pytest.mark.parametrize("n", ("0", "-1"))
 def test_no_round_is_none(what, n):
-    done = subprocess.run([sys.executable, TOP / "scripts/bench/run", f"--{what}={n}"],
+    done = subprocess.run([TOP / "scripts/bench/run", f"--{what}={n}"],
                           text=True, capture_output=True, check=False)
     assert done.returncode == 2 and f"--{what} {n}" in done.stderr
 
@@ -223,8 +221,7 @@ def test_pieces_are_measured_when_asked_for(bench, monkeypatch):
 
 @pytest.fixture(name="store", scope="module")
 def the_store():
-    sys.path.insert(0, str(TOP / "scripts/bench"))
-    return module("bench_store", TOP / "scripts/bench/store.py")
+    return import_module("experiments.bench_store")
 
 
 def round_of(rate, worst):

@@ -100,15 +100,15 @@ def test_what_is_built_is_what_dkms_installs(tree):
 
 def test_skylight_asks_for_the_libraries_that_it_imports():
     """This holds for the program and for the package."""
-    nodes = [node for path in (TOP / "scripts/probes").glob("*.py")
+    nodes = [node for path in (TOP / "scripts/src/skylight").glob("*.py")
              for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
     imported = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names} | \
         {n.module for n in nodes if isinstance(n, ast.ImportFrom) and not n.level}
     # Jinja2 brings markupsafe; matplotlib brings cycler and PIL.
     others = {n.split(".")[0] for n in imported} - sys.stdlib_module_names - \
-        {"markupsafe", "cycler", "PIL", "probes", "output"}
-    program = (TOP / "scripts/skylight").read_text(encoding="utf-8")
-    asked = re.search(r'libraries\.have\("skylight", HERE / "skylight", (.*)\)', program)[1]
+        {"markupsafe", "cycler", "PIL", "skylight", "common"}
+    program = (TOP / "scripts/src/skylight/__main__.py").read_text(encoding="utf-8")
+    asked = re.search(r'libraries\.have\("skylight", (.*)\)', program)[1]
     assert set(re.findall(r'"(\w+)"', asked)) == others
     control = (TOP / "debian/control").read_text(encoding="utf-8").split("Package: skylight")[1]
     assert set(re.findall(r"python3-(\w+)", control)) == others
@@ -122,8 +122,7 @@ def paragraphs(path):
 
 @pytest.fixture(name="debian")
 def debian_fixture():
-    sys.path.insert(0, str(TOP / "scripts/lab"))
-    from labkit import debian   # pylint: disable=import-outside-toplevel,import-error
+    from lab import debian
     return debian
 
 

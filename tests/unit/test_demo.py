@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Unit tests of scripts/demo. Its last act must find each fault in a store after a power cut, and
+"""Unit tests of scripts/src/experiments/demo.py. Its last act must find each fault in a store after a power cut, and
 must find none in a store that has kept its promises."""
 
 import os
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "scripts/demo"))
 
-import promises                 # pylint: disable=wrong-import-position,import-error
+from experiments import promises
 
 KVBENCH = TOP / "build/userspace/kvbench"
 KV = TOP / "build/userspace/kv"

@@ -7,13 +7,12 @@ present model.
 
 The measured drives are not part of the project. With SHINGLE_DISKSIM=DIRECTORY, which contains
 them, the whole table is checked. Without it only the table's fingerprint is checked: the results of
-the model for fictive drives (scripts/platter/fictive.py)."""
+the model for fictive drives (scripts/src/experiments/platter/fictive.py)."""
 
 import lzma
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,17 +21,15 @@ from hypothesis import strategies as st
 from programs import platter_sim
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "scripts/platter"))
 
-# pylint: disable=wrong-import-position,import-error
-import disksim_compare
-import disksim_drive
-import disksim_layout
-import disksim_seek
-import disksim_words
-import fictive
+from experiments.platter import disksim_compare
+from experiments.platter import disksim_drive
+from experiments.platter import disksim_layout
+from experiments.platter import disksim_seek
+from experiments.platter import disksim_words
+from experiments.platter import fictive
 
-COMPARE = TOP / "scripts/platter/disksim_compare.py"
+COMPARE = TOP / "scripts/experiments"
 RST = TOP / "Documentation/platter-validation.rst"
 
 
@@ -490,7 +487,7 @@ WORD = f"a\n{disksim_compare.BEGIN}\n{disksim_compare.END}\nb\n"
 
 
 def tool(*args, rc=0):
-    done = subprocess.run([sys.executable, str(COMPARE), *map(str, args)], text=True,
+    done = subprocess.run([COMPARE, "platter", *map(str, args)], text=True,
                           capture_output=True, check=False, timeout=1800)
     assert done.returncode == rc, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -876,7 +873,7 @@ def test_a_geometry_that_makes_no_sense(sim, tmp_path, words, why):
 
 def test_table_is_of_this_model(sim):
     """The table is valid as long as the present model gives the same results for the fictive drives
-    as when the table was written. Otherwise run scripts/platter/disksim_compare.py DIRECTORY --rst
+    as when the table was written. Otherwise run scripts/experiments platter DIRECTORY --rst
     ..."""
     _, section, _ = disksim_compare.split(RST)
     model, tables, body = re.search(r"\.\. model (\w+), tables (\w+)\n\n(.*)\n\n\.\. end",

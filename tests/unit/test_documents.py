@@ -18,6 +18,7 @@ import pytest
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives, roles
 from docutils.core import publish_doctree, publish_from_doctree
+from experiments.__main__ import NAMES as EXPERIMENTS
 
 TOP = Path(__file__).resolve().parents[2]
 DOCUMENTS = TOP / "Documentation"
@@ -242,10 +243,26 @@ def test_verbs(page):
     assert asked <= verbs()
 
 
-def source_of(command):
+def programs_of(command, name=""):
+    """Return the paths of the program that `command name` runs: itself, and the module that an
+    entry point starts."""
+    path = TOP / command
+    found = [path]
+    started = re.search(r"python3 -BP -m (\w[\w.]*)", path.read_text(encoding="utf-8"))
+    if started:
+        module = TOP / "scripts/src" / started[1].replace(".", "/")
+        found += [module / "__main__.py", module.with_suffix(".py"), TOP / f"tests/{started[1]}.py"]
+        if started[1] == "experiments":
+            name = name.replace("-", "_")
+            found = [path, *(module / f"{stem}.py" for stem in (
+                name, "simple", "runner", "platter/disksim_compare" if name == "platter" else name))]
+    return found
+
+
+def source_of(command, name=""):
     """Return the source in which a command's options are defined: its own, and that of the modules
-    of the tree that it imports."""
-    seen, left, text = set(), [TOP / command], ""
+    of the tree that it imports.  @name is the experiment, if the command is scripts/experiments."""
+    seen, left, text = set(), programs_of(command, name), ""
     while left:
         path = left.pop()
         if path in seen or not path.is_file():
@@ -253,7 +270,7 @@ def source_of(command):
         seen.add(path)
         own = path.read_text(encoding="utf-8")
         text += own
-        if path.suffix != ".py" and "python" not in own.split("\n", 1)[0]:
+        if path.suffix != ".py":
             continue
         for node in ast.walk(ast.parse(own)):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else \
@@ -263,8 +280,7 @@ def source_of(command):
             for module in modules:
                 stem = module.replace(".", "/")
                 left += [folder / f"{stem}{end}" for end in (".py", "/__init__.py")
-                         for folder in (path.parent, TOP / "scripts", TOP / "scripts/lab",
-                                        TOP / "tests", TOP / "tests/guest")]
+                         for folder in (path.parent, TOP / "scripts/src", TOP / "tests")]
     return text
 
 
@@ -276,13 +292,15 @@ def test_options(page):
             path = TOP / command
             if not path.is_file():
                 continue
-            for option in re.findall(r"(?<!\S)(--[a-z][\w-]*)", re.split(r" -- ", rest)[0]):
-                assert re.search(rf"(?<![\w-]){option}(?![\w-])", source_of(command)), \
-                    f"{command} has no {option}"
+            name = rest.split()[0] if command == "scripts/experiments" and rest.split() else ""
+            assert not name or name in EXPERIMENTS, f"there is no experiment {name}"
+            for option in re.findall(r"(?<!\S)--([a-z][\w-]*)", re.split(r" -- ", rest)[0]):
+                assert re.search(rf"(?<![\w-])(--|\"){option}(?![\w-])", source_of(command, name)), \
+                    f"{command} {name} has no --{option}"
 
 
 def test_suites(page):
-    suites = set(re.findall(r'^    "(\w+)":', (TOP / "tests/run").read_text(encoding="utf-8"),
+    suites = set(re.findall(r'^    "(\w+)":', (TOP / "tests/runner.py").read_text(encoding="utf-8"),
                             re.M)) | {path.stem.removeprefix("suite_")
                                       for path in TOP.glob("tests/guest/*.py")}
     asked = {suite for line in page.lines

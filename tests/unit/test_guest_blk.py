@@ -3,15 +3,12 @@
 
 import ctypes
 import errno
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "guest"))
 
-import blk      # pylint: disable=wrong-import-position,import-error
+from guest import blk
 
 
 def answers(monkeypatch, *errors):

@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from labkit import packages
-from labkit.cache import CACHE, LabError
-from ondisk import VERSION, crc32c, seal
+from lab import packages
+from lab.cache import CACHE, LabError
+from guest.ondisk import VERSION, crc32c, seal
 from test_shingle_cli import (BLOCK, CLEAN, DEVICES, FAILED, Set, blank, content,
                               make_swap, put, uuid_of)
 from test_shingle_cli import build_tool, runner     # noqa: F401  pylint: disable=W0611

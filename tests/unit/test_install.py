@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -88,7 +87,7 @@ def test_nothing_else_is_installed(installed):
     for path in files(dest) - known:
         assert re.fullmatch(rf"{prefix[1:]}/share/(doc/dm-shingle/(CHANGELOG\.md|Documentation/.+)|"
                             r"dm-shingle/trace/(shingle-trace|dkms\.conf|\w+\.awk)|"
-                            r"skylight/(skylight|dkms\.conf|lab/libraries\.py|output\.py|probes/\w+\.(py|html)))", path), path
+                            r"skylight/(skylight|dkms\.conf|src/(skylight|common)/\w+\.(py|html)))", path), path
     assert known <= files(dest)
     pages = {str(p.relative_to(TOP)) for p in (TOP / "Documentation").rglob("*") if p.is_file()}
     assert {f"{prefix[1:]}/share/doc/dm-shingle/{p}" for p in pages} <= files(dest)
@@ -199,7 +198,7 @@ def test_uninstall_takes_all_of_it(kdir, tmp_path, prefix, more):
     assert files(tmp_path) == others
     # Directories that were made for the installation alone are removed.
     left = {p.name for p in tmp_path.rglob("*") if p.is_dir()}
-    assert not left & {"dm-shingle", "skylight", "probes", "lab", "core", *ROOMS}
+    assert not left & {"dm-shingle", "skylight", "src", "common", "core", *ROOMS}
     # Uninstalling twice is no error.
     make("uninstall", *words)
 
@@ -234,10 +233,9 @@ def named(text):
 
 
 def test_the_manual_of_skylight_has_its_options():
-    sys.path.insert(0, str(TOP / "scripts"))
-    from probes import cli      # pylint: disable=import-outside-toplevel,import-error
+    from skylight import cli
     commands = next(a.choices for a in cli.parser()._actions if a.choices)
-    page = (TOP / "scripts/probes/skylight.8").read_text(encoding="utf-8")
+    page = (TOP / "scripts/src/skylight/skylight.8").read_text(encoding="utf-8")
     assert named(page) == {o for c in commands.values() for a in c._actions
                            for o in a.option_strings if o.startswith("--")} - {"--help"}
     assert {c for c in commands if f"skylight {c}" not in page} == set()

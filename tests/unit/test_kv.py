@@ -18,7 +18,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from ondisk import crc32c
+from guest.ondisk import crc32c
 
 TOP = Path(__file__).resolve().parents[2]
 DAMAGED, FAILED, USAGE = 4, 8, 16

@@ -26,7 +26,6 @@ def binding():
     subprocess.run(["make", "-s", "-C", str(TOP / "userspace/kv")], check=True,
                    stdout=subprocess.DEVNULL)
     os.environ["SHINGLE_KV_LIBRARY"] = str(TOP / "build/userspace/libshingle-kv.so.1")
-    sys.path.insert(0, str(BINDING / "src"))
     try:
         yield importlib.import_module("shingle_kv")
     finally:

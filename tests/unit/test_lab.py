@@ -9,17 +9,19 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
-LAB = Path(__file__).resolve().parents[2] / "scripts/lab"
-RUN = LAB / "run"
-sys.path.insert(0, str(LAB))
+from common import libraries
+from lab import cache, guest, kernels, modules, watch
 
-# pylint: disable=wrong-import-position,import-error
-import libraries
-from labkit import cache, guest, kernels, modules, watch
+TOP = Path(__file__).resolve().parents[2]
+LAB = TOP / "scripts/lab"
+RUN = LAB / "run"
+# Of a program that imports from the tree.
+ENV = dict(os.environ, PYTHONPATH=f"{TOP / 'scripts/src'}:{TOP / 'tests'}")
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +106,7 @@ def test_the_patch_is_for_two_processors_and_a_source_that_it_fits(source):
 
 
 def test_two_processors_and_a_virtual_clock_are_refused(capsys):
-    from labkit import main     # pylint: disable=import-outside-toplevel
+    from lab import main
     assert main.main(["--kernel", "uml-smp", "--clock", "virtual", "--",
                       "true"]) == guest.LAB_FAILED
     assert "no virtual clock" in capsys.readouterr().err
@@ -112,7 +114,7 @@ def test_two_processors_and_a_virtual_clock_are_refused(capsys):
 
 def test_the_command_line_leaves_the_handlers_of_signals_alone(capsys):
     """The caller has its own handlers: pytest must end when CI's limit ends it."""
-    from labkit import main     # pylint: disable=import-outside-toplevel
+    from lab import main
     every = signal.valid_signals()
     before = {number: signal.getsignal(number) for number in every}
     assert main.main(["--list"]) == 0
@@ -123,7 +125,7 @@ def test_the_command_line_leaves_the_handlers_of_signals_alone(capsys):
 def test_the_program_is_ended_in_order_by_sigterm():
     """The program exits normally after it has cleaned up; it does not die by the signal."""
     term = 1 << signal.SIGTERM - 1
-    with subprocess.Popen([sys.executable, RUN, "--shell"], stdin=subprocess.PIPE) as lab:
+    with subprocess.Popen([RUN, "--shell"], stdin=subprocess.PIPE) as lab:
         try:
             status, limit = Path(f"/proc/{lab.pid}/status"), time.monotonic() + 120
             while not int(status.read_text().split("SigCgt:")[1].split()[0], 16) & term:
@@ -140,30 +142,28 @@ def test_told_again_the_program_is_not_ended_in_the_middle_of_its_end(tmp_path):
     ignore those after the first."""
     done = subprocess.run([sys.executable, "-c", f"""
 import os, pathlib, runpy, signal, sys
-sys.path.insert(0, {str(LAB)!r})
-import labkit.main
+import lab.main
 def main():
     try:
         os.kill(os.getpid(), signal.SIGTERM)
     finally:
         os.kill(os.getpid(), signal.SIGTERM)
         pathlib.Path({str(tmp_path / "cleared")!r}).touch()
-labkit.main.main = main
-runpy.run_path({str(RUN)!r}, run_name="__main__")
-"""], check=False)
+lab.main.main = main
+runpy.run_module("lab", run_name="__main__")
+"""], check=False, env=ENV)
     assert done.returncode == 143 and (tmp_path / "cleared").exists()
 
 
 def test_a_runner_whose_caller_is_gone_begins_nothing():
-    done = subprocess.run([sys.executable, RUN, "--caller", str(2 ** 22), "--list"], text=True,
+    done = subprocess.run([RUN, "--caller", str(2 ** 22), "--list"], text=True,
                           capture_output=True, check=False)
     assert done.returncode == 143 and not done.stdout
 
 
 RUNNER = """#!/usr/bin/env python3
 import pathlib, signal, sys, time
-sys.path.insert(0, "{}")
-from labkit import guest
+from lab import guest
 here = pathlib.Path(__file__).parent
 def end(number, _):
     # As long as it takes to end a guest of many GiB.
@@ -186,10 +186,11 @@ def test_a_guest_ends_in_order_with_who_waits_for_it(tmp_path, how, sent, group)
     """Otherwise the guest of a benchmark or test would run for another half hour, or would be
     killed while it removes its files."""
     runner = tmp_path / "run"
-    runner.write_text(RUNNER.format(LAB), encoding="ascii")
+    runner.write_text(RUNNER, encoding="ascii")
+    runner.chmod(0o755)
     with subprocess.Popen([sys.executable, "-c", "import signal\n"
                            "signal.signal(signal.SIGINT, signal.default_int_handler)\n" +
-                           CALLER.format(str(runner))], cwd=LAB, start_new_session=True,
+                           CALLER.format(str(runner))], env=ENV, start_new_session=True,
                           stderr=subprocess.DEVNULL) as caller:
         def comes(name):
             limit = time.monotonic() + 120
@@ -238,9 +239,7 @@ time.sleep(600)
 """
 TESTS_RUN = """
 import sys
-sys.path.insert(0, {unit!r})
-import programs
-run = programs.module("tests_run", programs.TOP / "tests/run")
+import runner as run
 run.packages.setup = lambda: None
 run.packages.VENV = run.Path({here!r})
 run.lab.END_S = 3
@@ -260,10 +259,10 @@ def test_all_that_tests_run_has_begun_ends_with_it(tmp_path, at_work, number):
         path.write_text(AT_WORK.format(sys.executable, str(tmp_path)) if name == at_work else
                         "#!/bin/sh\n", encoding="ascii")
         path.chmod(0o755)
-    code = TESTS_RUN.format(unit=str(Path(__file__).parent), here=str(tmp_path))
+    code = TESTS_RUN.format(here=str(tmp_path))
     with subprocess.Popen([sys.executable, "-c", code], start_new_session=True,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                          env={**os.environ, "PATH": f"{tmp_path}/path:{os.environ['PATH']}"}) as run:
+                          env={**ENV, "PATH": f"{tmp_path}/path:{os.environ['PATH']}"}) as run:
         try:
             limit = time.monotonic() + 120
             while not (tmp_path / "pids").exists():
@@ -325,12 +324,13 @@ def test_last_words_are_those_before_the_tasks_and_all_of_these():
 def test_checkouts_with_other_lists_leave_each_others_venv(tmp_path):
     """Otherwise a program that runs in one venv would lose it."""
     def place(name, more=""):
-        shutil.copytree(LAB / "labkit", tmp_path / name / "labkit")
-        path = tmp_path / name / "labkit/python.txt"
+        for folder in ("scripts/src/lab", "scripts/lab"):
+            shutil.copytree(TOP / folder, tmp_path / name / folder)
+        path = tmp_path / name / "scripts/lab/python.txt"
         path.write_text(path.read_text(encoding="utf-8") + more, encoding="utf-8")
         return subprocess.run(
-            [sys.executable, "-B", "-c", "from labkit import packages; print(packages.VENV)"],
-            cwd=tmp_path / name, text=True, check=True, capture_output=True,
+            [sys.executable, "-B", "-c", "from lab import packages; print(packages.VENV)"],
+            cwd=tmp_path / name / "scripts/src", text=True, check=True, capture_output=True,
             env=dict(os.environ, SHINGLE_CACHE=str(tmp_path / "cache"))).stdout
     assert place("one") == place("same") != place("other", "more==1\n")
 
@@ -340,8 +340,9 @@ def test_each_package_of_the_venv_is_pinned():
     def names(text):
         return [re.match(r"[\w-]+", line)[0] for line in text.splitlines()
                 if line and line[0] not in " #"]
-    wanted = names((LAB / "labkit/python.in").read_text(encoding="utf-8"))
-    text = (LAB / "labkit/python.txt").read_text(encoding="utf-8")
+    project = tomllib.loads((TOP / "scripts/pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["test"]]
+    text = (LAB / "python.txt").read_text(encoding="utf-8")
     pinned = re.findall(r"^([\w-]+)==[\w.]+ \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+",
                         text, re.M)
     assert pinned == names(text) and set(wanted) < set(pinned)

@@ -679,7 +679,7 @@ def counted(of):
     "compaction,merged,first"))
 def test_program_protects_as_the_model_says(tool, ram, place, moves):
     """The store protects its data on a bare interlaced disk with exactly the operations that the
-    model counts, and all data exist at the end. scripts/shows/imr --verify uses a destructive
+    model counts, and all data exist at the end. scripts/experiments imr --verify uses a destructive
     medium."""
     disk = disk_file(ram / "disk", 80)
     of = json.loads(run(tool, *SMALL, "--moves", moves, "--place", place, "--model",

@@ -8,7 +8,6 @@ import io
 import json
 import lzma
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -18,9 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "scripts"))
 
-# pylint: disable=wrong-import-position,import-error
 from loads import BLOCK, Refused, Requests, cli, generate, join, measure, parts, thesis, trace
 from loads import replay as replays
 
@@ -402,7 +399,7 @@ def test_times_never_go_back(rows, speed):
 
 
 def run(*argv):
-    return subprocess.run([sys.executable, str(TOP / "scripts/loads/run"), *map(str, argv)],
+    return subprocess.run([TOP / "scripts/loads/run", *map(str, argv)],
                           text=True, capture_output=True, check=False)
 
 

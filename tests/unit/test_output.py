@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "scripts"))
 
-import output                           # noqa: E402  pylint: disable=wrong-import-position
+from common import output
 
 ROOT = os.geteuid() == 0
 
@@ -107,17 +106,21 @@ def test_a_pipe_is_written_to(tmp_path):
     assert have == ["text"] and stat.S_ISFIFO(pipe.stat().st_mode)
 
 
+ENV = dict(os.environ, PYTHONPATH=str(TOP / "scripts/src"))
+
+
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_standard_output_is_written_to(tmp_path, name):
     """This holds even if standard output is a regular file, because the shell has it open."""
-    code = (f"import sys; sys.path.insert(0, {str(TOP / 'scripts')!r}); import output; "
+    code = (f"from common import output; "
             f"output.store({name!r}, 'text'); print('behind')")
     with (tmp_path / "out").open("w") as out:
         inode = os.fstat(out.fileno()).st_ino
-        subprocess.run([sys.executable, "-B", "-c", code], stdout=out, check=True)
+        subprocess.run([sys.executable, "-B", "-c", code], stdout=out, check=True, env=ENV)
     assert (tmp_path / "out").stat().st_ino == inode
     assert (tmp_path / "out").read_text() == "textbehind\n"
-    done = subprocess.run([sys.executable, "-B", "-c", code], stdout=subprocess.PIPE, check=True)
+    done = subprocess.run([sys.executable, "-B", "-c", code], stdout=subprocess.PIPE, check=True,
+                          env=ENV)
     assert done.stdout == b"textbehind\n"
 
 
@@ -188,7 +191,7 @@ def test_programs_in_c(programs, tmp_path, name):
 
 # Writers of files that only their own program names: logs and stamps of the lab's cache, parts of a
 # guest, settings of the kernel.
-OWN = re.compile(r"^scripts/(output\.py|lab/|demo/|bench/guest|shows/(blocks|readahead|rebuild|kv)\.py)")
+OWN = re.compile(r"^scripts/(src/(common/output\.py|lab/|experiments/(demo|in_guest/\w+)\.py)|lab/)")
 
 
 def test_no_program_writes_outputs_in_its_own_way():

@@ -7,8 +7,8 @@ import re
 import subprocess
 
 import pytest
-from test_shingle_cli import (FAILED, USAGE, blank, build_tool,  # pylint: disable=unused-import
-                              runner)
+from test_shingle_cli import FAILED, USAGE, blank
+from test_shingle_cli import build_tool, runner     # noqa: F401
 
 MIB = 256                       # in blocks
 DISK = 7814037168 // 8          # the 4 TB drive below the emulated ones

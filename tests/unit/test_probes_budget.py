@@ -7,7 +7,6 @@ import ast
 import contextlib
 import json
 import os
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,17 +14,15 @@ import numpy as np
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "scripts"))
 
-# pylint: disable=wrong-import-position,import-error
-from probe_drives import Drive
-from probes import clock as clock_of
-from probes import cli, cliff, device, explain, guard, quick, report, t01, t11, t14, tclean, verdict
-from probes.load import Trace, as_ops
-from probes.mates import Moved
-from probes.session import DONE, SKIPPED, Finding, Result, Session
+from experiments.probe_drives import Drive
+from skylight import clock as clock_of
+from skylight import cli, cliff, device, explain, guard, quick, report, t01, t11, t14, tclean, verdict
+from skylight.load import Trace, as_ops
+from skylight.mates import Moved
+from skylight.session import DONE, SKIPPED, Finding, Result, Session
 
-PROBES = TOP / "scripts/probes"
+PROBES = TOP / "scripts/src/skylight"
 STATISTICS = {"mean", "median", "quantile", "percentile", "average", "std", "var", "nanmean",
               "nanmedian", "ptp"}
 # Modules that measure nothing: their denominators are text or constants.
@@ -458,7 +455,7 @@ def test_zeros_are_seen(tmp_path):
 # --- documents -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["Documentation/skylight.rst", "scripts/probes/skylight.8"])
+@pytest.mark.parametrize("name", ["Documentation/skylight.rst", "scripts/src/skylight/skylight.8"])
 def test_documents_name_the_budget_and_what_a_reset_ends(name):
     text = " ".join((TOP / name).read_text(encoding="utf-8").replace("\\-", "-").split())
     assert "--budget" in text and "time budget of" in text

@@ -12,12 +12,10 @@ import numpy as np
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "scripts"))
 
-# pylint: disable=wrong-import-position,import-error
-import probe_drives
-from probes import cli, device, explain
-from probes.explain import FLUSH, FULL, IDLE, OTHER, Sample, Watch
+from experiments import probe_drives
+from skylight import cli, device, explain
+from skylight.explain import FLUSH, FULL, IDLE, OTHER, Sample, Watch
 
 BLOCK, STEP = 4096, explain.STEP_S
 

@@ -4,18 +4,14 @@ answers must be right, and "cannot tell" where there is no evidence."""
 
 import contextlib
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-# pylint: disable=wrong-import-position,import-error
-import probe_drives as drives
-from probes import rewrite, stats, t01, t01abc, t02, t03, t04, t05, t06, t11, t12, verdict
-from probes.session import Session
+from experiments import probe_drives as drives
+from skylight import rewrite, stats, t01, t01abc, t02, t03, t04, t05, t06, t11, t12, verdict
+from skylight.session import Session
 
 BAND = 1024
 

@@ -2,19 +2,16 @@
 """Test each test's own picture of results of model drives: in the report, wide and narrow, and in
 the comparison."""
 
-import sys
 from pathlib import Path
 
-import probe_drives
+from experiments import probe_drives
 import pytest
 from test_probes_report import whole
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "scripts"))
 
-# pylint: disable=wrong-import-position,import-error
-import probes
-from probes import compare, report, session
+import skylight
+from skylight import compare, report, session
 
 DRIVES = {
     "set": lambda: probe_drives.SetAssociative(64, 512, 8),
@@ -33,7 +30,7 @@ def every_test(tmp_path_factory):
         drive = make()
         run = session.Session(drive, out[name], load=drive, allow_reset=True,
                               say=lambda text: None)
-        for test in probes.tests().values():
+        for test in skylight.tests().values():
             run.run(test)
     return out
 

@@ -9,21 +9,17 @@ import os
 import shutil
 import stat
 import struct
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "scripts"))
 
-# pylint: disable=wrong-import-position,import-error
-import probe_drives
-from probes import cli, device, load, quick, report, says, scratch, stats, tfilled
-from probes.clock import Clock, OutOfTime
-from probes.session import DONE, SKIPPED, UNTOLD, Finding, Result
+from experiments import probe_drives
+from skylight import cli, device, load, quick, report, says, scratch, stats, tfilled
+from skylight.clock import Clock, OutOfTime
+from skylight.session import DONE, SKIPPED, UNTOLD, Finding, Result
 
 MIB = 1 << 20
 needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,11 +14,9 @@ import numpy as np
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "scripts"))
 
-# pylint: disable=wrong-import-position,import-error
-from probes import cli, compare, plots, report, session, words
-from probes.session import Finding, Result
+from skylight import cli, compare, plots, report, session, words
+from skylight.session import Finding, Result
 
 MIB = 1 << 20
 VOID = {"meta", "br", "rect", "path", "use", "image", "img", "link", "input", "hr"}
@@ -173,7 +170,7 @@ def test_numbers_along_axes_are_written_as_all_others():
     assert ">80,000<" in text and ">80000<" not in text and ">0.0004<" in text
 
 
-STYLE = (TOP / "scripts/probes/page.html").read_text(encoding="utf-8")
+STYLE = (TOP / "scripts/src/skylight/page.html").read_text(encoding="utf-8")
 CLIFF = {"writes_until_cleaning": 9459560, "usual_ms": 10.2, "stall_ms": 1234.5}
 
 
@@ -479,6 +476,6 @@ def test_names_that_are_no_utf8(tmp_path):
     (folder / "run.json").write_text(json.dumps({"name": "D\udcff<b>"}))
     page, _ = report.write(folder)
     assert "<h1>D?&lt;b&gt;</h1>" in page.read_text(encoding="utf-8")
-    done = subprocess.run([sys.executable, TOP / "scripts/skylight", "report", folder], check=False,
+    done = subprocess.run([TOP / "scripts/skylight", "report", folder], check=False,
                           capture_output=True, env={**os.environ, "PYTHONUTF8": "1"})
     assert done.returncode == 0 and rb"drive\udcff/report.html" in done.stdout, done.stderr

@@ -20,12 +20,10 @@ import numpy as np
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "scripts"))
 
-# pylint: disable=wrong-import-position,import-error
-import probes
-from probes import cli, device, load, verdict
-from probes.session import DONE, FAILED, Finding, Result, Session, scale_for, stem
+import skylight
+from skylight import cli, device, load, verdict
+from skylight.session import DONE, FAILED, Finding, Result, Session, scale_for, stem
 
 MIB = 1 << 20
 needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
@@ -45,7 +43,7 @@ def a_file(tmp_path):
 def test_who_only_measures_wants_no_more_than_numpy():
     """scripts/loads and the shows install only numpy, and use the same Screen for progress."""
     loaded = subprocess.run(
-        [sys.executable, "-c", "import probes.cli, probes.device, sys; print(*sys.modules)"],
+        [sys.executable, "-c", "import skylight.cli, skylight.device, sys; print(*sys.modules)"],
         cwd=TOP / "scripts", check=True, text=True, capture_output=True).stdout.split()
     assert "numpy" in loaded and not {"jinja2", "matplotlib", "scipy"} & set(loaded)
 
@@ -395,17 +393,17 @@ KNOWN = ["1", "1abc", "2", "3", "6", "7", "8", "11", "clean", "12"]
     ("1", ["1"]), ("12,1", ["1", "12"]), ("6-8,clean", ["6", "7", "8", "clean"]),
     ("1a-1c", ["1abc"]), ("1a", ["1abc"])])
 def test_lists_of_tests(text, chosen):
-    assert probes.choose(text, KNOWN) == chosen
+    assert skylight.choose(text, KNOWN) == chosen
 
 
 @pytest.mark.parametrize("text", ["99", "", "1,,2", "8-6", "1-4", "x"])
 def test_wrong_lists_of_tests(text):
     with pytest.raises(ValueError, match="there are 1, 1abc"):
-        probes.choose(text, KNOWN)
+        skylight.choose(text, KNOWN)
 
 
 def test_every_test_has_what_the_others_expect():
-    tests = probes.tests()
+    tests = skylight.tests()
     for name, test in tests.items():
         assert test.ID == name and test.TITLE and stem(name) == test.__name__.split(".")[-1]
         assert callable(test.run) and callable(test.draw) and callable(test.estimate)
@@ -529,7 +527,7 @@ def test_bands_do_not_settle_whether_blocks_move():
 
 
 def run_cli(*argv):
-    done = subprocess.run([sys.executable, TOP / "scripts/skylight", *map(str, argv)],
+    done = subprocess.run([TOP / "scripts/skylight", *map(str, argv)],
                           text=True, capture_output=True, check=False)
     return done.returncode, done.stderr
 
@@ -708,7 +706,7 @@ def test_how_long_test_6_takes(first, most_s):
     results = {"1": first} if first else {}
     s = SimpleNamespace(scale=SimpleNamespace(max_ops=100_000, max_s=3600), results=results,
                         finding=lambda name: first and first.findings.get(name))
-    assert probes.tests()["6"].estimate(s) == pytest.approx(most_s)
+    assert skylight.tests()["6"].estimate(s) == pytest.approx(most_s)
 
 
 class Countable:

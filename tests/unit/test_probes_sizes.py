@@ -13,14 +13,14 @@ import pytest
 
 pytest.importorskip("numpy")
 
-# pylint: disable=wrong-import-position,import-error,redefined-outer-name
-from probe_drives import (BLOCK, Circular, Drive, FullSize, FullyAssociative, Memory,
+
+from experiments.probe_drives import (BLOCK, Circular, Drive, FullSize, FullyAssociative, Memory,
                           SetAssociative, Thin)
 from programs import platter_sim
-from probes import cliff, mates, stats, t06, t07, t08, t09, t10, t11, t13, t14, t15, tclean
-from probes.load import Fio, Trace
-from probes.places import Places
-from probes.session import Finding, Result, Session
+from skylight import cliff, mates, stats, t06, t07, t08, t09, t10, t11, t13, t14, t15, tclean
+from skylight.load import Fio, Trace
+from skylight.places import Places
+from skylight.session import Finding, Result, Session
 
 
 def session(drive, folder, **known):

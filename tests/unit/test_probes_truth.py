@@ -3,18 +3,15 @@
 """
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "scripts"))
 
-# pylint: disable=wrong-import-position,import-error
-from probes import truth
-from probes.session import Finding
+from skylight import truth
+from skylight.session import Finding
 
 MIB = 1 << 20
 
@@ -189,7 +186,7 @@ def test_zones_that_nobody_can_see(monkeypatch):
 
 def test_nothing_probes_the_truth():
     """Tests and their helpers must not use the truth."""
-    for path in (TOP / "scripts/probes").glob("*.py"):
+    for path in (TOP / "scripts/src/skylight").glob("*.py"):
         if path.name not in ("truth.py", "cli.py"):
             text = path.read_text(encoding="utf-8")
             assert "import truth" not in text, path

@@ -7,8 +7,8 @@ import random
 from types import SimpleNamespace
 
 import pytest
-import replay
-from bench import Failure
+from guest import replay
+from guest.bench import Failure
 
 
 class Player:

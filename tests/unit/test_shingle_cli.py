@@ -22,7 +22,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from ondisk import (BLOCK, CHUNK, GROUP, HEADER, JOURNAL, PART, SB, VERSION, crc32c, footer,
+from guest.ondisk import (BLOCK, CHUNK, GROUP, HEADER, JOURNAL, PART, SB, VERSION, crc32c, footer,
                     member, read_super, seal, sound)
 
 TOP = Path(__file__).resolve().parents[2]

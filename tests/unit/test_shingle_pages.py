@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import ondisk
-from ondisk import BLOCK
+from guest import ondisk
+from guest.ondisk import BLOCK
 
 TOP = Path(__file__).resolve().parents[2]
 TOYS = TOP / "build/userspace/shingle-toys"

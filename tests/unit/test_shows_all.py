@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/all without guests, and its catalogue against the documents that have the
+"""scripts/experiments all without guests, and its catalogue against the documents that have the
 figures."""
 
 import json
@@ -8,22 +8,19 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
+from importlib import import_module
 
 import pytest
 from docutils import nodes
 from docutils.core import publish_doctree
-from programs import module
 from test_documents import DOCUMENTS, TOP, read, source_of
 
-SHOWS = TOP / "scripts/shows"
-sys.path[:0] = [str(SHOWS), str(TOP / "scripts"), str(TOP / "scripts/lab")]
+SHOWS = TOP / "scripts/src/experiments"
 
-# pylint: disable=wrong-import-position,import-error
-import catalogue
-from catalogue import RESULTS, Result
+from experiments import catalogue
+from experiments.__main__ import NAMES
+from experiments.catalogue import RESULTS, Result
 from lab import runner
 
 RESULTS_RST = DOCUMENTS / "results.rst"
@@ -32,7 +29,7 @@ BY_COMMAND = {r.command: r for r in RESULTS}
 
 @pytest.fixture(name="show", scope="module")
 def the_show():
-    return module("shows_all", SHOWS / "all")
+    return import_module("experiments.all")
 
 
 # --- documents ---------------------------------------------------------------------------
@@ -57,7 +54,7 @@ def rows():
 
 def test_the_page_has_the_catalogue():
     assert catalogue.table() in RESULTS_RST.read_text(encoding="utf-8"), \
-        "python3 scripts/shows/catalogue.py prints what belongs there"
+        "scripts/experiments all --table prints what belongs there"
 
 
 def test_rows_have_commands_of_the_catalogue():
@@ -97,11 +94,10 @@ def test_result(result):
         all(part in whole for part in result.command.split(" && ")), result.command
     # Every file that it writes has the name that its source has.
     if result.json == "--json":
-        show = result.command.split()[0]
-        assert '"--json", type=Path' in source_of(show)
+        assert result.command.startswith("scripts/experiments ")
     elif result.json:
         folder, name = result.json.rsplit("/", 1)
-        source = source_of(result.command.split()[0])
+        source = source_of(*result.command.split()[:2])
         assert f'"{folder}"' in source and f'"{name}"' in source
 
 
@@ -110,10 +106,9 @@ def test_names_and_commands_are_there_once():
 
 
 def test_every_show_is_in_the_catalogue():
-    shows = {path.name for path in SHOWS.iterdir()
-             if path.is_file() and not path.suffix and path.name != "all"}
-    assert shows == {found for r in RESULTS
-                     for found in re.findall(r"scripts/shows/([\w-]+)", r.command)}
+    others = {"all", "bench", "demo"}       # `make bench` and `make demo`
+    assert set(NAMES) - others == {found for r in RESULTS for found in re.findall(
+        r"scripts/experiments ([\w-]+)", r.command)}
 
 
 def test_readme_names_commands_of_the_catalogue():
@@ -152,7 +147,7 @@ class Silent:
 
 def result(name, command, **more):
     return Result(name, command, "results.rst", "None", "2026-01-02",
-                  more.pop("code", ("scripts/shows/all",)), **more)
+                  more.pop("code", ("scripts/src/experiments/all.py",)), **more)
 
 
 @pytest.fixture(name="run")
@@ -293,7 +288,7 @@ def test_check_without_git(show, tmp_path, capsys, monkeypatch):
 
 
 def asked(*args):
-    return subprocess.run([sys.executable, SHOWS / "all", *args], text=True,
+    return subprocess.run([TOP / "scripts/experiments", "all", *args], text=True,
                           capture_output=True, check=False, timeout=600)
 
 
@@ -311,6 +306,6 @@ def test_guests_end_with_their_show():
     """A show that is killed leaves none behind, where it waits for them itself."""
     argv = runner("--kernel", "uml")
     assert argv[argv.index("--caller") + 1] == str(os.getpid()) and argv[-1] == "uml"
-    texts = {f.name: f.read_text() for f in SHOWS.iterdir() if f.is_file()}
-    assert sum("runner(" in text for text in texts.values()) > 4
+    texts = {f.name: f.read_text() for f in SHOWS.rglob("*.py")}
+    assert sum("runner.in_guest(" in text for text in texts.values()) > 4
     assert not [name for name, text in texts.items() if '"scripts/lab/run"' in text]

@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/arrivals: its estimates of the Hurst parameter for noise with a known parameter,
+"""scripts/experiments arrivals: its estimates of the Hurst parameter for noise with a known parameter,
 its autocorrelation against the defining sum, and its table."""
 
-import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "scripts/shows"))
 
-# pylint: disable=wrong-import-position,import-error
-import hurst
-from programs import module
+from experiments import hurst
 
-show = module("arrivals_show", TOP / "scripts/shows/arrivals")
+show = import_module("experiments.arrivals")
 # How far the mean over some series may be off: the first two are biased by their nature.
 OFF = {"AggVar": 0.07, "R/S": 0.09, "Period.": 0.03, "A-V": 0.02, "Whittle": 0.01}
 

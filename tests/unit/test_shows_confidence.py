@@ -1,27 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of scripts/shows/confidence: which answers it marks right and wrong, when a test is too
+"""Tests of scripts/experiments confidence: which answers it marks right and wrong, when a test is too
 sure of itself, and that no test is over a few drives."""
 
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TOP / "scripts"), str(TOP / "scripts/lab")]
 
-# pylint: disable=wrong-import-position,import-error
-from probes import stats
-from probes.session import Finding
-from probes.truth import Plateaus
+from skylight import stats
+from skylight.session import Finding
+from skylight.truth import Plateaus
 
 
 @pytest.fixture(name="show", scope="module")
 def the_show():
-    return module("shows_confidence", TOP / "scripts/shows/confidence")
+    return import_module("experiments.confidence")
 
 
 ZONES = Plateaus([(0, 20), (100, 15.1), (200, 15), (300, 10)], 3)
@@ -48,7 +46,7 @@ def test_marks(show, finding, truth, mark):
 
 @pytest.mark.parametrize("words", [("--drives", "0"), ("--drives=-3",), ("--seed=-1",)])
 def test_that_nothing_was_drawn_is_no_success(words):
-    done = subprocess.run([sys.executable, TOP / "scripts/shows/confidence", *words], text=True,
+    done = subprocess.run([TOP / "scripts/experiments", "confidence", *words], text=True,
                           capture_output=True, check=False)
     assert done.returncode == 2 and not done.stdout
     assert "confidence: error: " + words[0].split("=")[0] in done.stderr
@@ -71,7 +69,7 @@ def test_every_answer_that_is_measured_is_drawn_and_none_too_sure(show):
     ones are within the stated confidence."""
     seen = show.drawn(*show.FEW)
     assert set(seen) == set(stats.MEASURED)
-    assert show.fingerprint(seen) == stats.MEASURED_OF, "scripts/shows/confidence is to be run anew"
+    assert show.fingerprint(seen) == stats.MEASURED_OF, "scripts/experiments confidence is to be run anew"
     other = {**seen, "serpentine": [("wrong", 0.9), *seen["serpentine"][1:]]}
     assert show.fingerprint(other) != stats.MEASURED_OF
     for name, marks in seen.items():
@@ -132,7 +130,7 @@ def test_measured_is_what_is_measured(show):
 
 def test_who_is_always_sure_and_often_wrong_is_noticed(show, monkeypatch):
     """Test 14 without the comparison of halves is such a test."""
-    from probes import t14              # pylint: disable=C0415
+    from skylight import t14
     monkeypatch.setattr(t14, "borne_out", lambda offset, rate, seen: (len(seen), True))
     monkeypatch.setattr(show, "STREAMS", ())
     assert show.row(show.drawn(16, 1)["zone_profile"])[2]
@@ -142,7 +140,7 @@ def test_of_whole_drives_a_line_is_printed_each(show, monkeypatch):
     """A result for the outermost GiB of two drives, which have one zone there.  A stretch of
     8 MiB crosses three or four tracks of the second drive, alternately, which Test 14 takes for
     plateaus: a known error."""
-    from probe_drives import FullSize   # pylint: disable=C0415
+    from experiments.probe_drives import FullSize
     monkeypatch.setattr(FullSize, "SECTORS", {"st4000nc001": 1 << 21, "st5000as0011": 1 << 21})
     told = list(show.full_size())
     assert [profile for profile, _, _ in told] == ["st4000nc001", "st5000as0011"]

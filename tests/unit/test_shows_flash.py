@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/flash without guests: its cases and its evaluation of results."""
+"""scripts/experiments flash without guests: its cases and its evaluation of results."""
 
 import json
 import subprocess
-import sys
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
 GB = 10 ** 9
@@ -16,7 +15,7 @@ GB = 10 ** 9
 
 @pytest.fixture(name="show", scope="module")
 def the_show():
-    return module("shows_flash", TOP / "scripts/shows/flash")
+    return import_module("experiments.flash")
 
 
 @pytest.mark.parametrize("args,sentence", (
@@ -24,7 +23,7 @@ def the_show():
     (("--without", "RMW-F"), "all others are compared with RMW-F"),
 ))
 def test_bad_words(args, sentence):
-    done = subprocess.run([sys.executable, TOP / "scripts/shows/flash", *args], text=True,
+    done = subprocess.run([TOP / "scripts/experiments", "flash", *args], text=True,
                           capture_output=True, check=False, timeout=600)
     assert done.returncode == 1 and not done.stdout
     assert done.stderr.count("\n") == 1 and sentence in done.stderr

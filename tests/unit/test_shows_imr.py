@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of scripts/shows/imr without guests: it reuses only results of this tree, compares no
+"""Tests of scripts/experiments imr without guests: it reuses only results of this tree, compares no
 figure of the mix with the load, and reports wrong words."""
 
 import argparse
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
-SHOW = TOP / "scripts/shows/imr"
+SHOW = "imr"
 
 
 @pytest.fixture(name="show", scope="module")
 def the_show():
-    return module("shows_imr", SHOW)
+    return import_module("experiments.imr")
 
 
 @pytest.fixture(name="kvimr", scope="module")
 def the_other_show():
-    return module("shows_kvimr", TOP / "scripts/shows/kvimr")
+    return import_module("experiments.kvimr")
 
 
 def option(args, name):
@@ -61,7 +61,7 @@ def bytes_of(size):
      "files of 32 MB do not hold a whole number of records of 1024 KiB"),
 ))
 def test_bad_words(args, sentence):
-    done = subprocess.run([sys.executable, SHOW, *args], text=True, capture_output=True,
+    done = subprocess.run([TOP / "scripts/experiments", SHOW, *args], text=True, capture_output=True,
                           check=False, timeout=600)
     assert done.returncode == 1 and not done.stdout
     assert done.stderr.count("\n") == 1 and done.stderr.startswith("imr: ")

@@ -2,38 +2,35 @@
 """The results that --resume of the shows reuses, and those that it does not."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TOP / "scripts/lab"), str(TOP / "scripts/shows")]
 
-import kept     # noqa: E402  pylint: disable=wrong-import-position
-from programs import module     # noqa: E402  pylint: disable=wrong-import-position
+from experiments import kept
 
-NAMES = ("core", "dm-imr", "scripts/shows/imr.py")
+NAMES = ("core", "dm-imr", "scripts/src/experiments/in_guest/imr.py")
 
 
 @pytest.mark.parametrize("show", ("imr", "regions"))
 def test_all_sources_are_there(show):
-    of = module(f"shows_{show}", TOP / "scripts/shows" / show)
+    of = import_module(f"experiments.{show}")
     for name in getattr(of, "stacks", of).SOURCES:
         assert (TOP / name).exists(), name
 
 
 def test_sources_are_those_of_the_tree(tmp_path):
-    for name in ("core/log/journal.c", "dm-imr/Kbuild", "scripts/shows/imr.py"):
+    for name in ("core/log/journal.c", "dm-imr/Kbuild", "scripts/src/experiments/in_guest/imr.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     seen = {kept.sources(NAMES, tmp_path)}
     assert kept.sources(NAMES, tmp_path) in seen
-    for name in ("core/log/journal.c", "dm-imr/Kbuild", "scripts/shows/imr.py", "core/run.h"):
+    for name in ("core/log/journal.c", "dm-imr/Kbuild", "scripts/src/experiments/in_guest/imr.py", "core/run.h"):
         (tmp_path / name).write_text("d")
         seen.add(kept.sources(NAMES, tmp_path))
     assert len(seen) == 5
-    for name in ("core/log/journal.o", "scripts/shows/other.py"):
+    for name in ("core/log/journal.o", "scripts/src/experiments/other.py"):
         (tmp_path / name).write_text("e")
         assert kept.sources(NAMES, tmp_path) in seen
 

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/kv without guests: its cases, and what it makes of results."""
+"""scripts/experiments kv without guests: its cases, and what it makes of results."""
 
 import json
 import subprocess
-import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(name="show", scope="module")
 def the_show():
-    return module("shows_kv", TOP / "scripts/shows/kv")
+    return import_module("experiments.kv")
 
 
 @pytest.mark.parametrize("args,sentence", (
@@ -30,7 +29,7 @@ def the_show():
     (("--seed", "-1"), "--seed -1 is less than 0"),
 ))
 def test_bad_words(args, sentence):
-    done = subprocess.run([sys.executable, TOP / "scripts/shows/kv", *args], text=True,
+    done = subprocess.run([TOP / "scripts/experiments", "kv", *args], text=True,
                           capture_output=True, check=False, timeout=600)
     assert done.returncode == 2 and not done.stdout
     assert sentence in done.stderr.splitlines()[-1]

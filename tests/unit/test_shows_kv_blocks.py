@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Part blocks of scripts/shows/kv without guests: the Diverter, its cases, and what it makes of
+"""Part blocks of scripts/experiments kv without guests: the Diverter, its cases, and what it makes of
 results."""
 
 import json
 import shutil
 import subprocess
 import threading
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(name="kv", scope="module")
 def the_show():
-    return module("shows_kv_of_blocks", TOP / "scripts/shows/kv")
+    return import_module("experiments.kv")
 
 
 @pytest.fixture(name="show")
@@ -26,7 +26,7 @@ def the_part(kv):
 
 @pytest.fixture(name="guest", scope="module")
 def the_guest():
-    return module("shows_blocks_guest", TOP / "scripts/shows/blocks.py")
+    return import_module("experiments.in_guest.blocks")
 
 
 class Disk(dict):

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Part imr of scripts/shows/kv without guests: its cases, and what it makes of results."""
+"""Part imr of scripts/experiments kv without guests: its cases, and what it makes of results."""
 
 import json
 import subprocess
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(name="kv", scope="module")
 def the_show():
-    return module("shows_kv_on_imr", TOP / "scripts/shows/kv")
+    return import_module("experiments.kv")
 
 
 @pytest.fixture(name="show")

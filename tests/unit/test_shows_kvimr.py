@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/kvimr: its options for shingle-levels, its evaluation of the answer, and the
+"""scripts/experiments kvimr: its options for shingle-levels, its evaluation of the answer, and the
 published figures, which all shows must share."""
 
 import json
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
-SHOW = TOP / "scripts/shows/kvimr"
+SHOW = "kvimr"
 
 
 @pytest.fixture(name="show", scope="module")
 def the_show():
-    return module("shows_kvimr", SHOW)
+    return import_module("experiments.kvimr")
 
 
 @pytest.mark.parametrize("args,sentence", (
@@ -27,7 +27,7 @@ def the_show():
     (("--jobs", "0"), "--jobs 0 is less than 1"),
 ))
 def test_bad_words(args, sentence):
-    done = subprocess.run([sys.executable, SHOW, *args], text=True, capture_output=True,
+    done = subprocess.run([TOP / "scripts/experiments", SHOW, *args], text=True, capture_output=True,
                           check=False, timeout=600)
     assert done.returncode == 1 and not done.stdout
     assert done.stderr == f"kvimr: {sentence}\n"
@@ -61,7 +61,7 @@ def test_the_papers_records(show):
 
 
 def test_the_fast_disk_is_that_of_the_other_show(show):
-    imr = module("shows_imr", TOP / "scripts/shows/imr")
+    imr = import_module("experiments.imr")
     fast, args = imr.SET_UPS["fast"], show.arguments("seq", 1, show.WAYS["fast disk"])
     assert option(args, "--tracks") == str(fast["tracks"])
     assert option(args, "--drive") == fast["drive"]
@@ -233,9 +233,9 @@ def test_results_that_have_no_place(show, tmp_path, monkeypatch):
 
 def test_what_was_published_is_written_once():
     """Shows take it from published.py, and its ratios agree with each other."""
-    published = module("published", TOP / "scripts/shows/published.py")
+    published = import_module("experiments.published")
     for name in ("imr", "imr-model", "kvimr"):
-        text = (TOP / "scripts/shows" / name).read_text()
+        text = (TOP / "scripts/src/experiments" / name).read_text()
         assert re.search(r"^from published import", text, re.M), name
         assert not re.search(r"(?<![\d.])(0\.399|91\.11|28\.93|0\.889|16\.8)(?!\d)", text), name
     whole = {pair[:2]: pair[2] for pair in published.RATIOS if pair[2]}
@@ -247,7 +247,7 @@ def test_what_was_published_is_written_once():
 def test_what_was_published_agrees_with_itself():
     """The paper's text gives the same results in other units: compaction times in relation to each
     other, and the seconds spent on rewriting tops."""
-    published = module("published", TOP / "scripts/shows/published.py")
+    published = import_module("experiments.published")
     for one, other, less in (("compaction", "seq", 55.61), ("compaction", "3phase", 31.69),
                              ("compaction-merged", "compaction", 7.67)):
         took = [published.OF_PLAIN[s][1] for s in (one, other)]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The picture of the README, which scripts/shows/latency makes."""
+"""The picture of the README, which scripts/experiments latency makes."""
 
 import random
 import re
 import xml.etree.ElementTree as xml
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
 PICTURE = TOP / "Documentation/latency.svg"
@@ -18,7 +18,7 @@ PAGES = ("#ffffff", "#0d1117")          # light and dark, as where the README is
 
 @pytest.fixture(name="show", scope="module")
 def the_show():
-    return module("shows_latency", TOP / "scripts/shows/latency")
+    return import_module("experiments.latency")
 
 
 def measured(seed=1, writes=2000):

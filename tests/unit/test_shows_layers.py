@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/layers without guests: its cases, what it says of results and of its words."""
+"""scripts/experiments layers without guests: its cases, what it says of results and of its words."""
 
 import json
 import subprocess
-import sys
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(name="show", scope="module")
 def the_show():
-    return module("shows_layers", TOP / "scripts/shows/layers")
+    return import_module("experiments.layers")
 
 
 @pytest.mark.parametrize("args,sentence", (
@@ -23,7 +22,7 @@ def the_show():
     (("--loads", "best"), "load 'best' is none of rsrch_0, "),
 ))
 def test_bad_words(args, sentence):
-    done = subprocess.run([sys.executable, TOP / "scripts/shows/layers", *args], text=True,
+    done = subprocess.run([TOP / "scripts/experiments", "layers", *args], text=True,
                           capture_output=True, check=False, timeout=600)
     assert done.returncode == 1 and not done.stdout
     assert done.stderr.count("\n") == 1 and done.stderr.startswith("layers: ")

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Lists in the words of the shows."""
 
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts/shows"))
 
-import lists    # noqa: E402  pylint: disable=wrong-import-position
+from experiments import lists
 
 
 def test_what_is_said_twice_is_measured_once():

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/loaded.py: the speed of the last part of a load."""
+"""scripts/src/experiments/loaded.py: the speed of the last part of a load."""
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(name="loaded", scope="module")
 def the_module():
-    return module("shows_loaded", TOP / "scripts/shows/loaded.py")
+    return import_module("experiments.loaded")
 
 
 def course(records, memtable, parts, seconds):

@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/rebuild without guests: its cases and its evaluation of results."""
+"""scripts/experiments rebuild without guests: its cases and its evaluation of results."""
 
 import contextlib
 import errno
 import json
 import subprocess
-import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(name="show", scope="module")
 def the_show():
-    return module("shows_rebuild", TOP / "scripts/shows/rebuild")
+    return import_module("experiments.rebuild")
 
 
 @pytest.mark.parametrize("args,sentence", (
@@ -29,7 +28,7 @@ def the_show():
     (("--loads", "heavy"), "invalid choice: 'heavy'"),
 ))
 def test_bad_words(args, sentence):
-    done = subprocess.run([sys.executable, TOP / "scripts/shows/rebuild", *args], text=True,
+    done = subprocess.run([TOP / "scripts/experiments", "rebuild", *args], text=True,
                           capture_output=True, check=False, timeout=600)
     assert done.returncode == 2 and not done.stdout
     assert sentence in done.stderr.splitlines()[-1]
@@ -57,7 +56,7 @@ def test_cases(show):
 
 def test_steps_agree(show):
     """The guest's bounds are those of the table."""
-    source = (TOP / "scripts/shows/rebuild.py").read_text(encoding="utf-8")
+    source = (TOP / "scripts/src/experiments/in_guest/rebuild.py").read_text(encoding="utf-8")
     line = next(x for x in source.splitlines() if x.startswith("BOUNDS_NS = "))
     bounds = eval(line.removeprefix("BOUNDS_NS = "))    # pylint: disable=eval-used
     for i in (0, 1, 100, len(bounds) - 1):
@@ -105,8 +104,8 @@ class Dev:
 @pytest.mark.parametrize("refuses", ((), (0,)))
 def test_what_the_load_has_written_is_known(monkeypatch, refuses):
     """The guest knows its writes even if the last one was not sent or one was refused."""
-    monkeypatch.syspath_prepend(str(TOP / "scripts/shows"))
-    guest = module("rebuild_in_guest", TOP / "scripts/shows/rebuild.py")
+    monkeypatch.syspath_prepend(str(TOP / "scripts/src/experiments"))
+    guest = import_module("experiments.in_guest.rebuild")
     monkeypatch.setattr(guest.stack, "now", lambda: 0)
     load = guest.Load(1e9, 2, 1)
     load.begin = 0

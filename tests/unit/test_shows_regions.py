@@ -1,28 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/regions without guests: its output for results, the cleanings that it finds between
+"""scripts/experiments regions without guests: its output for results, the cleanings that it finds between
 two readings of the ledgers, and its messages about options."""
 
 import ast
 import json
 import subprocess
-import sys
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(name="show", scope="module")
 def the_show():
-    return module("shows_regions", TOP / "scripts/shows/regions")
+    return import_module("experiments.regions")
 
 
 @pytest.fixture(name="guest", scope="module")
 def the_guest():
-    return module("shows_regions_guest", TOP / "scripts/shows/regions.py")
+    return import_module("experiments.in_guest.regions")
 
 
 @pytest.fixture(name="stack", scope="module")
@@ -42,7 +41,7 @@ def the_stack(guest):
     (("--loads", "rsrch_0,best"), "load 'best' is none of rsrch_0, "),
 ))
 def test_bad_words(args, sentence):
-    done = subprocess.run([sys.executable, TOP / "scripts/shows/regions", *args], text=True,
+    done = subprocess.run([TOP / "scripts/experiments", "regions", *args], text=True,
                           capture_output=True, check=False, timeout=600)
     assert done.returncode == 1 and not done.stdout
     assert done.stderr.count("\n") == 1 and done.stderr.startswith("regions: ")
@@ -78,14 +77,14 @@ def covered(show, path):
 def test_sources_are_all_that_guests_run(show):
     """The list has all modules that guest programs import and all sources of the store and its
     load."""
-    shows = [path for path in (TOP / "scripts/shows").glob("*.py") if covered(show, path)]
+    shows = [path for path in (TOP / "scripts/src/experiments").glob("*.py") if covered(show, path)]
     assert len(shows) == 6
     for path in shows:
         for node in ast.walk(ast.parse(path.read_text())):
             names = [node.module] if isinstance(node, ast.ImportFrom) else [
                 alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             for name in names:
-                for where in ("tests/guest", "scripts/shows", "scripts"):
+                for where in ("tests/guest", "scripts/src/experiments", "scripts"):
                     found = TOP / where / f"{name.replace('.', '/')}.py"
                     assert not found.exists() or covered(show, found), f"{path.name}: {found}"
     for tool in "kv", "kvbench":
@@ -220,7 +219,7 @@ def test_a_share_of_the_longest(stack):
 def test_pictures_of_few_results(show, tmp_path):
     """The picture is complete although a layer is missing."""
     pytest.importorskip("matplotlib")
-    from probes import plots        # pylint: disable=C0415,E0401
+    from skylight import plots
     options = SimpleNamespace(dense=60, scale=64)
     loads = [(("load", "rsrch_0", 60, name, ""), result("tiler")) for name in ("S=1", "S=8")]
     speed = {"write": 4e5, "read": 4e5}

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/shows/skylight without guests: the acceptance table judges answers correctly, and random
+"""scripts/experiments skylight without guests: the acceptance table judges answers correctly, and random
 drives depend on the seed only."""
 
 import argparse
 import json
 import random
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-from programs import module
 
 TOP = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TOP / "scripts"), str(TOP / "scripts/lab")]
 
-# pylint: disable=wrong-import-position,import-error
-from probes.report import Run
+from skylight.report import Run
 
 MIB = 1 << 20
 CLIFF = [86800, 90500, 92160]
@@ -23,7 +21,7 @@ CLIFF = [86800, 90500, 92160]
 
 @pytest.fixture(name="show", scope="module")
 def the_show():
-    return module("shows_skylight", TOP / "scripts/shows/skylight")
+    return import_module("experiments.skylight")
 
 
 def finding(value, confidence=0.99):

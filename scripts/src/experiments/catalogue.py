@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The catalogue of measured results: the command that prints each, the page with its figures, and
+the day of the measurement. `scripts/experiments all` runs the commands.  Documentation/results.rst has the
+catalogue as a table, which this command prints:
+
+    scripts/experiments all --table
+
+tests/unit/test_shows_all.py compares the catalogue with the pages.
+"""
+
+import re
+import textwrap
+from dataclasses import dataclass
+
+from experiments.simple import SIMPLE
+
+# Sources that figures depend on, besides their command.
+LAYERS = ("core", "dm-stl", "dm-platter")
+THESIS = (*LAYERS, "scripts/loads", "scripts/src/experiments/stacks.py", "scripts/src/experiments/in_guest/stack.py")
+REGIONS = (*THESIS, "dm-tiler", "scripts/src/experiments/in_guest/regions.py")
+BUFFERS = (*THESIS, "dm-dualbuffer")
+EVERY = ("core", "dm-stl", "dm-imr", "dm-tiler", "dm-dualbuffer", "dm-platter")
+PROBES = (*LAYERS, "scripts/src/skylight", "tests/guest/skylight.py")
+STORE = (*LAYERS, "userspace/kv", "userspace/kvbench", "scripts/src/experiments/in_guest/kv.py",
+         "scripts/src/experiments/in_guest/rebuild.py", "scripts/src/experiments/loaded.py")
+BENCH = tuple(f"scripts/src/experiments/{name}.py" for name in (
+    "bench", "bench_store", "in_guest/bench"))
+LEVELS = ("userspace/levels", "userspace/platter-sim", "dm-platter")
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result.  The command is as the documents have it; several commands are joined by &&."""
+    name: str
+    command: str
+    page: str               # the page with its figures, in Documentation/ or README.md
+    section: str
+    measured: str           # the day of the newest figure
+    code: tuple             # files and directories, besides the command itself
+    minutes: float = None   # on two cores, if recorded
+    json: str = ""          # "--json": takes a file name; else the file it writes
+    needs: str = ""         # the variable with the value that replaces DIRECTORY
+
+    @property
+    def sources(self):
+        names = re.findall(r"scripts/experiments ([\w-]+)", self.command)
+        return (*self.code, *(f"scripts/src/experiments/{self._file(name)}" for name in names))
+
+    @staticmethod
+    def _file(name):
+        return "simple.py" if name in SIMPLE else \
+            "platter" if name == "platter" else f"{name.replace('-', '_')}.py"
+
+
+RESULTS = (
+    Result("demo", "make demo", "results.rst", "The demo and the check", "2026-11-25",
+           (*LAYERS, "userspace/shingle", "scripts/src/experiments/demo.py"), minutes=4),
+    Result("check", "make check", "results.rst", "The demo and the check", "2026-11-27",
+           (*EVERY, "userspace", "tests"), minutes=39),
+    Result("latency", "scripts/experiments latency", "results.rst", "The medium", "2026-11-25",
+           (*LAYERS, "scripts/src/experiments/in_guest/latency.sh")),
+    Result("platter", "scripts/experiments platter DIRECTORY",
+           "platter-validation.rst", "Numbers", "2026-11-24",
+           ("dm-platter", "userspace/platter-sim", "scripts/src/experiments/platter"),
+           needs="SHINGLE_DISKSIM"),
+    Result("exercise", "make test-programs && build/tests/shingle-exercise 50000 150 && "
+           "build/tests/shingle-exercise-pieces 50000 150", "results.rst", "Data loss",
+           "2026-11-23", ("core/lib", "dm-stl", "dm-imr", "dm-tiler", "dm-dualbuffer",
+                          "tests/exercise")),
+    Result("torn", "scripts/experiments torn", "results.rst", "Data loss", "2026-11-21",
+           (*LAYERS, "scripts/src/experiments/in_guest/torn.py", "tests/guest/torn.py")),
+    Result("soak", "scripts/experiments soak", "results.rst", "Overview", "2026-11-21",
+           (*LAYERS, "scripts/src/experiments/in_guest/soak.sh")),
+    Result("surfaces", "tests/run --suite surfaces", "results.rst", "Data loss",
+           "2026-11-25", (*EVERY, "userspace/shingle", "tests/guest/surfaces.py")),
+    Result("holds", "make test-programs && build/tests/shingle-holds", "results.rst",
+           "Durations", "2026-11-27",
+           ("core/lib", "dm-stl", "dm-imr", "tests/exercise")),
+    Result("idle", "scripts/experiments idle", "results.rst", "Durations", "2026-11-21",
+           (*LAYERS, "scripts/src/experiments/in_guest/idle.py", "tests/guest/idle.py")),
+    Result("checkpoint", "scripts/experiments checkpoint", "reports/checkpoint.rst",
+           "Cost of a checkpoint", "2026-11-22",
+           (*LAYERS, "scripts/src/experiments/in_guest/checkpoint.py")),
+    Result("readahead", "scripts/experiments readahead", "dm-stl-set.rst", "Properties of the queue",
+           "2026-11-22", (*LAYERS, "scripts/src/experiments/in_guest/readahead.py")),
+    Result("traces", "scripts/experiments traces", "tracing.rst", "Recipes", "2026-11-25",
+           (*LAYERS, "scripts/trace", "scripts/src/experiments/in_guest/traces.sh")),
+    Result("ledgers", "scripts/experiments ledgers", "results.rst", "Overview", "2026-11-21",
+           (*LAYERS, "scripts/src/experiments/in_guest/ledgers.py")),
+    Result("presets", "scripts/experiments presets", "presets.rst", "At full scale without a disk",
+           "2026-11-22", (*LAYERS, "userspace/shingle/presets.c", "scripts/src/experiments/in_guest/presets.py"),
+           json="--json"),
+    Result("skylight", "scripts/experiments skylight", "skylight.rst", "Shows", "2026-11-27",
+           PROBES, minutes=5.5),
+    Result("skylight-paper", "scripts/experiments skylight --paper", "results.rst",
+           "Skylight, from outside", "2026-11-27", PROBES),
+    Result("skylight-blind", "scripts/experiments skylight --blind 20 --seed 1", "skylight.rst",
+           "Shows", "2026-11-27", PROBES, minutes=13),
+    Result("skylight-controls", "scripts/experiments skylight --controls", "results.rst",
+           "Skylight, from outside", "2026-11-27", PROBES, minutes=12),
+    Result("skylight-quick", "scripts/experiments skylight --quick", "skylight.rst", "In five minutes",
+           "2026-11-26", (*PROBES, "tests/guest/controls.py"), minutes=8),
+    Result("skylight-explain", "scripts/experiments skylight --explain", "skylight.rst",
+           "A drive at work", "2026-11-26", (*PROBES, "tests/guest/controls.py"), minutes=2.5),
+    Result("skylight-torn", "scripts/experiments skylight --torn", "results.rst",
+           "Skylight, from outside", "2026-11-27", (*PROBES, "tests/guest/torn_drives.py"),
+           minutes=0.5),
+    Result("confidence", "scripts/experiments confidence", "skylight.rst", "How sure", "2026-11-27",
+           ("scripts/src/skylight", "scripts/src/experiments/probe_drives.py"), minutes=0.4),
+    Result("zones", "scripts/experiments confidence --full-size", "skylight.rst", "Test 14, zones",
+           "2026-11-27", ("scripts/src/skylight", "dm-platter", "userspace/platter-sim",
+                          "scripts/src/experiments/probe_drives.py")),
+    Result("imr-model", "scripts/experiments imr-model", "reports/kvimr.rst", "The paper's load",
+           "2026-11-25", ("userspace/levels", "scripts/src/experiments/published.py")),
+    Result("kvimr", "scripts/experiments kvimr", "reports/kvimr.rst", "Its time", "2026-11-27",
+           (*LEVELS, "scripts/src/experiments/published.py")),
+    Result("kvimr-mixes", "scripts/experiments kvimr --parts mixes", "reports/kvimr.rst", "Reads and writes",
+           "2026-11-27", (*LEVELS, "scripts/src/experiments/published.py")),
+    Result("imr", "scripts/experiments imr --scale 1", "results.rst", "KVIMR", "2026-11-25",
+           ("core", "dm-imr", *LEVELS, "scripts/src/experiments/in_guest/imr.py"), json="--json"),
+    Result("imr-paper", "scripts/experiments imr --set-up paper --through target", "reports/kvimr.rst",
+           "Through the target", "2026-11-27",
+           ("core", "dm-imr", *LEVELS, "scripts/src/experiments/in_guest/imr.py", "scripts/src/experiments/published.py"),
+           json="--json"),
+    Result("imr-target",
+           "scripts/experiments imr --scale 1 --through target --moves silent,rewrite",
+           "results.rst", "KVIMR", "2026-11-22",
+           ("core", "dm-imr", *LEVELS, "scripts/src/experiments/in_guest/imr.py"), json="--json"),
+    Result("levels", "tests/run --suite levels", "results.rst", "KVIMR", "2026-11-22",
+           ("core", "dm-imr", "userspace/levels", "tests/guest/levels.py")),
+    Result("arrivals", "scripts/experiments arrivals", "kvbench.rst",
+           "What arrivals are", "2026-11-24",
+           ("userspace/kvbench", "scripts/src/experiments/hurst.py"),
+           json="build/out/arrivals/table.json"),
+    Result("arrivals-due", "scripts/lab/run --clock virtual -- build/userspace/kvbench run -w c "
+           "--arrivals poisson --target 1000 -n 5000 -t 4", "results.rst", "Arrivals",
+           "2026-11-24", ("userspace/kvbench", "userspace/kv")),
+    Result("kv", "scripts/experiments kv --parts rivals --scale 160 --cache 48", "kv.rst",
+           "Against LevelDB and RocksDB", "2026-11-27", STORE, minutes=6, json="--json"),
+    Result("kv-native", "scripts/experiments kv --parts native", "kv.rst",
+           "Against LevelDB and RocksDB", "2026-11-27", STORE, minutes=1, json="--json"),
+    Result("kv-worst", "scripts/experiments kv --parts worst", "kv.rst", "Worst writes", "2026-11-28",
+           (*STORE, "scripts/src/experiments/kv_worst.py"), minutes=4, json="--json"),
+    Result("kv-inside", "scripts/experiments kv --parts inside --scale 160 --cache 48", "kv.rst",
+           "soc against loc", "2026-11-27", STORE, minutes=1, json="--json"),
+    Result("kv-offload", "scripts/experiments kv --parts offload", "kv.rst", "What offloading brings",
+           "2026-11-27", STORE, minutes=2, json="--json"),
+    Result("kv-blocks", "scripts/experiments kv --parts blocks", "kv.rst",
+           "Arrivals at block targets", "2026-11-27",
+           (*BUFFERS, "dm-tiler", "userspace/kvbench", "scripts/src/experiments/kv_blocks.py",
+            "scripts/src/experiments/in_guest/blocks.py"), json="--json"),
+    Result("kv-imr", "scripts/experiments kv --parts imr", "reports/kvimr.rst", "By the store itself",
+           "2026-11-27", (*STORE, "dm-imr", *LEVELS, "scripts/src/experiments/kv_imr.py",
+                          "scripts/src/experiments/published.py"), json="--json"),
+    Result("regions-3", "scripts/experiments regions 3", "dm-tiler.rst", "Regions and their cleaning",
+           "2026-11-23", REGIONS, json="--json"),
+    Result("regions-4", "scripts/experiments regions 4", "dm-tiler.rst", "Against the thesis's baseline",
+           "2026-11-24", REGIONS, json="--json"),
+    Result("regions-5", "scripts/experiments regions 5", "dm-tiler.rst", "S from 1 to a track",
+           "2026-11-24", REGIONS, json="--json"),
+    Result("regions-4-full", "scripts/experiments regions 4 --scale 1 --loads rsrch_0",
+           "dm-tiler.rst", "At the thesis's own size", "2026-11-23",
+           REGIONS, json="--json"),
+    Result("buffers", "scripts/experiments buffers", "dm-dualbuffer.rst", "The thesis's claims",
+           "2026-11-27", BUFFERS, json="--json"),
+    Result("buffers-full", "scripts/experiments buffers 3 --scale 1 --loads rsrch_0",
+           "dm-dualbuffer.rst", "The thesis's claims", "2026-11-23", BUFFERS, json="--json"),
+    Result("flash", "scripts/experiments flash", "dm-rmwf.rst", "The thesis's claims", "2026-11-27",
+           BUFFERS, json="--json"),
+    Result("layers", "scripts/experiments layers", "layers.rst", "Results", "2026-11-27",
+           (*BUFFERS, "dm-tiler", "dm-imr"), json="--json"),
+    Result("rebuild", "scripts/experiments rebuild", "rebuild.rst", "Results", "2026-11-26",
+           (*LAYERS, "userspace/shingle", "scripts/src/experiments/stacks.py", "scripts/src/experiments/in_guest/rebuild.py"),
+           minutes=3, json="--json"),
+    Result("rebuild-used", "scripts/experiments rebuild --used", "rebuild.rst", "Results",
+           "2026-11-25", (*LAYERS, "userspace/shingle", "scripts/src/experiments/stacks.py",
+                          "scripts/src/experiments/in_guest/rebuild.py"), minutes=4, json="--json"),
+    Result("bench", "make bench", "results.rst", "Speed of the layers", "2026-11-27",
+           (*EVERY, *BENCH)),
+    Result("bench-pieces", "scripts/bench/run --part pieces --rounds 8 --boots 8", "results.rst",
+           "Speed of the layers", "2026-11-27", ("core", "dm-dualbuffer", *BENCH),
+           minutes=8),
+)
+
+
+def literals(command):
+    return ", ".join(f"``{part}``" for part in command.split(" && "))
+
+
+def place(result):
+    """Return the page and section of a result, in words."""
+    return f"``{result.page}``" + (f', "{result.section}"' if result.section else "")
+
+
+def table():
+    """Return the table of Documentation/results.rst."""
+    out = [".. list-table::", "   :header-rows: 1", "   :widths: 14 42 26 8 10", ""]
+    rows = [("name", "command", "its figures", "minutes", "measured"),
+            *((r.name, literals(r.command), place(r),
+               "" if r.minutes is None else f"{r.minutes:g}", r.measured) for r in RESULTS)]
+    for row in rows:
+        for i, cell in enumerate(row):
+            out += textwrap.wrap(f"{'   * -' if i == 0 else '     -'} {cell}", 98,
+                                 subsequent_indent=" " * 7, break_on_hyphens=False)
+    return "\n".join(out) + "\n"

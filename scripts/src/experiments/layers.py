@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0
+"""All translation layers on the same loads over the same medium, under the virtual clock: one
+table, one picture.
+
+The surface is that of C. Ma's thesis (512 GB, 5,900 rpm, tracks of 2 MiB, a head of three tracks, a
+cache of 1 %), divided by --scale.  `imr` has it with interlaced tracks, `plain` with tracks that
+are far enough from each other.  The cache of `rmwf` is flash, which takes no time.  Every layer
+stages what it rewrites.  Metadata are in RAM, so the medium's writes are data.  Loads are those of
+scripts/loads, one request at a time, on a volume in the middle of the surface; they write --dense
+per cent of the volume.
+
+  response      mean, 99th percentile, longest
+  no rotation   mean, without the time spent waiting for the angle
+  written       by the medium for each block of the host
+  seeks         of the medium, for each request
+  RAM           of the map, at the end
+"""
+
+import argparse
+
+
+from lab.cache import TOP
+
+from experiments import stacks
+from experiments.stacks import cell, figures, layers, loaded
+
+LOADS = ("rsrch_0", "src1_2", "web_0", "proj_2")
+COLUMNS = (("response, ms", "response_ms", ".2f"), ("99 %", "p99_ms", ".1f"),
+           ("longest", "worst_s", ".2f s"), ("no rotation", "unturned_ms", ".2f"),
+           ("read", "read_ms", ".2f"), ("write", "write_ms", ".2f"),
+           ("written", "medium_amplification", ".2f"), ("seeks", "seeks_each", ".2f"),
+           ("RAM, KiB", "ram_kib", ",.0f"))
+
+
+def cases(options, loads):
+    out = []
+    for load in options.loads or LOADS:
+        for name, layer in layers(options.scale).items():
+            keys = {"media": layer["media"]} if "media" in layer else {}
+            layer = {"set": {}, **{k: v for k, v in layer.items() if k != "media"}}
+            out.append(loaded(options, loads, load, options.dense, layer, name, **keys))
+    return out
+
+
+def rows(results):
+    """{load: {layer: figures}}"""
+    out = {}
+    for (_, load, _, name, _), of in results:
+        f = figures(of)
+        f["seeks_each"] = f["seeks"] / of["all"]["requests"]
+        f["ram_kib"] = f["ram_bytes"] / 1024
+        out.setdefault(load, {})[name] = f
+    return out
+
+
+def told(groups, options):
+    for load, got in groups.items():
+        print(f"\n{load}, a surface of 1/{options.scale}, a volume of which it writes "
+              f"{options.dense} %")
+        print(f"{'':14}" + "".join(f"{label:>14}" for label, *_ in COLUMNS))
+        for name, f in got.items():
+            print(f"{name:14}" + "".join(cell(f[key], form, 14) for _, key, form in (
+                (label, key, form.removesuffix(" s")) for label, key, form in COLUMNS)))
+
+
+def picture(groups, path):
+    from skylight import plots
+
+    def draw(figure):
+        names = list(next(iter(groups.values())))
+        for axes, (title, key) in zip(plots.panels(figure, 3), (
+                ("mean response over plain", "response_ms"),
+                ("longest response, s", "worst_s"),
+                ("written by the medium, for each block", "medium_amplification"))):
+            for i, name in enumerate(names):
+                x = [j + (i - len(names) / 2) / (len(names) + 1) for j in range(len(groups))]
+                y = [got[name][key] / (got["plain"][key] if key == "response_ms" else 1)
+                     if name in got else 0 for got in groups.values()]
+                axes.bar(x, y, 1 / (len(names) + 1), label=name)
+            axes.set_yscale("log")
+            axes.set_title(title)
+            axes.set_xticks(range(len(groups)), list(groups), rotation=30)
+        figure.axes[0].legend(fontsize=6)
+    plots.png(draw, path, (12, 4.2))
+
+
+def main():
+    p = argparse.ArgumentParser(prog="layers", description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    stacks.add_options(p, LOADS)
+    options = p.parse_args()
+    stacks.sensible("layers", options)
+    stacks.prepare("layers")
+    loads = stacks.Loads("layers", options)
+    results, wrong = stacks.measured("layers", options, {"all": cases(options, loads)},
+                                     "stack")
+    groups = rows(results["all"])
+    told(groups, options)
+    path = stacks.outputs("layers") / "layers.png"
+    picture(groups, path)
+    print(f"\n{path.relative_to(TOP)}\n")
+    print("\n".join(wrong) if wrong else
+          "nothing destroyed was read, and the clock was exact")
+    return 1 if wrong else 0

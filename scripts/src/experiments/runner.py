@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What all experiments share: options, preparation, guests, and results as JSON."""
+
+import argparse
+import json
+import subprocess
+from pathlib import Path
+
+import lab
+from common.output import check, store
+from lab import packages
+from lab.cache import TOP, LabError
+
+# Options that several experiments have, with the least value of those that are numbers.
+OPTIONS = {
+    "json": ({"type": Path, "metavar": "FILE", "help": "all results"}, None),
+    "resume": ({"action": "store_true", "help":
+                "do not repeat what an earlier run of the same sources has measured"}, None),
+    "seed": ({"type": int, "default": 1, "help": "(%(default)s)"}, 0),
+    "seeds": ({"default": "1", "metavar": "N,...", "help":
+               "tables show means and ranges over the seeds (%(default)s)"}, None),
+    "jobs": ({"type": int, "default": 1, "help": "runs at a time (%(default)s)"}, 1),
+    "timeout": ({"type": int, "default": 3600, "help": "seconds for a guest (%(default)s)"}, 1),
+    "requests": ({"type": int, "metavar": "N", "help": "only the first N requests of each load"},
+                 1),
+    "kernel": ({"default": "uml", "choices": ("uml", "stock", "backports"),
+                "help": "uml (default) is exact; QEMU counts instructions"}, None),
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """The parser of experiment @name.  @shared names those of OPTIONS that it has besides --json;
+    @defaults are its own default values for them."""
+
+    def __init__(self, name, text, *shared, **defaults):
+        super().__init__(prog=f"scripts/experiments {name}", description=text,
+                         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+        self.name, self.shared = name, (*shared, "json")
+        for option in self.shared:
+            words = OPTIONS[option][0]
+            self.add_argument(f"--{option}", **words)
+        self.set_defaults(**defaults)
+
+    def parse_args(self, *args, **more):
+        options = super().parse_args(*args, **more)
+        options.experiment = self.name
+        self.at_least(options, **{name: OPTIONS[name][1] for name in self.shared
+                                  if OPTIONS[name][1] is not None})
+        if options.json:
+            try:
+                # Now, not after hours of measurements.
+                check(options.json)
+            except OSError as error:
+                self.error(f"--json {options.json}: {error.strerror}")
+        return options
+
+    def at_least(self, options, **least):
+        """Refuse values below @least, {name: value}, before a guest is started."""
+        for name, low in least.items():
+            value = getattr(options, name)
+            if value is not None and value < low:
+                self.error(f"--{name.replace('_', '-')} {value} is less than {low}")
+
+
+def outputs(name):
+    """Return the directory for the output of an experiment."""
+    return TOP / "build/out" / name
+
+
+def prepare(name, *programs):
+    """Install what guests need, create the directory for the output, and build these directories
+    of userspace/, or all of it."""
+    try:
+        packages.setup()
+        outputs(name).mkdir(parents=True, exist_ok=True)
+    except LabError as error:
+        raise SystemExit(f"{name}: {error}") from error
+    except OSError as error:
+        raise SystemExit(f"{name}: results go to {outputs(name)}: {error.strerror}") from error
+    subprocess.run(["make", "-s", "-C", TOP / "userspace", *programs], check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def in_guest(part, *words, kernel="uml", clock="virtual", memory="2G", timeout=3600, rw=None):
+    """Return the command that runs @part of the package in_guest in a guest: see lab.runner()."""
+    where = TOP / "scripts/src/experiments/in_guest"
+    program = ["sh", (where / part).relative_to(TOP)] if part.endswith(".sh") else \
+        ["python3", "-m", f"experiments.in_guest.{part}"]
+    return lab.runner("--kernel", kernel, "--clock", clock, "--memory", memory, "--timeout",
+                      timeout, *(["--rw", rw] if rw else []), "--", *program, *words)
+
+
+def keep(options, results):
+    """Write the results to --json: {"experiment", "options", "results"}."""
+    if options.json:
+        said = {k: v for k, v in vars(options).items() if k not in ("experiment", "json", "results")}
+        store(options.json, json.dumps({"experiment": options.experiment, "options": said,
+                                        "results": results}, indent=1, default=str) + "\n")
