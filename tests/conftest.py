@@ -19,13 +19,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-
-TESTS = Path(__file__).resolve().parent
-TOP = TESTS.parent
-
 import lab
 from guest import suite as guest_suite
 from plan import PLAN
+
+TESTS = Path(__file__).resolve().parent
+TOP = TESTS.parent
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,12 @@ import sys
 import time
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parent
-TOP = TESTS.parent
-
 import lab
 import plan
 from lab import guest, kernels, modules, packages
 
+TESTS = Path(__file__).resolve().parent
+TOP = TESTS.parent
 SUITES = {
     "unit": ["unit"],
     "kunit": ["lab/test_kselftest.py::test_kunit"],

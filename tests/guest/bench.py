@@ -70,7 +70,7 @@ def beside(function):
     def body():
         try:
             function()
-        except Exception as error:  # pylint: disable=broad-except
+        except Exception as error:
             failed.append(error)
 
     thread = threading.Thread(target=body)
@@ -277,7 +277,7 @@ def _one(case, run_it, ctx):
         result.update(outcome="failed", why=str(failure) + "".join(
             f"\n  at {os.path.basename(f.filename)}:{f.lineno} {f.line}"
             for f in where))
-    except Exception:  # pylint: disable=broad-except
+    except Exception:
         result.update(outcome="failed", why=traceback.format_exc())
     gc.collect()
     try:

@@ -129,7 +129,7 @@ class Control(skylight.Drive):
         zone a bitmap of valid blocks, in the first zone and in the second."""
         module("dm-zoned")
         zones = self.spec["sectors"] // ZONE
-        path = bench.Pool._null(zones * ZONE >> 11, "zones",   # pylint: disable=protected-access
+        path = bench.Pool._null(zones * ZONE >> 11, "zones",
                                 zoned=1, zone_size=ZONE >> 11, zone_nr_conv=RANDOM)
         chunks = zones - 2 - SPARE
         maps = -(-chunks // 512)

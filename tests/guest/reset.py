@@ -273,7 +273,7 @@ class Child:
                 os._exit(0)
             except OSError as error:
                 os._exit(error.errno)
-            except BaseException:       # pylint: disable=broad-except
+            except BaseException:
                 os._exit(255)
 
     def ended(self):

@@ -399,7 +399,7 @@ class Storm:
         status = 0
         try:
             work()
-        except BaseException as error:      # pylint: disable=broad-except
+        except BaseException as error:
             self.shared["quit"] = 1
             text = str(error) if isinstance(error, Failure) else traceback.format_exc()
             with open(f"/dev/shm/storm.{name}", "w", encoding="utf-8") as handle:

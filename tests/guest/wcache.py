@@ -547,7 +547,7 @@ class Writers:
                                f"{self.newest.get(b, 0)}")
                     else:
                         dev.flush()
-        except Exception as error:  # pylint: disable=broad-except
+        except Exception as error:
             self.errors.append(error)
 
     def stop(self):

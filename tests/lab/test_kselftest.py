@@ -63,7 +63,7 @@ def boot_kunit():
 
 @pytest.mark.boots(run=boot_script, kernel=lambda row: row[1])
 @pytest.mark.parametrize("row", SCRIPTS, ids=name)
-def test_script(row, guest):    # pylint: disable=unused-argument
+def test_script(row, guest):
     passed, failed, skipped = tap(guest.out)
     print(f"{passed} passed, {len(failed)} failed, {skipped} skipped")
     assert not failed and guest.ok, str(guest)

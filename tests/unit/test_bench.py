@@ -105,7 +105,7 @@ def test_boots_are_joined(bench):
     assert boots[0]["rates"]["read"]["imr"] == [1.0, 2.0]
 
 
-def test_each_boot_has_its_rounds(bench, monkeypatch, capsys):
+def test_each_boot_has_its_rounds(bench, monkeypatch, tmp_path):
     """Figures that depend on the placement of memory need several boots; instruction counts need
     one."""
     asked = []
@@ -116,14 +116,16 @@ def test_each_boot_has_its_rounds(bench, monkeypatch, capsys):
 
     monkeypatch.setattr(bench, "part", ran)
     monkeypatch.setattr(bench.store, "measure", lambda _: ran("store"))
-    monkeypatch.setattr(bench.packages, "setup", lambda: None)
-    monkeypatch.setattr(bench.subprocess, "run", lambda *_, **__: None)
-    monkeypatch.setattr(bench.sys, "argv", ["run", "--json", "--rounds", "4", "--boots", "3",
-                                            "--part", "speed", "--part", "instructions"])
+    monkeypatch.setattr(bench.runner, "prepare", lambda *_: None)
+    monkeypatch.setattr(bench.sys, "argv", ["run", "--json", str(tmp_path / "all"), "--rounds", "4",
+                                            "--boots", "3", "--part", "speed", "--part",
+                                            "instructions"])
+    for what in ("speed", "instructions"):
+        monkeypatch.setattr(bench, f"show_{what}", lambda _: None)
     bench.main()
     assert asked == [("instructions", 1, 0, "stock"), ("speed", 2, 0, "uml"),
                      ("speed", 1, 1, "uml"), ("speed", 1, 2, "uml")]
-    assert json.loads(capsys.readouterr().out)["speed"] == {"rates": [1.0] * 4}
+    assert json.loads((tmp_path / "all").read_text())["results"]["speed"] == {"rates": [1.0] * 4}
 
 
 def test_dm_linear_is_taken_where_the_target_is(bench, capsys):
@@ -205,8 +207,7 @@ def test_pieces_are_measured_when_asked_for(bench, monkeypatch):
 
     monkeypatch.setattr(bench, "part", ran)
     monkeypatch.setattr(bench.store, "measure", lambda _: ran("store"))
-    monkeypatch.setattr(bench.packages, "setup", lambda: None)
-    monkeypatch.setattr(bench.subprocess, "run", lambda *_, **__: None)
+    monkeypatch.setattr(bench.runner, "prepare", lambda *_: None)
     for argv, there in (([], False), (["--part", "pieces"], True)):
         monkeypatch.setattr(bench.sys, "argv", ["run", *argv])
         with pytest.raises(SystemExit, match="no figures of"):

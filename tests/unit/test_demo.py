@@ -8,11 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
 from experiments import promises
 
+TOP = Path(__file__).resolve().parents[2]
 KVBENCH = TOP / "build/userspace/kvbench"
 KV = TOP / "build/userspace/kv"
 ACKED = 300

@@ -19,9 +19,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import platter_sim
-
-TOP = Path(__file__).resolve().parents[2]
-
 from experiments.platter import disksim_compare
 from experiments.platter import disksim_drive
 from experiments.platter import disksim_layout
@@ -29,6 +26,7 @@ from experiments.platter import disksim_seek
 from experiments.platter import disksim_words
 from experiments.platter import fictive
 
+TOP = Path(__file__).resolve().parents[2]
 COMPARE = TOP / "scripts/experiments"
 RST = TOP / "Documentation/platter-validation.rst"
 

@@ -18,7 +18,7 @@ import pytest
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives, roles
 from docutils.core import publish_doctree, publish_from_doctree
-from experiments.__main__ import NAMES as EXPERIMENTS
+from experiments.__main__ import NAMES as EXPERIMENTS, file_of
 
 TOP = Path(__file__).resolve().parents[2]
 DOCUMENTS = TOP / "Documentation"
@@ -253,9 +253,7 @@ def programs_of(command, name=""):
         module = TOP / "scripts/src" / started[1].replace(".", "/")
         found += [module / "__main__.py", module.with_suffix(".py"), TOP / f"tests/{started[1]}.py"]
         if started[1] == "experiments":
-            name = name.replace("-", "_")
-            found = [path, *(module / f"{stem}.py" for stem in (
-                name, "simple", "runner", "platter/disksim_compare" if name == "platter" else name))]
+            found = [path, module / file_of(name)]
     return found
 
 

@@ -23,10 +23,10 @@ def answers(monkeypatch, *errors):
 
 def test_a_signal_ends_no_wait(monkeypatch):
     answers(monkeypatch, errno.EINTR, errno.EINTR)
-    assert blk._sys(1) == 7             # pylint: disable=protected-access
+    assert blk._sys(1) == 7
 
 
 def test_another_error_does(monkeypatch):
     answers(monkeypatch, errno.EINTR, errno.EIO)
     with pytest.raises(OSError, match="Input/output"):
-        blk._sys(1)                     # pylint: disable=protected-access
+        blk._sys(1)

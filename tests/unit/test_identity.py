@@ -13,7 +13,7 @@ from lab.cache import CACHE, LabError
 from guest.ondisk import VERSION, crc32c, seal
 from test_shingle_cli import (BLOCK, CLEAN, DEVICES, FAILED, Set, blank, content,
                               make_swap, put, uuid_of)
-from test_shingle_cli import build_tool, runner     # noqa: F401  pylint: disable=W0611
+from test_shingle_cli import build_tool, runner    # noqa: F401
 
 TOP = Path(__file__).resolve().parents[2]
 PROBER = TOP / "Documentation/libblkid/shingle.c"

@@ -80,7 +80,7 @@ def test_put_get_delete(kv, device):
         assert b"sky" in store and b"fog" not in store
         assert store.get(b"fog") is None and store.get(b"fog", b"grey") == b"grey"
         with pytest.raises(KeyError):
-            store[b"fog"]           # pylint: disable=pointless-statement
+            store[b"fog"]
         del store[b"sky"]
         assert list(store) == [b"empty", b"long"]
         assert store.stats()["puts"] == 3 and store.stats()["deletes"] == 1
@@ -123,7 +123,7 @@ def test_forward_and_back(kv, device):
             [k for k in ours[::-1] if b"102" <= k < b"201"]
         with store.iterator() as it:
             with pytest.raises(ValueError, match="no key"):
-                it.key                  # pylint: disable=pointless-statement
+                it.key
             assert it.seek_for_prev(b"500") and it.key == b"498"
             assert it.next() and it.key == b"501" and it.prev() and it.key == b"498"
             assert it.seek(b"999") and not it.next()

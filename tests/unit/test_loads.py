@@ -15,12 +15,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-TOP = Path(__file__).resolve().parents[2]
-
 from loads import BLOCK, Refused, Requests, cli, generate, join, measure, parts, thesis, trace
 from loads import replay as replays
 
+TOP = Path(__file__).resolve().parents[2]
 MIB = (1 << 20) // BLOCK
 CACHE = 32 * MIB
 # The tolerance of a load against its row, from that size of the cache on: in points for

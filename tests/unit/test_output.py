@@ -11,11 +11,9 @@ import threading
 from pathlib import Path
 
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
 from common import output
 
+TOP = Path(__file__).resolve().parents[2]
 ROOT = os.geteuid() == 0
 
 

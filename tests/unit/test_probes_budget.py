@@ -12,9 +12,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
 from experiments.probe_drives import Drive
 from skylight import clock as clock_of
 from skylight import cli, cliff, device, explain, guard, quick, report, t01, t11, t14, tclean, verdict
@@ -22,6 +19,7 @@ from skylight.load import Trace, as_ops
 from skylight.mates import Moved
 from skylight.session import DONE, SKIPPED, Finding, Result, Session
 
+TOP = Path(__file__).resolve().parents[2]
 PROBES = TOP / "scripts/src/skylight"
 STATISTICS = {"mean", "median", "quantile", "percentile", "average", "std", "var", "nanmean",
               "nanmedian", "ptp"}
@@ -163,7 +161,7 @@ def test_a_cleaning_without_writes_is_a_reason(tmp_path):
     prober.mates, prober.how = OneWrite(), "force"
     assert prober.one_band(7, [9]) is None and prober.unclear
     with pytest.raises(guard.NoNumber):
-        tclean._longest(prober, 7, [])          # pylint: disable=protected-access
+        tclean._longest(prober, 7, [])
 
 
 @pytest.mark.parametrize("test,names", [(t14, {"zone_profile", "serpentine", "track_bytes"})])
@@ -424,7 +422,7 @@ def test_without_reset_test_11_is_run(tmp_path):
 def test_which_devices_a_discard_unmaps(tmp_path, monkeypatch, table, loop, words):
     """A discard unmaps if the device itself or a device below it does."""
     dev = device.Device.__new__(device.Device)
-    dev.sys, dev._fd = tmp_path / "top", -1     # pylint: disable=protected-access
+    dev.sys, dev._fd = tmp_path / "top", -1
     (dev.sys / "slaves").mkdir(parents=True)
     below = tmp_path / "below"
     below.mkdir()
@@ -445,7 +443,7 @@ def test_zeros_are_seen(tmp_path):
     dev = device.Device.__new__(device.Device)
     dev.path = str(path)
     fd = os.open(path, os.O_RDONLY)
-    dev._fd, dev.held = fd, lambda: fd          # pylint: disable=protected-access
+    dev._fd, dev.held = fd, lambda: fd
     try:
         assert dev.holds_zeros([0, 4096]) and not dev.holds_zeros([0, 8192])
     finally:

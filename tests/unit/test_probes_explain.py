@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
 from experiments import probe_drives
 from skylight import cli, device, explain
 from skylight.explain import FLUSH, FULL, IDLE, OTHER, Sample, Watch
+
+TOP = Path(__file__).resolve().parents[2]
+
 
 BLOCK, STEP = 4096, explain.STEP_S
 
@@ -467,7 +467,7 @@ def test_without_tracing_it_watches_all_the_same(tmp_path, monkeypatch):
     tracer.close()
 
 
-def test_json_of_explain(disk, monkeypatch, capsys):     # pylint: disable=unused-argument
+def test_json_of_explain(disk, monkeypatch, capsys):
     series = Series(by_hand(CLEANS * 9))
     monkeypatch.setattr(explain.Counters, "look", lambda self: series.look())
     monkeypatch.setattr(explain, "Tracer", lambda number: SimpleNamespace(

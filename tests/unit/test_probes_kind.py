@@ -559,7 +559,6 @@ class ChunkCache(drives.Drive):
     @whole: unwritten blocks of a chunk move, too, as in dm-cache; otherwise only written blocks
     move, each by itself."""
 
-    # pylint: disable=too-many-arguments
     def __init__(self, blocks, chunk, slots, *, whole=True, idle_us=None, **disk):
         super().__init__(blocks, **disk)
         self.chunk, self.whole, self.idle_us = chunk, whole, idle_us

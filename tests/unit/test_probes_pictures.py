@@ -7,12 +7,10 @@ from pathlib import Path
 from experiments import probe_drives
 import pytest
 from test_probes_report import whole
-
-TOP = Path(__file__).resolve().parents[2]
-
 import skylight
 from skylight import compare, report, session
 
+TOP = Path(__file__).resolve().parents[2]
 DRIVES = {
     "set": lambda: probe_drives.SetAssociative(64, 512, 8),
     "full": lambda: probe_drives.FullyAssociative(64, 4, 128, 8, 3),

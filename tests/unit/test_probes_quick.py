@@ -13,14 +13,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
 from experiments import probe_drives
 from skylight import cli, device, load, quick, report, says, scratch, stats, tfilled
 from skylight.clock import Clock, OutOfTime
 from skylight.session import DONE, SKIPPED, UNTOLD, Finding, Result
 
+TOP = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
 

@@ -12,12 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
 from skylight import cli, compare, plots, report, session, words
 from skylight.session import Finding, Result
 
+TOP = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 VOID = {"meta", "br", "rect", "path", "use", "image", "img", "link", "input", "hr"}
 

@@ -18,13 +18,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
 import skylight
 from skylight import cli, device, load, verdict
 from skylight.session import DONE, FAILED, Finding, Result, Session, scale_for, stem
 
+TOP = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
 
@@ -152,7 +150,7 @@ def test_an_interruption_ends_the_load(fio, request, tmp_path, early):
 def test_an_interruption_while_the_load_begins_ends_it(fio, request, monkeypatch):
     """The signal comes before Popen() has returned, so there is no object yet by which to end the
     process."""
-    begin = subprocess.Popen._execute_child         # pylint: disable=protected-access
+    begin = subprocess.Popen._execute_child
 
     def slowly(self, *words):
         begin(self, *words)
@@ -714,7 +712,7 @@ class Countable:
     TITLE, AFTER = "something", ()
 
     def __init__(self, test_id, fails=0):
-        self.ID, self.runs, self.fails = test_id, 0, fails      # pylint: disable=C0103
+        self.ID, self.runs, self.fails = test_id, 0, fails
 
     @staticmethod
     def estimate(_):
@@ -806,7 +804,6 @@ class Stubborn(Switch):
 @pytest.fixture(name="drive")
 def switches():
     dev = device.Device.__new__(device.Device)
-    # pylint: disable=protected-access
     dev._fd, dev.unrestored, dev.path, dev.bytes = -1, {}, "/dev/none", 400 * MIB
     dev._switches = {"write_cache": Switch(True), "read_ahead": Switch(False)}
     return dev
@@ -820,7 +817,6 @@ def test_settings_are_restored_whatever_happens(drive, tmp_path):
             assert missing == ["look_ahead"]
             assert json.loads(note.read_text(encoding="utf-8")) == {"write_cache": True}
             raise KeyboardInterrupt
-    # pylint: disable=protected-access
     assert drive._switches["write_cache"].told == [False, True]
     assert not drive._switches["read_ahead"].told       # it had this value already
     assert not note.exists()
@@ -830,7 +826,6 @@ def test_a_run_that_was_killed_is_made_good(drive, tmp_path):
     note = tmp_path / "restore.json"
     note.write_text('{"write_cache": false}', encoding="utf-8")
     assert drive.restore_from(note) == ["write_cache"]
-    # pylint: disable=protected-access
     assert drive._switches["write_cache"].now is False and not note.exists()
     assert drive.restore_from(note) == []
 
@@ -859,7 +854,6 @@ def one_that_comes_back(tmp_path, monkeypatch):
     """Return (a Device on a file, the properties that it will have after its return)."""
     found = {"bytes": 400 * MIB, "label": "disk", "serial": "1"}
     dev = device.Device.__new__(device.Device)
-    # pylint: disable=protected-access
     dev.path, dev.unrestored = str(tmp_path / "dev"), {}
     dev._switches = {"read_ahead": device.ReadAhead(dev)}
     Path(dev.path).write_bytes(b"")
@@ -891,7 +885,6 @@ def test_another_drive_is_left_alone(coming, monkeypatch, tmp_path, what, other)
     tools = Tools(monkeypatch, {"blkdiscard": (0, "")})
     assert dev.reset() and tools.told
     tools.told.clear()
-    # pylint: disable=protected-access
     cache = dev._switches["write_cache"] = Switch(False)
     with pytest.raises(OSError, match="another drive.*it was disk 1 with"):
         with dev.settings(tmp_path / "restore.json", write_cache=True), dev.released():
@@ -929,10 +922,10 @@ def test_a_name_that_leads_to_another_drive_is_not_followed(coming, tmp_path):
     """A link as in /dev/disk/by-path, while another disk is put into that place. The open file is
     still the first disk, but all other access goes by the name."""
     dev, _ = coming
-    os.close(dev._fd)           # pylint: disable=protected-access
+    os.close(dev._fd)
     os.unlink(dev.path)
     os.symlink("/dev/null", dev.path)
-    dev._fd = os.open(dev.path, os.O_RDONLY)        # pylint: disable=protected-access
+    dev._fd = os.open(dev.path, os.O_RDONLY)
     s = Session(dev, tmp_path / "out", say=lambda text: None)
     sent = tmp_path / "sent"
     s.load.program = str(tmp_path / "fio")
@@ -944,7 +937,7 @@ def test_a_name_that_leads_to_another_drive_is_not_followed(coming, tmp_path):
         assert "wrote no log" in s.run(module(send)).why and sent.read_text()
         sent.unlink()
     cache = Stubborn(True, takes=[True, False])
-    dev._switches = {"write_cache": cache}          # pylint: disable=protected-access
+    dev._switches = {"write_cache": cache}
     with s.settings():
         os.unlink(dev.path)
         os.symlink("/dev/zero", dev.path)
@@ -963,7 +956,6 @@ def noted(note):
 def test_what_is_refused_is_missing(drive, tmp_path):
     """A write cache that can't be switched off is reported; there is nothing to restore."""
     note = tmp_path / "restore.json"
-    # pylint: disable=protected-access
     drive._switches["write_cache"] = Stubborn(True, takes=[True])
     with drive.settings(note, write_cache=False, look_ahead=False) as missing:
         assert missing == ["write_cache", "look_ahead"]
@@ -971,7 +963,6 @@ def test_what_is_refused_is_missing(drive, tmp_path):
 
 
 def test_what_tells_nothing_is_left_alone(drive, tmp_path):
-    # pylint: disable=protected-access
     drive._switches["write_cache"] = Switch(None)
     with drive.settings(tmp_path / "restore.json", write_cache=False) as missing:
         assert missing == ["write_cache"]
@@ -982,7 +973,6 @@ def test_what_is_not_set_back_is_kept_and_tried_again(drive, tmp_path):
     """hdparm -W1 fails. The next block of settings restores the value when the drive accepts it,
     whatever settings the block has itself."""
     note = tmp_path / "restore.json"
-    # pylint: disable=protected-access
     cache = drive._switches["write_cache"] = Stubborn(True, takes=[False])
     ahead = drive._switches["read_ahead"]
     with drive.settings(note, write_cache=False, read_ahead=True) as missing:
@@ -1003,7 +993,6 @@ def test_what_is_not_set_back_is_kept_and_tried_again(drive, tmp_path):
 def test_a_killed_run_that_can_not_be_made_good(drive, tmp_path):
     note = tmp_path / "restore.json"
     note.write_text('{"write_cache": true, "other": 1, "read_ahead": true}', encoding="utf-8")
-    # pylint: disable=protected-access
     drive._switches["write_cache"] = Stubborn(False, takes=[])
     assert drive.restore_from(note) == ["read_ahead"]
     assert noted(note) == drive.unrestored == {"write_cache": True, "other": 1}
@@ -1011,7 +1000,6 @@ def test_a_killed_run_that_can_not_be_made_good(drive, tmp_path):
 
 
 def test_what_is_not_set_back_is_said_once(drive, tmp_path):
-    # pylint: disable=protected-access
     drive._switches["write_cache"] = Stubborn(True, takes=[False])
     said = []
     s = Session(drive, tmp_path, load=Still(), say=said.append)
@@ -1030,7 +1018,6 @@ def test_what_is_not_set_back_is_said_once(drive, tmp_path):
 def test_a_switch_that_fails_does_not_keep_the_others(drive, tmp_path):
     """The device has gone: the note keeps the settings that were not restored."""
     note = tmp_path / "restore.json"
-    # pylint: disable=protected-access
     ahead = drive._switches["read_ahead"]
     with drive.settings(note, read_ahead=True, write_cache=False):
         def gone(_):
@@ -1064,9 +1051,9 @@ def test_the_letters_of_a_drive(monkeypatch, tmp_path, drive):
         "hdparm -A": (0, "\n/dev/sdx:\n look-ahead    = not supported\n")}
     tools = Tools(monkeypatch, answers)
     drive.path, drive.sys = "/dev/sdx", tmp_path
-    found = device._drive_switches(drive)       # pylint: disable=protected-access
+    found = device._drive_switches(drive)
     assert list(found) == ["write_cache"]
-    drive._switches = found                     # pylint: disable=protected-access
+    drive._switches = found
     answers["hdparm -W "] = answers.pop("hdparm -W")
     tools.then = {"hdparm -W0": ("hdparm -W ", (0, caching(0, "ff"))),
                   "hdparm -W1": ("hdparm -W ", (0, caching(1, "n")))}
@@ -1093,7 +1080,7 @@ def test_the_mode_page_of_a_drive(monkeypatch, tmp_path, drive):
     page, note = folder / "cache_type", tmp_path / "note"
     page.write_text("write back\n", encoding="ascii")
     drive.path, drive.sys = "/dev/sdx", tmp_path
-    drive._switches = device._drive_switches(drive)     # pylint: disable=protected-access
+    drive._switches = device._drive_switches(drive)
     with drive.settings(note, write_cache=False) as missing:
         assert not missing and page.read_text(encoding="ascii") == "write through"
     assert page.read_text(encoding="ascii") == "write back"
@@ -1115,9 +1102,9 @@ def test_the_messages_of_a_mapped_drive(monkeypatch, tmp_path, drive):
     (tmp_path / "dm").mkdir()
     (tmp_path / "dm/name").write_text("drive\n", encoding="ascii")
     drive.sys = tmp_path
-    found = device._drive_switches(drive)       # pylint: disable=protected-access
+    found = device._drive_switches(drive)
     assert list(found) == ["write_cache"] and found["write_cache"].get() is True
-    drive._switches = found                     # pylint: disable=protected-access
+    drive._switches = found
     with drive.settings(tmp_path / "note", write_cache=False):
         assert tools.told[-1] == "dmsetup message drive 0 wcache off"
     assert tools.told[-1] == "dmsetup message drive 0 wcache on"
@@ -1140,7 +1127,7 @@ def test_a_write_cache_that_no_table_tells_of(monkeypatch, tmp_path, drive, tabl
     (tmp_path / "dm").mkdir()
     (tmp_path / "dm/name").write_text("drive\n", encoding="ascii")
     drive.sys = tmp_path
-    found = device._drive_switches(drive)       # pylint: disable=protected-access
+    found = device._drive_switches(drive)
     assert list(found) == known
     if known:
         assert found["write_cache"].get() is stands

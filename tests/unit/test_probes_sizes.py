@@ -212,7 +212,7 @@ def test_a_cliff_that_no_write_stands_out_of():
     assert follow.known(2000 + 3 * 1500)
 
 
-class Proof:                        # pylint: disable=too-few-public-methods
+class Proof:
     """A witness that has written nothing, and reports that the drive cleans."""
     gaps_us = np.zeros(0)
 
@@ -436,7 +436,7 @@ def test_cleaning_time(name, tmp_path):
         drive.write(block, 1)
         begin = drive.disk.now
         if cleaning == "lazy":
-            drive.clean(drive._set(block))      # pylint: disable=protected-access
+            drive.clean(drive._set(block))
         else:
             drive.idle_step()
         spent.append((drive.disk.now - begin) / 1000)
@@ -810,11 +810,11 @@ def test_random_writes_are_random(tmp_path):
     if not shutil.which("fio"):
         pytest.skip("fio is not here")
 
-    class Null:                         # pylint: disable=too-few-public-methods
+    class Null:
         """A device of 6 GB that receives no writes."""
         bytes = 6 << 30
 
-    class Load:                         # pylint: disable=too-few-public-methods
+    class Load:
         """Passes options to fio, except for the device."""
         dev = Null()
 

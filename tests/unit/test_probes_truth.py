@@ -7,12 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
 from skylight import truth
 from skylight.session import Finding
 
+TOP = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 
 

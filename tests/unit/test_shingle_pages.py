@@ -240,7 +240,7 @@ def test_shingled_tracks_are_refused(tmp_path):
 class Regions(Image):
     """Three regions of tiler, a band each, and a spare slot with a page of its old content."""
 
-    def __init__(self, path):       # pylint: disable=super-init-not-called
+    def __init__(self, path):
         self.path = path
         path.write_bytes(bytes(BLOCK * 1024))
         tool("format", "tiler", path, "--band", "64K", "--bands", 4, "--over-permille", 0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from test_shingle_cli import (CLEAN, FAILED, USAGE, Image, blank)
-from test_shingle_cli import (build_fake_dm, build_tool,  # noqa: F401  pylint: disable=W0611
+from test_shingle_cli import (build_fake_dm, build_tool,    # noqa: F401
                               completer, mapper, runner)
 
 TOP = Path(__file__).resolve().parents[2]

@@ -15,13 +15,13 @@ import pytest
 from docutils import nodes
 from docutils.core import publish_doctree
 from test_documents import DOCUMENTS, TOP, read, source_of
-
-SHOWS = TOP / "scripts/src/experiments"
-
 from experiments import catalogue
 from experiments.__main__ import NAMES
 from experiments.catalogue import RESULTS, Result
 from lab import runner
+
+SHOWS = TOP / "scripts/src/experiments"
+
 
 RESULTS_RST = DOCUMENTS / "results.rst"
 BY_COMMAND = {r.command: r for r in RESULTS}
@@ -170,7 +170,7 @@ def kept(run):
 def test_collects(run, tmp_path):
     of, count = run(), tmp_path / "count"
     script = tmp_path / "figures"
-    script.write_text(f'#!/bin/sh\necho x >>{count}\necho "{{\\"mean\\": 6.5}}" >"$2"\n')
+    script.write_text(f'#!/bin/sh\necho x >>{count}\necho "{{\\"results\\": {{\\"mean\\": 6.5}}}}" >"$2"\n')
     script.chmod(0o755)
     results = [result("figures", str(script), json="--json", minutes=2),
                result("words", "echo so many; echo no >&2"), result("fails", "echo why; exit 3"),
@@ -216,7 +216,7 @@ def test_a_file_of_before_is_not_taken_for_new_figures(run, show, monkeypatch, t
     for name in (of.out / "fails.json", tmp_path / "own.json"):
         name.write_text('{"mean": 1}')
     of.all([result("fails", "false", json="--json"), result("own", "false", json="own.json"),
-            result("writes", "echo 7 >new.json", json="new.json")], resume=False)
+            result("writes", "echo '{\"results\": 7}' >new.json", json="new.json")], resume=False)
     assert [kept(of)["results"][name]["figures"] for name in ("fails", "own", "writes")] == \
         [None, None, 7]
 
@@ -306,6 +306,6 @@ def test_guests_end_with_their_show():
     """A show that is killed leaves none behind, where it waits for them itself."""
     argv = runner("--kernel", "uml")
     assert argv[argv.index("--caller") + 1] == str(os.getpid()) and argv[-1] == "uml"
-    texts = {f.name: f.read_text() for f in SHOWS.rglob("*.py")}
+    texts = {str(f): f.read_text() for f in SHOWS.rglob("*.py")}
     assert sum("runner.in_guest(" in text for text in texts.values()) > 4
     assert not [name for name, text in texts.items() if '"scripts/lab/run"' in text]

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
 from experiments import hurst
 
+TOP = Path(__file__).resolve().parents[2]
 show = import_module("experiments.arrivals")
 # How far the mean over some series may be off: the first two are biased by their nature.
 OFF = {"AggVar": 0.07, "R/S": 0.09, "Period.": 0.03, "A-V": 0.02, "Whittle": 0.01}

@@ -9,12 +9,11 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
 from skylight import stats
 from skylight.session import Finding
 from skylight.truth import Plateaus
+
+TOP = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(name="show", scope="module")
@@ -151,7 +150,6 @@ def test_of_whole_drives_a_line_is_printed_each(show, monkeypatch):
 @pytest.mark.parametrize("signs, status", [(("right", "cannot tell"), 0), (("wrong", "right"), 1)])
 def test_a_wrong_answer_of_a_whole_drive_is_the_status(show, monkeypatch, capsys, signs, status):
     monkeypatch.setattr(show, "full_size", lambda: [(f"d{i}", s, "x") for i, s in enumerate(signs)])
-    monkeypatch.setattr(show, "in_venv", lambda: None)
     monkeypatch.setattr(sys, "argv", ["confidence", "--full-size"])
     assert show.main() == status
     assert f"d0: {signs[0]}: x" in capsys.readouterr().out

@@ -25,7 +25,7 @@ def the_show():
 def test_bad_words(args, sentence):
     done = subprocess.run([TOP / "scripts/experiments", "flash", *args], text=True,
                           capture_output=True, check=False, timeout=600)
-    assert done.returncode == 1 and not done.stdout
+    assert done.returncode == 2 and not done.stdout
     assert done.stderr.count("\n") == 1 and sentence in done.stderr
 
 

@@ -2,14 +2,13 @@
 """The results that --resume of the shows reuses, and those that it does not."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
 from experiments import kept
 
+TOP = Path(__file__).resolve().parents[2]
 NAMES = ("core", "dm-imr", "scripts/src/experiments/in_guest/imr.py")
 
 

@@ -68,14 +68,14 @@ def test_all_are_sent_the_same(show):
 
 def test_json_has_all_parts(show, monkeypatch, tmp_path):
     """The second measurement of a show does not take the place of the first."""
-    monkeypatch.setattr(show.stacks, "outputs", lambda _: tmp_path)
+    monkeypatch.setattr(show.runner, "outputs", lambda _: tmp_path)
     monkeypatch.setattr(show.stacks.Runner, "__call__", lambda self, name, words: {"of": words})
     options = show.options_of(["--json", str(tmp_path / "json")])
     for part in "rivals", "blocks":
         show.stacks.measured("kv", options, {part: [(f"{part}-1", {"a": part}, None)]},
                              tmp_path, lambda *_: [])
     show.stacks.kept(options, {"native-1": {"phases": {}}})
-    assert json.loads((tmp_path / "json").read_text()) == {
+    assert json.loads((tmp_path / "json").read_text())["results"] == {
         "rivals-1": {"of": {"a": "rivals"}}, "blocks-1": {"of": {"a": "blocks"}},
         "native-1": {"phases": {}}}
 

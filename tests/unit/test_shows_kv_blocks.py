@@ -175,7 +175,7 @@ def test_told(guest):
 
 def test_cases(kv, show, guest, monkeypatch, tmp_path):
     """Each kind of arrivals on each target, the same writes for all; all clean when idle."""
-    monkeypatch.setattr(show.stacks, "outputs", lambda _: tmp_path)
+    monkeypatch.setattr(show.runner, "outputs", lambda _: tmp_path)
     options = kv.options_of(["--iops", "50", "--block-minutes", "1"])
     subprocess.run(["make", "-s", "-C", TOP / "userspace/kvbench"], check=True)
     cases = show.cases(options, kv.arrivals(50, 1))
@@ -199,7 +199,7 @@ def test_cases(kv, show, guest, monkeypatch, tmp_path):
 
 def test_other_arrivals_are_other_words(kv, show, monkeypatch, tmp_path):
     """--resume must not reuse measurements of another run."""
-    monkeypatch.setattr(show.stacks, "outputs", lambda _: tmp_path)
+    monkeypatch.setattr(show.runner, "outputs", lambda _: tmp_path)
     monkeypatch.setattr(show.subprocess, "run", lambda *_, **__: None)
     options = kv.options_of([])
     words = kv.arrivals(60, 4)

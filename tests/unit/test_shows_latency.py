@@ -64,7 +64,7 @@ def run(show, monkeypatch, late):
     of them."""
     left = list(late)
     monkeypatch.setattr(show, "measure", lambda kernel, writes: (measured(), left.pop(0)))
-    monkeypatch.setattr(show.packages, "setup", lambda: None)
+    monkeypatch.setattr(show.runner.packages, "setup", lambda: None)
     monkeypatch.setattr("sys.argv", ["latency"])
     return show.main(), len(late) - len(left)
 

@@ -58,7 +58,7 @@ def test_steps_agree(show):
     """The guest's bounds are those of the table."""
     source = (TOP / "scripts/src/experiments/in_guest/rebuild.py").read_text(encoding="utf-8")
     line = next(x for x in source.splitlines() if x.startswith("BOUNDS_NS = "))
-    bounds = eval(line.removeprefix("BOUNDS_NS = "))    # pylint: disable=eval-used
+    bounds = eval(line.removeprefix("BOUNDS_NS = "))
     for i in (0, 1, 100, len(bounds) - 1):
         steps = [0] * (len(bounds) + 1)
         steps[i] = 3
@@ -112,7 +112,7 @@ def test_what_the_load_has_written_is_known(monkeypatch, refuses):
     dev = Dev(load, refuses, ends=2 - len(refuses))
     monkeypatch.setattr(guest.blk, "opened", lambda _: contextlib.nullcontext(dev))
     for _ in range(1 + len(refuses)):
-        load._writer()                  # pylint: disable=protected-access
+        load._writer()
     assert {at: guest.text(at, n) for at, n in load.wrote.items()} == dev.held
     assert load.busy == set(refuses) and len(load.failed) == len(refuses)
 

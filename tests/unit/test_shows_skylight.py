@@ -10,11 +10,9 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
 from skylight.report import Run
 
+TOP = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 CLIFF = [86800, 90500, 92160]
 
@@ -294,7 +292,6 @@ def test_what_is_wrongly_called_cleaning_is_told(show, tmp_path, monkeypatch, ca
 @pytest.mark.parametrize("names,word", (("stl", "stl"), ("plain,e9", "e9"), ("plain,", "")))
 def test_unknown_drives(show, monkeypatch, names, word):
     monkeypatch.setattr(sys, "argv", ["skylight", "--quick", "--table", "--only", names])
-    monkeypatch.setattr(show.packages, "setup", lambda: None)
-    monkeypatch.setattr(show, "in_venv", lambda: None)
+    monkeypatch.setattr(show.runner, "prepare", lambda *_: None)
     with pytest.raises(SystemExit, match=f"^skylight: drive '{word}' is none of plain, "):
         show.main()

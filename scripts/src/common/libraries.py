@@ -19,11 +19,16 @@ def other_pythons():
     return [p for p in ("/usr/bin/python3", *made) if os.access(p, os.X_OK)]
 
 
+def missing(names):
+    """Return those of the libraries @names that this Python does not have."""
+    return [name for name in names if importlib.util.find_spec(name) is None]
+
+
 def have(module, *names):
     """Restart `python3 -m @module` in a Python that has the libraries @names, or say how to get
     them."""
-    missing = [name for name in names if importlib.util.find_spec(name) is None]
-    if not missing:
+    lacking = missing(names)
+    if not lacking:
         os.environ.pop(MARK, None)
         return
     tried = int(os.environ.get(MARK, "0"))
@@ -32,5 +37,5 @@ def have(module, *names):
         os.environ[MARK] = str(tried + 1)
         os.execv(others[tried], [others[tried], "-BP", "-m", module, *sys.argv[1:]])
     packages = " ".join(f"python3-{name}" for name in names)
-    raise SystemExit(f"{module}: no Python here has {' and '.join(missing)}: "
+    raise SystemExit(f"{module}: no Python here has {' and '.join(lacking)}: "
                      f"apt install {packages}, or run scripts/lab/setup")

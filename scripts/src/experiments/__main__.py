@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """scripts/experiments NAME [OPTIONS]: run one experiment; without a name, list them."""
 
+import ast
 import importlib
+import re
 import sys
-from functools import partial
+from pathlib import Path
 
 from common import libraries
+from lab import packages
+
 from experiments.simple import SIMPLE
 from experiments.simple import main as simple
 
@@ -20,23 +24,29 @@ NAMES = {
 }
 
 
-def program(name):
-    """Return the description of an experiment, and the function that runs it."""
+def file_of(name):
+    """Return the path of an experiment's program, below scripts/src/experiments."""
+    stem = "simple" if name in SIMPLE else \
+        "platter/disksim_compare" if name == "platter" else name.replace("-", "_")
+    return f"{stem}.py"
+
+
+def text_of(name):
+    """Return the description of an experiment, without importing it and its libraries."""
     if name in SIMPLE:
-        return SIMPLE[name].text, partial(simple, name)
-    module = importlib.import_module(f"experiments.{name.replace('-', '_')}")
-    return module.__doc__, module.main
+        return SIMPLE[name].text
+    path = Path(__file__).parent / file_of(name)
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
 
 
 def listing():
     """Yield a line for each experiment, with the beginning of its description."""
     for name in sorted(NAMES):
-        first = " ".join(program(name)[0].split("\n\n")[0].split())
-        yield f"  {name:12}{first.split('. ')[0].split('; ')[0].rstrip('.')}"
+        first = " ".join(text_of(name).split("\n\n")[0].split())
+        yield f"  {name:12}{re.split(r'[.;] |, under|$', first)[0].rstrip('.')}"
 
 
 def main():
-    libraries.have("experiments", *NAMES.get(sys.argv[1] if sys.argv[1:] else "", ("numpy",)))
     if not sys.argv[1:] or sys.argv[1] in ("-h", "--help"):
         print(__doc__, *listing(), sep="\n")
         return 0
@@ -44,8 +54,14 @@ def main():
     if name not in NAMES:
         print(f"scripts/experiments: '{name}' is none of {', '.join(NAMES)}", file=sys.stderr)
         return 2
+    if libraries.missing(NAMES[name]):
+        packages.setup()
+    libraries.have("experiments", *NAMES[name])
     sys.argv[:2] = [f"scripts/experiments {name}"]
-    return program(name)[1]()
+    if name in SIMPLE:
+        return simple(name)
+    stem = file_of(name).removesuffix(".py").replace("/", ".")
+    return importlib.import_module(f"experiments.{stem}").main()
 
 
 if __name__ == "__main__":

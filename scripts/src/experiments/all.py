@@ -15,7 +15,6 @@ experiment writes no JSON.  A command with a missing requirement is reported and
 status is 0 if every command that was run ended with 0.
 """
 
-import argparse
 import json
 import os
 import platform
@@ -24,17 +23,14 @@ import subprocess
 import time
 from datetime import date, datetime
 
-
-
 from lab import kernels
 from lab.cache import TOP, lock, write
 from skylight.cli import Screen, length
 
-from experiments import kept
-from experiments import stacks
+from experiments import kept, runner
 from experiments.catalogue import RESULTS, table
 
-OUT = stacks.outputs("all")
+OUT = runner.outputs("all")
 USUAL_S = 300           # for a command without a recorded duration
 
 
@@ -178,9 +174,9 @@ class Run:
                   "versions": versions(), "sources": sources, "status": process.returncode,
                   "seconds": round(seconds, 1)}
         try:
-            record["figures"] = json.loads(figures.read_text(encoding="utf-8")) \
+            record["figures"] = json.loads(figures.read_text(encoding="utf-8"))["results"] \
                 if figures else None
-        except (OSError, ValueError):
+        except (OSError, ValueError, KeyError):
             record["figures"] = None    # the command failed or did not get that far
         if record["figures"] is None:
             record["output"] = text.read_text(encoding="utf-8", errors="replace")
@@ -197,14 +193,11 @@ def show_list(results):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter,
-                                allow_abbrev=False)
+    p = runner.Parser("all", __doc__, "resume")
     p.add_argument("--list", action="store_true")
     p.add_argument("--check", action="store_true")
     p.add_argument("--table", action="store_true", help="the catalogue as results.rst has it")
     p.add_argument("--only", action="append", metavar="NAME")
-    p.add_argument("--resume", action="store_true")
     options = p.parse_args()
     names = [r.name for r in RESULTS]
     for name in options.only or ():
@@ -219,7 +212,7 @@ def main():
         return 0
     if options.check:
         return 1 if check(results) else 0
-    kept.folder("all", OUT)
+    OUT.mkdir(parents=True, exist_ok=True)
     run = Run()
     with lock("shows-all"):
         run.load()

@@ -9,21 +9,18 @@ length of a run; here they are --gaps and --seconds.  Each figure is the median 
 with the range.  "as drawn" is the diurnal process exactly as the thesis words it: gaps are not
 fitted to their second, so it misses its rate.
 
-Writes build/out/arrivals/series.png, acf.png and table.json.
+Writes build/out/arrivals/series.png and acf.png.
 """
 
-import argparse
-import json
 import subprocess
 import sys
 
-
+import numpy as np
 from lab.cache import TOP
 
-import numpy as np
-from experiments import hurst
+from experiments import hurst, runner
 
-OUT = TOP / "build/out/arrivals"
+OUT = runner.outputs("arrivals")
 RATE = 10_000
 S, MS = 10 ** 9, 10 ** 6
 
@@ -191,20 +188,16 @@ def draw_acf(options, lags=200):
 
 
 def main():
-    p = argparse.ArgumentParser(prog="arrivals", description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = runner.Parser("arrivals", __doc__)
     p.add_argument("--seconds", type=int, default=3600, help="of a run (3600)")
     p.add_argument("--gaps", type=int, default=1 << 16, help="of the short series (65536)")
     p.add_argument("--seeds", type=int, default=5, help="series of each process (5)")
     options = p.parse_args()
-    subprocess.run(["make", "-s", "-C", TOP / "userspace", "kvbench"], check=True)
-    OUT.mkdir(parents=True, exist_ok=True)
+    runner.prepare("arrivals", "kvbench")
     table, rates = measured(options)
     told(table, rates)
-    (OUT / "table.json").write_text(json.dumps(
-        {"seconds": options.seconds, "gaps": options.gaps, "rate": RATE, "hurst": table,
-         "rates": rates, "thesis": THESIS}, indent=1), encoding="utf-8")
+    runner.keep(options, {"rate": RATE, "hurst": table, "rates": rates, "thesis": THESIS})
     from skylight import plots
     plots.png(draw_series(options), OUT / "series.png", (11, 12))
     plots.png(draw_acf(options), OUT / "acf.png", (11, 4))
-    print(f"\n{(OUT / 'series.png').relative_to(TOP)}, acf.png, table.json")
+    print(f"\n{(OUT / 'series.png').relative_to(TOP)}, acf.png")

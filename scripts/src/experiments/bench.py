@@ -8,17 +8,15 @@ within a boot both stay.  So rounds of parts that depend on it are spread over s
 Nothing here is a test: no figure fails anything.
 """
 
-import argparse
 import json
 import statistics
 import subprocess
 import sys
 
-
-from lab.cache import TOP
-from experiments import bench_store as store
 from lab import run
-from lab import packages
+
+from experiments import bench_store as store
+from experiments import runner
 
 # workload: [(against, at least)].  All writes to imr go to tops.  "linear" is dm-linear in the
 # target's place; dm-linear in a place of its own was 0.91 to 1.09 of that.  "control" is also
@@ -229,7 +227,7 @@ STORE_ROUNDS = 3
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = runner.Parser("bench", __doc__)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--boots", type=int, default=10,
                         help="of speed, processors and pieces, among which rounds are spread; in "
@@ -239,11 +237,8 @@ def main():
                         help="only this one, which may be repeated; pieces, what "
                              "dualbuffer's writes go in, only so; store, kv beside LevelDB "
                              "and RocksDB, needs no guest")
-    parser.add_argument("--json", action="store_true", help="the raw figures")
     args = parser.parse_args()
-    for what in ("rounds", "boots"):
-        if getattr(args, what) < 1:
-            parser.error(f"--{what} {getattr(args, what)}: of none there is no median")
+    parser.at_least(args, rounds=1, boots=1)
     boots = spread(args.rounds, args.boots)
     parts = {
         "instructions": (show_instructions, [1], "stock", "3G", "virtual"),
@@ -261,9 +256,7 @@ def main():
     for name in args.part or ():
         if name not in parts:
             parser.error(f"there is no part {name}: choose from {', '.join(parts)}")
-    packages.setup()
-    subprocess.run(["make", "-s", "-C", TOP, "userspace"], check=True,
-                   stdout=subprocess.DEVNULL)
+    runner.prepare("bench", "shingle", "kvbench")
     # Show each part when it is done, so that a later failure does not lose it.
     figures, missing = {}, []
     for name, (shown, boots, *where) in parts.items():
@@ -276,10 +269,8 @@ def main():
             print(error, file=sys.stderr)
             missing.append(name)
             continue
-        if not args.json:
-            shown(figures[name])
-            sys.stdout.flush()
-    if args.json:
-        print(json.dumps(figures, indent=1))
+        shown(figures[name])
+        sys.stdout.flush()
+    runner.keep(args, figures)
     if missing:
         sys.exit(f"no figures of: {', '.join(missing)}; why is said above")

@@ -19,14 +19,12 @@ for ever.  Each of the first eight rounds of a load has a line.
 cache has no room at the end, stay in the cache.
 """
 
-import argparse
 import statistics
 from pathlib import Path
 
-
 from lab.cache import TOP
 
-from experiments import stacks
+from experiments import runner, stacks
 from experiments.stacks import cell, figures, loaded, over
 
 LOADS = ("rsrch_0", "src1_2", "src2_2", "web_0", "proj_2", "web_2")
@@ -214,16 +212,14 @@ def picture(results, path, options):
 
 
 def main():
-    p = argparse.ArgumentParser(prog="buffers", description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = stacks.parser("buffers", __doc__, LOADS)
     p.add_argument("show", nargs="*", type=int, metavar="3|4", help="which; else both")
-    stacks.add_options(p, LOADS)
     options = p.parse_args()
     if not set(options.show) <= {3, 4}:
-        raise SystemExit("buffers: shows are 3 and 4")
+        runner.refuse("buffers", "shows are 3 and 4")
     stacks.sensible("buffers", options)
     shows = sorted(set(options.show)) or [3, 4]
-    stacks.prepare("buffers")
+    runner.prepare("buffers", "shingle")
     loads = stacks.Loads("buffers", options)
     results, wrong = stacks.measured(
         "buffers", options, {show: cases(options, loads, show) for show in shows},
@@ -233,7 +229,7 @@ def main():
     if 4 in shows:
         told4(results[4], options)
     for show in shows:
-        path = stacks.outputs("buffers") / f"show{show}.png"
+        path = runner.outputs("buffers") / f"show{show}.png"
         picture(results[show], path, options)
         print(f"\n{path.relative_to(TOP)}")
     print()

@@ -10,9 +10,9 @@ tests/unit/test_shows_all.py compares the catalogue with the pages.
 
 import re
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from experiments.simple import SIMPLE
+from experiments.__main__ import file_of
 
 # Sources that figures depend on, besides their command.
 LAYERS = ("core", "dm-stl", "dm-platter")
@@ -44,15 +44,10 @@ class Result:
     @property
     def sources(self):
         names = re.findall(r"scripts/experiments ([\w-]+)", self.command)
-        return (*self.code, *(f"scripts/src/experiments/{self._file(name)}" for name in names))
-
-    @staticmethod
-    def _file(name):
-        return "simple.py" if name in SIMPLE else \
-            "platter" if name == "platter" else f"{name.replace('-', '_')}.py"
+        return (*self.code, *(f"scripts/src/experiments/{file_of(name)}" for name in names))
 
 
-RESULTS = (
+_RESULTS = (
     Result("demo", "make demo", "results.rst", "The demo and the check", "2026-11-25",
            (*LAYERS, "userspace/shingle", "scripts/src/experiments/demo.py"), minutes=4),
     Result("check", "make check", "results.rst", "The demo and the check", "2026-11-27",
@@ -88,8 +83,7 @@ RESULTS = (
     Result("ledgers", "scripts/experiments ledgers", "results.rst", "Overview", "2026-11-21",
            (*LAYERS, "scripts/src/experiments/in_guest/ledgers.py")),
     Result("presets", "scripts/experiments presets", "presets.rst", "At full scale without a disk",
-           "2026-11-22", (*LAYERS, "userspace/shingle/presets.c", "scripts/src/experiments/in_guest/presets.py"),
-           json="--json"),
+           "2026-11-22", (*LAYERS, "userspace/shingle/presets.c", "scripts/src/experiments/in_guest/presets.py")),
     Result("skylight", "scripts/experiments skylight", "skylight.rst", "Shows", "2026-11-27",
            PROBES, minutes=5.5),
     Result("skylight-paper", "scripts/experiments skylight --paper", "results.rst",
@@ -117,70 +111,71 @@ RESULTS = (
     Result("kvimr-mixes", "scripts/experiments kvimr --parts mixes", "reports/kvimr.rst", "Reads and writes",
            "2026-11-27", (*LEVELS, "scripts/src/experiments/published.py")),
     Result("imr", "scripts/experiments imr --scale 1", "results.rst", "KVIMR", "2026-11-25",
-           ("core", "dm-imr", *LEVELS, "scripts/src/experiments/in_guest/imr.py"), json="--json"),
+           ("core", "dm-imr", *LEVELS, "scripts/src/experiments/in_guest/imr.py")),
     Result("imr-paper", "scripts/experiments imr --set-up paper --through target", "reports/kvimr.rst",
            "Through the target", "2026-11-27",
-           ("core", "dm-imr", *LEVELS, "scripts/src/experiments/in_guest/imr.py", "scripts/src/experiments/published.py"),
-           json="--json"),
+           ("core", "dm-imr", *LEVELS, "scripts/src/experiments/in_guest/imr.py", "scripts/src/experiments/published.py")),
     Result("imr-target",
            "scripts/experiments imr --scale 1 --through target --moves silent,rewrite",
            "results.rst", "KVIMR", "2026-11-22",
-           ("core", "dm-imr", *LEVELS, "scripts/src/experiments/in_guest/imr.py"), json="--json"),
+           ("core", "dm-imr", *LEVELS, "scripts/src/experiments/in_guest/imr.py")),
     Result("levels", "tests/run --suite levels", "results.rst", "KVIMR", "2026-11-22",
            ("core", "dm-imr", "userspace/levels", "tests/guest/levels.py")),
     Result("arrivals", "scripts/experiments arrivals", "kvbench.rst",
            "What arrivals are", "2026-11-24",
-           ("userspace/kvbench", "scripts/src/experiments/hurst.py"),
-           json="build/out/arrivals/table.json"),
+           ("userspace/kvbench", "scripts/src/experiments/hurst.py")),
     Result("arrivals-due", "scripts/lab/run --clock virtual -- build/userspace/kvbench run -w c "
            "--arrivals poisson --target 1000 -n 5000 -t 4", "results.rst", "Arrivals",
            "2026-11-24", ("userspace/kvbench", "userspace/kv")),
     Result("kv", "scripts/experiments kv --parts rivals --scale 160 --cache 48", "kv.rst",
-           "Against LevelDB and RocksDB", "2026-11-27", STORE, minutes=6, json="--json"),
+           "Against LevelDB and RocksDB", "2026-11-27", STORE, minutes=6),
     Result("kv-native", "scripts/experiments kv --parts native", "kv.rst",
-           "Against LevelDB and RocksDB", "2026-11-27", STORE, minutes=1, json="--json"),
+           "Against LevelDB and RocksDB", "2026-11-27", STORE, minutes=1),
     Result("kv-worst", "scripts/experiments kv --parts worst", "kv.rst", "Worst writes", "2026-11-28",
-           (*STORE, "scripts/src/experiments/kv_worst.py"), minutes=4, json="--json"),
+           (*STORE, "scripts/src/experiments/kv_worst.py"), minutes=4),
     Result("kv-inside", "scripts/experiments kv --parts inside --scale 160 --cache 48", "kv.rst",
-           "soc against loc", "2026-11-27", STORE, minutes=1, json="--json"),
+           "soc against loc", "2026-11-27", STORE, minutes=1),
     Result("kv-offload", "scripts/experiments kv --parts offload", "kv.rst", "What offloading brings",
-           "2026-11-27", STORE, minutes=2, json="--json"),
+           "2026-11-27", STORE, minutes=2),
     Result("kv-blocks", "scripts/experiments kv --parts blocks", "kv.rst",
            "Arrivals at block targets", "2026-11-27",
            (*BUFFERS, "dm-tiler", "userspace/kvbench", "scripts/src/experiments/kv_blocks.py",
-            "scripts/src/experiments/in_guest/blocks.py"), json="--json"),
+            "scripts/src/experiments/in_guest/blocks.py")),
     Result("kv-imr", "scripts/experiments kv --parts imr", "reports/kvimr.rst", "By the store itself",
            "2026-11-27", (*STORE, "dm-imr", *LEVELS, "scripts/src/experiments/kv_imr.py",
-                          "scripts/src/experiments/published.py"), json="--json"),
+                          "scripts/src/experiments/published.py")),
     Result("regions-3", "scripts/experiments regions 3", "dm-tiler.rst", "Regions and their cleaning",
-           "2026-11-23", REGIONS, json="--json"),
+           "2026-11-23", REGIONS),
     Result("regions-4", "scripts/experiments regions 4", "dm-tiler.rst", "Against the thesis's baseline",
-           "2026-11-24", REGIONS, json="--json"),
+           "2026-11-24", REGIONS),
     Result("regions-5", "scripts/experiments regions 5", "dm-tiler.rst", "S from 1 to a track",
-           "2026-11-24", REGIONS, json="--json"),
+           "2026-11-24", REGIONS),
     Result("regions-4-full", "scripts/experiments regions 4 --scale 1 --loads rsrch_0",
            "dm-tiler.rst", "At the thesis's own size", "2026-11-23",
-           REGIONS, json="--json"),
+           REGIONS),
     Result("buffers", "scripts/experiments buffers", "dm-dualbuffer.rst", "The thesis's claims",
-           "2026-11-27", BUFFERS, json="--json"),
+           "2026-11-27", BUFFERS),
     Result("buffers-full", "scripts/experiments buffers 3 --scale 1 --loads rsrch_0",
-           "dm-dualbuffer.rst", "The thesis's claims", "2026-11-23", BUFFERS, json="--json"),
+           "dm-dualbuffer.rst", "The thesis's claims", "2026-11-23", BUFFERS),
     Result("flash", "scripts/experiments flash", "dm-rmwf.rst", "The thesis's claims", "2026-11-27",
-           BUFFERS, json="--json"),
+           BUFFERS),
     Result("layers", "scripts/experiments layers", "layers.rst", "Results", "2026-11-27",
-           (*BUFFERS, "dm-tiler", "dm-imr"), json="--json"),
+           (*BUFFERS, "dm-tiler", "dm-imr")),
     Result("rebuild", "scripts/experiments rebuild", "rebuild.rst", "Results", "2026-11-26",
            (*LAYERS, "userspace/shingle", "scripts/src/experiments/stacks.py", "scripts/src/experiments/in_guest/rebuild.py"),
-           minutes=3, json="--json"),
+           minutes=3),
     Result("rebuild-used", "scripts/experiments rebuild --used", "rebuild.rst", "Results",
            "2026-11-25", (*LAYERS, "userspace/shingle", "scripts/src/experiments/stacks.py",
-                          "scripts/src/experiments/in_guest/rebuild.py"), minutes=4, json="--json"),
+                          "scripts/src/experiments/in_guest/rebuild.py"), minutes=4),
     Result("bench", "make bench", "results.rst", "Speed of the layers", "2026-11-27",
            (*EVERY, *BENCH)),
     Result("bench-pieces", "scripts/bench/run --part pieces --rounds 8 --boots 8", "results.rst",
            "Speed of the layers", "2026-11-27", ("core", "dm-dualbuffer", *BENCH),
            minutes=8),
 )
+# Each experiment takes --json.
+RESULTS = tuple(replace(r, json="--json") if r.command.startswith("scripts/experiments ") else r
+                for r in _RESULTS)
 
 
 def literals(command):

@@ -21,31 +21,21 @@ right; the exit status is 1 if it is wrong.  Plateaus are right if there are as 
 and its speed is within 1 %.
 """
 
-import argparse
 import hashlib
-import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-
 from lab.cache import TOP
-from lab import packages
+
+from experiments import runner
 
 TOO_SURE = 0.01         # chance of that many wrong answers if the confidence were true
 STREAMS = ("1", "3", "5", "11", "12", "15")
 ZONES = ("14",)
 FEW = 12, 3             # drives of each kind, and seed, for fingerprint()
-
-
-def in_venv():
-    """Restart in the lab's Python environment, which has numpy."""
-    if not sys.prefix.startswith(str(packages.VENV)):
-        packages.setup()
-        python = packages.VENV / "bin/python"
-        os.execv(python, [str(python), *sys.argv])
 
 
 def mark(finding, truth, place=0):
@@ -99,6 +89,7 @@ def drawn_quickly(count, seed, out, done):
     """Draw drives for skylight quick, which is less sure when it filled only a part; add marks to
     @out."""
     import numpy as np
+
     from experiments import probe_drives
     rng = np.random.default_rng(seed)
     for i in range(count):
@@ -115,6 +106,7 @@ def drawn_quickly(count, seed, out, done):
 def drawn(count, seed, done=lambda: None):
     """Return {name of an answer: [(mark, stated confidence)]} for @count drives of each kind."""
     import numpy as np
+
     from experiments import probe_drives
     out = {}
     for lot, chosen in ((probe_drives.streams_by_lot, STREAMS),
@@ -186,24 +178,20 @@ def show(seen):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = runner.Parser("confidence", __doc__, "seed")
     p.add_argument("--drives", type=int, default=40, help="drives of each kind (40)")
-    p.add_argument("--seed", type=int, default=1)
     p.add_argument("--full-size", action="store_true",
                    help="instead: Test 14 of whole drives of platter's")
     options = p.parse_args()
     if options.drives < 1:
         p.error(f"--drives {options.drives}: of none nothing can be said")
-    if options.seed < 0:
-        p.error(f"--seed {options.seed} is less than 0")
-    in_venv()
     if options.full_size:
-        wrong = 0
+        found = {}
         for profile, sign, says in full_size():
             print(f"{profile}: {sign}: {says}", flush=True)
-            wrong += sign == "wrong"
-        return 1 if wrong else 0
+            found[profile] = sign, says
+        runner.keep(options, found)
+        return int("wrong" in {sign for sign, _ in found.values()})
     made, begin = 0, time.monotonic()
 
     def done():
@@ -216,6 +204,7 @@ def main():
     seen = drawn(options.drives, options.seed, done)
     if sys.stderr.isatty():
         print(file=sys.stderr)
+    runner.keep(options, seen)
     good = show(seen)
     print(f"MEASURED_OF = {fingerprint()!r}")
     return 0 if good else 1

@@ -7,7 +7,6 @@ load.  See README.md.
 Needs only a Debian machine: the lab installs what is missing.
 """
 
-import argparse
 import hashlib
 import random
 import shutil
@@ -16,10 +15,10 @@ import tarfile
 import time
 from pathlib import Path
 
-
-from experiments import promises
 from lab import kernels, modules, packages
 from lab.cache import TOP, LabError
+
+from experiments import promises, runner
 
 WORK = TOP / "build/demo"
 STORES = WORK / "stores"
@@ -111,9 +110,8 @@ class Demo:
 
     def guest(self, phase, *more):
         """Boot a guest and print its lines with the time."""
-        command = [TOP / "scripts/lab/run", "--quiet",
-                   "--kernel", "stock", "--timeout", "900", *more,
-                   "--", "sh", "scripts/src/experiments/in_guest/demo.sh", phase, PROFILE]
+        command = runner.in_guest("demo.sh", phase, PROFILE, kernel="stock", clock="real",
+                                  timeout=900, more=more)
         with subprocess.Popen([str(c) for c in command], cwd=TOP, text=True,
                               stdout=subprocess.PIPE) as process:
             for line in process.stdout:
@@ -159,7 +157,7 @@ class Demo:
             raise LabError(f"after the power cut something was amiss: {rc}")
 
     def latency(self):
-        command = [TOP / "scripts/experiments latency", "--kernel", "stock",
+        command = [TOP / "scripts/experiments", "latency", "--kernel", "stock",
                    "--picture", PICTURE]
         done = subprocess.run([str(c) for c in command], cwd=TOP, text=True,
                               stdout=subprocess.PIPE, check=False)
@@ -291,9 +289,7 @@ def listing(sums):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--seed", type=int, default=int(time.time()),
-                   help="of the moment at which the power fails")
+    p = runner.Parser("demo", __doc__, "seed", seed=int(time.time()))
     p.add_argument("--keep", action="store_true",
                    help="leave the disk images in build/demo")
     demo = Demo(p.parse_args())

@@ -18,13 +18,11 @@ cleaning; "written" is what the shingled surfaces wrote for each block of the ho
 SMR-2 is the work that one request waited for, a cleaning of RMW-F is a collection.
 """
 
-import argparse
 import statistics
-
 
 from lab.cache import TOP
 
-from experiments import stacks
+from experiments import runner, stacks
 from experiments.stacks import cell, figures, loaded, over
 
 LOADS = ("rsrch_0", "src1_2", "src2_0", "src2_2", "stg_0", "stg_1", "ts_0", "usr_0", "web_0",
@@ -130,16 +128,14 @@ def picture(groups, path):
 
 
 def main():
-    p = argparse.ArgumentParser(prog="flash", description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)
-    stacks.add_options(p, LOADS)
+    p = stacks.parser("flash", __doc__, LOADS)
     p.add_argument("--without", action="append", choices=list(layers(64)), metavar="LAYER",
                    help="leave one out; may be given again")
     options = p.parse_args()
     stacks.sensible("flash", options)
     if OURS in (options.without or ()):
-        raise SystemExit(f"flash: all others are compared with {OURS}: it cannot be left out")
-    stacks.prepare("flash")
+        runner.refuse("flash", f"all others are compared with {OURS}: it cannot be left out")
+    runner.prepare("flash", "shingle")
     loads = stacks.Loads("flash", options)
     results, wrong = stacks.measured("flash", options, {"all": cases(options, loads)},
                                      "stack")
@@ -149,7 +145,7 @@ def main():
     if groups:
         told(groups)
         compared(groups)
-        path = stacks.outputs("flash") / "flash.png"
+        path = runner.outputs("flash") / "flash.png"
         picture(groups, path)
         print(f"\n{path.relative_to(TOP)}\n")
     print("\n".join(wrong) if wrong else

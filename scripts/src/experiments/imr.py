@@ -20,8 +20,6 @@ default, two minutes at full size, and ten through the target at full size.
 paper's own drive, which is not interlaced, as in the paper, with nothing divided.
 """
 
-import argparse
-import contextlib
 import json
 import re
 import statistics
@@ -29,20 +27,15 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
+from lab.cache import TOP
 
-from experiments import lists
-from experiments.kept import earlier, folder, sources
-from lab import runner
-from lab import packages
-from lab.cache import TOP, LabError
+from experiments import lists, runner
+from experiments.kept import earlier, sources
 from experiments.loaded import cell, last_speed, spread
-from common.output import check, store
-from experiments.published import (GROWTH, LESS, OF_PLAIN, OPERATIONS,
-                       RATIOS, SET_UP, with_index)
+from experiments.published import GROWTH, LESS, OF_PLAIN, OPERATIONS, RATIOS, SET_UP, with_index
 
-OUT = TOP / "build/out/imr"
+OUT = runner.outputs("imr")
 MIB = 1 << 20
 TRACK, FILE = 2 * MIB, 64 * MIB
 # The largest size of the target's buffer.
@@ -129,9 +122,7 @@ def measure(run, options):
     out.unlink(missing_ok=True)
     began = time.monotonic()
     rc = subprocess.run(
-        runner("--kernel", "uml", "--clock", "virtual", "--memory", "2G", "--timeout",
-               options.timeout, "--rw", OUT, "--", "python3", "-m", "experiments.in_guest.imr",
-               json.dumps(words), out),
+        runner.in_guest("imr", json.dumps(words), out, timeout=options.timeout, rw=OUT),
         cwd=TOP, check=False).returncode
     if rc:
         raise SystemExit(f"imr: the guest for {name} ended with status {rc}")
@@ -306,49 +297,33 @@ def all_well(options, schemes):
         ("" if options.verify else ", and the clock was exact")
 
 
-@contextlib.contextmanager
-def told(path):
-    """Report a file that cannot be written with a sentence instead of a traceback."""
-    try:
-        yield
-    except OSError as error:
-        raise SystemExit(f"imr: --json {path}: {error.strerror}") from error
-
-
 def sensible(options, sizes):
     """Refuse option values with which a guest would fail, before one is started."""
-    for name, least in (("jobs", 1), ("timeout", 1), ("scale", 1), ("tracks", 4), ("load", 1),
-                        ("record", 1), ("flush_us", 0), ("ops", 1)):
-        value = getattr(options, name)
-        if value is not None and value < least:
-            raise SystemExit(f"imr: --{name.replace('_', '-')} {value} is less than {least}")
     if options.set_up == "paper" and options.scale != 1:
-        raise SystemExit("imr: the paper's drive cannot be divided: --scale and --verify go "
+        runner.refuse("imr", "the paper's drive cannot be divided: --scale and --verify go "
                          "with --set-up fast")
     if options.ops and not options.mix:
-        raise SystemExit("imr: --ops are those of a --mix")
+        runner.refuse("imr", "--ops are those of a --mix")
     if options.flush_us > 1000000:
-        raise SystemExit(f"imr: --flush-us {options.flush_us} is more than a second")
+        runner.refuse("imr", f"--flush-us {options.flush_us} is more than a second")
     record = options.record << 10
     if TRACK % (options.scale << 12):
-        raise SystemExit(f"imr: tracks of 2 MiB cannot be divided by {options.scale} into "
+        runner.refuse("imr", f"tracks of 2 MiB cannot be divided by {options.scale} into "
                          "blocks of 4 KiB: --scale is a power of 2 up to 512")
     if options.tracks % 2:
-        raise SystemExit(f"imr: {options.tracks} tracks: an even number is needed before the "
+        runner.refuse("imr", f"{options.tracks} tracks: an even number is needed before the "
                          "backup region")
     for size in sizes:
         if (with_index(size) if options.indexed else size) % record:
-            raise SystemExit(f"imr: files of {size // MIB} MB do not hold a whole number of "
+            runner.refuse("imr", f"files of {size // MIB} MB do not hold a whole number of "
                              f"records of {options.record} KiB")
     for word in options.set:
         if not re.fullmatch(r"\w+=\w+", word):
-            raise SystemExit(f"imr: --set '{word}' is no KEY=VALUE, as commit_ms=0")
+            runner.refuse("imr", f"--set '{word}' is no KEY=VALUE, as commit_ms=0")
 
 
 def main():
-    p = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = runner.Parser("imr", __doc__, "seeds", "jobs", "timeout", "resume")
     p.add_argument("--set-up", default="fast", choices=SET_UPS,
                    help="what is not given is as there: fast, or as the paper ran it (fast)")
     p.add_argument("--schemes", default=",".join(SCHEMES))
@@ -380,14 +355,6 @@ def main():
     p.add_argument("--verify", action="store_true",
                    help="no times: the disk keeps and destroys contents, in RAM, "
                         "and all is read back; as --scale 128")
-    p.add_argument("--seeds", default="1",
-                   help="1,2,3: tables are means over them, and from where to where they go")
-    p.add_argument("--jobs", type=int, default=1, help="guests at a time")
-    p.add_argument("--timeout", type=int, default=3600, help="seconds for a guest")
-    p.add_argument("--resume", action="store_true",
-                   help="do not repeat what an earlier show of the same sources has "
-                        "measured")
-    p.add_argument("--json", type=Path, metavar="FILE", help="all results")
     options = p.parse_args()
     if options.verify:
         options.scale = 128
@@ -401,29 +368,16 @@ def main():
         sizes = [size * MIB for size in lists.numbers(options.sizes, 1, "--sizes:")]
         seeds = lists.numbers(options.seeds, 0, "--seeds:")
     except ValueError as error:
-        raise SystemExit(f"imr: {error}") from error
+        runner.refuse("imr", f"{error}")
+    p.at_least(options, scale=1, tracks=4, load=1, record=1, flush_us=0, ops=1)
     sensible(options, sizes)
-    try:
-        packages.setup()
-    except LabError as error:
-        raise SystemExit(f"imr: {error}") from error
-    folder("imr", OUT)
-    for program in ("levels", "shingle"):
-        subprocess.run(["make", "-s", "-C", TOP / "userspace" / program], check=True,
-                       stdout=subprocess.DEVNULL)
-    if options.json:
-        # Check now that the file can be written, not after hours of measurements.
-        with told(options.json):
-            check(options.json)
+    runner.prepare("imr", "levels", "shingle")
     runs = [(s, m, size, t, seed) for t in through for seed in seeds for size in sizes
             for m in moves for s in schemes
             if SCHEMES[s][0] != "plain" or t == through[0]]
     with ThreadPoolExecutor(options.jobs) as pool:
         results = dict(zip(runs, pool.map(lambda r: measure(r, options), runs)))
-    if options.json:
-        with told(options.json):
-            store(options.json, json.dumps(
-                {"-".join(map(str, r)): of for r, of in results.items()}, indent=1) + "\n")
+    runner.keep(options, {"-".join(map(str, r)): of for r, of in results.items()})
     results = {run: figures(of) for run, of in results.items()}
     if options.verify:
         verified(results)

@@ -22,12 +22,12 @@ that the first files of a new level do not exchange the tiers.
 There is no device and no guest; each setting takes a second.
 """
 
-import argparse
 import json
 import subprocess
 
-
 from lab.cache import TOP
+
+from experiments import runner
 from experiments.published import A_FILE, LESS
 
 MOVES = ("keep", "silent", "rewrite")
@@ -116,12 +116,9 @@ def distance(got, files):
 
 
 def main():
-    p = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = runner.Parser("imr-model", __doc__, "seed")
     p.add_argument("--record", default="1M",
                    help="1K is the paper's: ten minutes and 2 GB of memory")
-    p.add_argument("--seed", type=int, default=1)
     p.add_argument("--setting", metavar="TRACKS,LOAD,FILE,PICK",
                    help="another one, as 50000,76800M,64M,round")
     options = p.parse_args()
@@ -130,15 +127,17 @@ def main():
         settings = [tuple(options.setting.split(","))]
         if len(settings[0]) != 4:
             p.error("a setting has four words")
-    subprocess.run(["make", "-s", "-C", TOP / "userspace/levels"], check=True,
-                   stdout=subprocess.DEVNULL)
+    runner.prepare("imr-model", "levels")
+    found = {}
     for setting in settings:
         tracks, size, file, pick = setting
         print(f"\n=== {tracks} tracks, load {size}, files of {file}, compactions "
               f"take {'files in turn' if pick == 'round' else 'least overlap'}")
         near = {moves: show(moves, load(moves, setting, options),
                             setting in SETTINGS[:2]) for moves in MOVES}
+        found[",".join(setting)] = near
         print("\nmean factor between these figures a file and the paper's: " +
               ", ".join(f"{moves} {near[moves]:.2f}" for moves in MOVES) +
               f"; nearest: {min(near, key=near.get)}")
+    runner.keep(options, found)
     return 0

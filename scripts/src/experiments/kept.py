@@ -6,14 +6,6 @@ import json
 from lab.cache import TOP, digest, read
 
 
-def folder(show, where):
-    """Create the directory for results, or exit with a sentence."""
-    try:
-        where.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SystemExit(f"{show}: results go to {where}: {error.strerror}") from error
-
-
 def sources(names, top=TOP):
     """Return a digest that changes whenever one of these files and directories does."""
     facts = []

@@ -42,7 +42,6 @@ Parts (--parts):
            64 KiB, 33 a band, a --fraction of the paper's 47,684; no log, no thread
 """
 
-import argparse
 import json
 import re
 import shutil
@@ -51,14 +50,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-
 from lab.cache import TOP
 
-from experiments import kv_blocks
-from experiments import kv_imr
-from experiments import kv_worst
-from experiments import lists
-from experiments import stacks
+from experiments import kv_blocks, kv_imr, kv_worst, lists, runner, stacks
 from experiments.loaded import sat_out
 from experiments.stacks import MIB, cell, over
 
@@ -422,8 +416,7 @@ def natively(options):
 
 
 def options_of(words):
-    p = argparse.ArgumentParser(prog="kv", description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = runner.Parser("kv", __doc__, "seed", "timeout", "resume", timeout=1200)
     p.add_argument("--parts", default=",".join(PARTS), metavar="NAME,...",
                    help=f"some of {','.join(PARTS)} (all)")
     p.add_argument("--drives", default=",".join(drives()), metavar="NAME,...",
@@ -449,11 +442,6 @@ def options_of(words):
                    help="imr: of the paper's tracks there are 1/N, 1 to 16 (4)")
     p.add_argument("--imr-cache", type=int, default=2, metavar="MIB",
                    help="imr: of the store (2)")
-    p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--timeout", type=int, default=1200, help="seconds for a guest")
-    p.add_argument("--resume", action="store_true",
-                   help="do not repeat what an earlier show of the same sources has measured")
-    p.add_argument("--json", type=Path, metavar="FILE", help="all results")
     options = p.parse_args(words)
     for name, known in (("parts", PARTS), ("drives", drives())):
         try:
@@ -466,23 +454,16 @@ def options_of(words):
         p.error(f"--drive-mib {options.drive_mib} is less than three times the records")
     if options.cache is None:
         options.cache = max(BLOCKS_MIB, DATA_MIB // options.scale // 4)
-    for name, least in (("cache", BLOCKS_MIB), ("rounds", 1), ("puts", 1000), ("timeout", 1), ("rate", 1),
-                        ("minutes", 1), ("imr_cache", 1), ("iops", 1),
-                        ("block_minutes", 1)):
-        if getattr(options, name) < least:
-            p.error(f"--{name.replace('_', '-')} {getattr(options, name)} is less than {least}")
+    p.at_least(options, cache=BLOCKS_MIB, rounds=1, puts=1000, rate=1, minutes=1, imr_cache=1,
+               iops=1, block_minutes=1)
     if not 1 <= options.fraction <= 16:
         p.error(f"--fraction {options.fraction} is not from 1 to 16")
-    if options.seed < 0:
-        p.error(f"--seed {options.seed} is less than 0")
     return options
 
 
 def main():
     options = options_of(sys.argv[1:])
-    stacks.prepare("kv")
-    subprocess.run(["make", "-s", "-C", TOP / "userspace", "kv", "kvbench", "levels"],
-                   check=True, stdout=subprocess.DEVNULL)
+    runner.prepare("kv", "shingle", "kv", "kvbench", "levels")
     groups = {name: cases(options) for name, cases in (("rivals", rivals), ("inside", inside),
                                                        ("offload", offload),
                                                        ("imr", kv_imr.cases))

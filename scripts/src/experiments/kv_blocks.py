@@ -5,7 +5,8 @@ that clean at times of their own, with flash beside them and without."""
 import subprocess
 
 from lab.cache import TOP
-from experiments import stacks
+
+from experiments import runner, stacks
 from experiments.stacks import BLOCK, MIB, cell, over
 
 KVBENCH = TOP / "build/userspace/kvbench"
@@ -22,7 +23,7 @@ def layer(name):
     """Return the layer of scripts/experiments layers, but with cleaning also when the host is idle."""
     of = stacks.layers(SCALE)[TARGETS[name]]
     policy = {"cleaning": "aggressive"} if name.startswith("stl-") else {}
-    return {"set": {}, **of, "set": {**of.get("set", {}), **policy, "idle_ms": IDLE_MS}}
+    return {**of, "set": {**of.get("set", {}), **policy, "idle_ms": IDLE_MS}}
 
 
 def asked(options, words):
@@ -34,7 +35,7 @@ def asked(options, words):
 
 def load(options, name, words):
     """Have kvbench write the load to a file; return its path."""
-    out = stacks.outputs("kv") / (f"arrivals-{name}-{options.iops}-{options.block_minutes}-"
+    out = runner.outputs("kv") / (f"arrivals-{name}-{options.iops}-{options.block_minutes}-"
                                   f"{options.seed}.iolog")
     subprocess.run([KVBENCH, *words, "--out", out], check=True)
     return out
@@ -133,6 +134,6 @@ def shown(results):
     told(results)
     for sentence, holds in relations(results):
         print(f"  {'yes' if holds else 'no':5}{sentence}")
-    path = stacks.outputs("kv") / "blocks.png"
+    path = runner.outputs("kv") / "blocks.png"
     picture(results, path)
     print(f"\n{path.relative_to(TOP)}")

@@ -13,6 +13,7 @@ import json
 import subprocess
 
 from lab.cache import TOP
+
 from experiments.loaded import last_speed
 from experiments.published import A_FILE, LESS, MIXES, OF_PLAIN, RATIOS, SET_UP, with_index
 from experiments.stacks import cell, over

@@ -9,7 +9,8 @@ import tempfile
 from pathlib import Path
 
 from lab.cache import TOP
-from experiments import stacks
+
+from experiments import runner
 from experiments.stacks import MIB, cell
 
 BUILT = TOP / "build/userspace"
@@ -131,7 +132,7 @@ def shown(options):
     told(of, options)
     for sentence, holds in relations(of):
         print(f"  {'yes' if holds else 'no':5}{sentence}")
-    path = stacks.outputs("kv") / "worst.svg"
+    path = runner.outputs("kv") / "worst.svg"
     picture(of, options, path)
     print(f"\n{path.relative_to(TOP)}")
     return of

@@ -23,7 +23,6 @@ Parts (--parts):
            15 runs a seed.
 """
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -31,16 +30,26 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-
-from experiments import lists
-from experiments.kept import earlier, folder
-from lab.cache import TOP, digest
-from experiments.loaded import cell, last_speed, spread
 from common.output import store
-from experiments.published import (A_FILE, COURSE, GROWTH, LESS, MIXES, OF_PLAIN,
-                       OPERATIONS, RATIOS, SET_UP, with_index)
+from lab.cache import TOP, digest
 
-OUT = TOP / "build/out/kvimr"
+from experiments import lists, runner
+from experiments.kept import earlier
+from experiments.loaded import cell, last_speed, spread
+from experiments.published import (
+    A_FILE,
+    COURSE,
+    GROWTH,
+    LESS,
+    MIXES,
+    OF_PLAIN,
+    OPERATIONS,
+    RATIOS,
+    SET_UP,
+    with_index,
+)
+
+OUT = runner.outputs("kvimr")
 TOOL = TOP / "build/userspace/shingle-levels"
 SCHEMES = {
     "plain": "3phase", "plain-seq": "seq",
@@ -284,27 +293,16 @@ def wanted(parts, seeds):
 
 
 def main():
-    p = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = runner.Parser("kvimr", __doc__, "seeds", "jobs", "resume", seeds="1,2,3,4,5")
     p.add_argument("--parts", default="load,ways,sizes",
                    help=f"some of {','.join(PARTS)} (load,ways,sizes)")
-    p.add_argument("--seeds", default="1,2,3,4,5")
-    p.add_argument("--jobs", type=int, default=1, help="runs at a time")
-    p.add_argument("--resume", action="store_true",
-                   help="do not repeat what an earlier show with the same program has "
-                        "measured")
     options = p.parse_args()
     try:
         parts = lists.names(options.parts, PARTS, "part")
         seeds = lists.numbers(options.seeds, 0, "--seeds:")
     except ValueError as error:
-        raise SystemExit(f"kvimr: {error}") from error
-    if options.jobs < 1:
-        raise SystemExit(f"kvimr: --jobs {options.jobs} is less than 1")
-    folder("kvimr", OUT)
-    subprocess.run(["make", "-s", "-C", TOP / "userspace/levels"], check=True,
-                   stdout=subprocess.DEVNULL)
+        runner.refuse("kvimr", f"{error}")
+    runner.prepare("kvimr", "levels")
     want = wanted(parts, seeds)
     # Parts share runs.  Each run is made once and in order, so that an interrupted experiment
     # leaves results that belong together.
@@ -313,6 +311,7 @@ def main():
     began = time.monotonic()
     with ThreadPoolExecutor(options.jobs) as pool:
         done = dict(zip(runs, pool.map(lambda r: figures(measure(r, options.resume)), runs)))
+    runner.keep(options, {" ".join(run): of for run, of in done.items()})
     print(f"{len(runs)} runs, {time.monotonic() - began:.0f} s", file=sys.stderr)
     for part, rows in want.items():
         got = {row: {of: done[tuple(args)] for of, args in runs.items()}

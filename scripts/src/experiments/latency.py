@@ -8,23 +8,20 @@ write takes one rotation and a block.  Metadata are on another device, so that t
 place.
 """
 
-import argparse
 import os
 import statistics
 import subprocess
-import sys
 from html import escape
 from pathlib import Path
 
-
-from lab import runner
-from lab import packages
-from lab.cache import TOP, LabError
 from common.output import store, whole
+from lab.cache import TOP
+
+from experiments import runner
 
 ROTATION = 60000 / 5900     # milliseconds
 BLOCK = ROTATION / 515      # the outermost track has 515 blocks
-OUT = TOP / "build/out/latency"
+OUT = runner.outputs("latency")
 TRIES = 3
 KINDS = (
     ("cmr", "plain disk"),
@@ -35,12 +32,8 @@ KINDS = (
 
 def measure(kernel, writes):
     """Return ({kind: milliseconds of each write}, the number of times the host was late)."""
-    OUT.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["make", "-s", "-C", TOP, "userspace"], check=True,
-                   stdout=subprocess.DEVNULL)
     rc = subprocess.run(
-        runner("--kernel", kernel, "--clock", "virtual", "--timeout", "600", "--rw", OUT, "--",
-               "sh", "scripts/src/experiments/in_guest/latency.sh", OUT, writes),
+        runner.in_guest("latency.sh", OUT, writes, kernel=kernel, timeout=600, rw=OUT),
         cwd=TOP, check=False).returncode
     if rc:
         raise SystemExit(f"latency: the guest ended with status {rc}")
@@ -191,26 +184,15 @@ def svg(data):
 
 
 def main():
-    p = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--kernel", default="uml",
-                   choices=("uml", "stock", "backports"),
-                   help="uml (default) is exact; QEMU counts instructions")
+    p = runner.Parser("latency", __doc__, "kernel")
     p.add_argument("--writes", type=int, default=2000)
     p.add_argument("--picture", type=Path, metavar="PNG")
     p.add_argument("--svg", type=Path, metavar="FILE",
                    help="that of the README, Documentation/latency.svg")
     options = p.parse_args()
-    try:
-        packages.setup()
-    except LabError as error:
-        raise SystemExit(f"latency: {error}") from error
-    if options.picture and not sys.prefix.startswith(str(packages.VENV)):
-        # matplotlib is in the lab's environment
-        python = packages.VENV / "bin/python"
-        os.execv(python, [str(python), *sys.argv])
+    runner.prepare("latency", "shingle")
     data, late = in_time(options.kernel, options.writes)
+    runner.keep(options, {"late": late, "ms": data})
     table(data)
     if options.picture:
         draw(data, options.picture)

@@ -16,12 +16,11 @@ per cent of the volume.
   RAM           of the map, at the end
 """
 
-import argparse
 
 
 from lab.cache import TOP
 
-from experiments import stacks
+from experiments import runner, stacks
 from experiments.stacks import cell, figures, layers, loaded
 
 LOADS = ("rsrch_0", "src1_2", "web_0", "proj_2")
@@ -85,18 +84,16 @@ def picture(groups, path):
 
 
 def main():
-    p = argparse.ArgumentParser(prog="layers", description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)
-    stacks.add_options(p, LOADS)
+    p = stacks.parser("layers", __doc__, LOADS)
     options = p.parse_args()
     stacks.sensible("layers", options)
-    stacks.prepare("layers")
+    runner.prepare("layers", "shingle")
     loads = stacks.Loads("layers", options)
     results, wrong = stacks.measured("layers", options, {"all": cases(options, loads)},
                                      "stack")
     groups = rows(results["all"])
     told(groups, options)
-    path = stacks.outputs("layers") / "layers.png"
+    path = runner.outputs("layers") / "layers.png"
     picture(groups, path)
     print(f"\n{path.relative_to(TOP)}\n")
     print("\n".join(wrong) if wrong else

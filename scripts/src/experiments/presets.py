@@ -9,30 +9,26 @@ beside the speed of the medium's tracks.  Metadata are in RAM.  The second prese
 and takes no time.
 """
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
+from lab.cache import TOP
 
-from lab import runner
-from lab import packages
-from lab.cache import TOP, LabError
-from common.output import store
+from experiments import runner
 
-OUT = TOP / "build/out/presets"
+OUT = runner.outputs("presets")
 CREATE_LIMIT = 10           # seconds
 CLOSE = 0.05                # relative difference to the speed of the tracks
 
 
 def measure(kernel, drive, options):
     """Return the guest's result, and the host's seconds between its marks."""
-    command = runner("--kernel", kernel, "--clock", "virtual", "--memory", "2G",
-                     "--timeout", "3600", "--rw", OUT, "--", "python3", "-m", "experiments.in_guest.presets", OUT, drive, options.writes, options.scale,
-                     int(not options.no_cleaning), int(options.until_cleaning))
+    command = runner.in_guest("presets", OUT, drive, options.writes, options.scale,
+                              int(not options.no_cleaning), int(options.until_cleaning),
+                              kernel=kernel, rw=OUT)
     marks = {}
     with subprocess.Popen(command, cwd=TOP, text=True,
                           stdout=subprocess.PIPE) as guest:
@@ -132,30 +128,19 @@ def verdict(results):
 
 
 def main():
-    p = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--kernel", default="uml", choices=("uml", "stock", "backports"),
-                   help="uml (default) is exact; QEMU counts instructions")
+    p = runner.Parser("presets", __doc__, "kernel")
     p.add_argument("--writes", type=int, default=1000000)
     p.add_argument("--scale", type=int, default=1)
     p.add_argument("--no-cleaning", action="store_true",
                    help="leave out filling one set or zone")
     p.add_argument("--until-cleaning", action="store_true",
                    help="go on writing until the cache is full: ten minutes for a drive")
-    p.add_argument("--json", type=Path, metavar="FILE", help="all results")
     p.add_argument("drive", nargs="*", type=int, metavar="1|2|3",
                    help="which; all if none is given")
     options = p.parse_args()
     if not set(options.drive) <= {1, 2, 3}:
         p.error("drives are 1, 2 and 3")
-    try:
-        packages.setup()
-    except LabError as error:
-        raise SystemExit(f"presets: {error}") from error
-    OUT.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["make", "-s", "-C", TOP, "userspace"], check=True,
-                   stdout=subprocess.DEVNULL)
+    runner.prepare("presets", "shingle")
     results = []
     for drive in options.drive or (1, 2, 3):
         if os.isatty(2):
@@ -163,8 +148,7 @@ def main():
                   file=sys.stderr)
         results.append(measure(options.kernel, drive, options))
     tables(results)
-    if options.json:
-        store(options.json, json.dumps(results, indent=1) + "\n")
+    runner.keep(options, results)
     wrong = list(verdict(results))
     print()
     print("\n".join(wrong) if wrong else

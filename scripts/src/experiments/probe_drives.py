@@ -12,8 +12,6 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-
-
 from skylight import truth
 from skylight.load import Trace, as_ops, join
 from skylight.truth import Plateaus
@@ -79,7 +77,7 @@ class Drive:
 
     def reset(self):
         """Return to the state after construction."""
-        self.__init__(*self.made[0], **self.made[1])    # pylint: disable=no-member
+        self.__init__(*self.made[0], **self.made[1])
         return True
 
     def __new__(cls, *args, **kwargs):
@@ -95,7 +93,7 @@ class Drive:
     def offers(self, _):
         return False
 
-    def replay(self, name, ops, iodepth=1, watch=None):     # pylint: disable=W0613
+    def replay(self, name, ops, iodepth=1, watch=None):
         write, offset, size = as_ops(ops)
         at, lat = np.empty(len(offset)), np.empty(len(offset))
         begin = self.disk.now
@@ -135,7 +133,7 @@ class Drive:
             parts.append(self.replay(name, tuple(a[len(parts):len(parts) + 1] for a in ops)))
         return join(parts)
 
-    def spaced(self, name, offset, gap_s, count, ops, watch=None):     # pylint: disable=W0613
+    def spaced(self, name, offset, gap_s, count, ops, watch=None):
         for _ in range(count):
             self.replay(name, (False, offset, BLOCK))
             self.sleep(gap_s)
@@ -156,7 +154,6 @@ class SetAssociative(Drive):
     """stl-set: the cache band is (band >> shift) mod caches. Its slots are filled in order, and a
     full set is cleaned."""
 
-    # pylint: disable=too-many-arguments,too-many-instance-attributes
     def __init__(self, band, bands, caches, *, shift=0, flash=False, idle_us=None, bypass=0,
                  **disk):
         super().__init__(band * bands, **disk)
@@ -252,7 +249,6 @@ class FullyAssociative(Drive):
     """stl-full: each zone has log bands. Cleaning moves homes; a log without current blocks is
     freed without I/O. A band that is written completely in order becomes the home."""
 
-    # pylint: disable=too-many-arguments,too-many-instance-attributes
     def __init__(self, band, zones, zone_bands, provision, logs, *, idle_us=1e6, **disk):
         self.logical = zone_bands - provision
         super().__init__(band * zones * self.logical, **disk)

@@ -21,15 +21,12 @@ MiB, the cache of stl-set three bands.
   writes        of the load: median, 99th percentile, longest, from when each was due
 """
 
-import argparse
 import math
 import sys
-from pathlib import Path
-
 
 from lab.cache import TOP
 
-from experiments import stacks
+from experiments import runner, stacks
 from experiments.loaded import percentile
 from experiments.stacks import cell
 
@@ -176,8 +173,7 @@ def picture(groups, path):
 
 
 def options_of(words):
-    p = argparse.ArgumentParser(prog="rebuild", description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = runner.Parser("rebuild", __doc__, "seed", "timeout", "resume")
     p.add_argument("--layers", action="append", metavar="NAME", choices=tuple(layers()),
                    help="one of " + "; ".join(layers()) + "; can be given again "
                    f"({'; '.join(USUAL)})")
@@ -193,30 +189,21 @@ def options_of(words):
                    help="sync_speed_min of the raised one, KiB/s (100000)")
     p.add_argument("--limit", type=int, default=7200, metavar="S",
                    help="of its own time, after which a rebuild is given up (7200)")
-    p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--timeout", type=int, default=3600, help="seconds for a guest")
-    p.add_argument("--resume", action="store_true",
-                   help="do not repeat what an earlier show of the same sources has measured")
-    p.add_argument("--json", type=Path, metavar="FILE", help="all results")
     options = p.parse_args(words)
     if not 128 <= options.drive_mib <= 768:
         p.error(f"--drive-mib {options.drive_mib} is not from 128 to 768")
-    for name in ("per_s", "raised", "limit", "timeout"):
-        if getattr(options, name) < 1:
-            p.error(f"--{name.replace('_', '-')} {getattr(options, name)} is less than 1")
-    if options.seed < 0:
-        p.error(f"--seed {options.seed} is less than 0")
+    p.at_least(options, per_s=1, raised=1, limit=1)
     return options
 
 
 def main():
     options = options_of(sys.argv[1:])
-    stacks.prepare("rebuild")
+    runner.prepare("rebuild", "shingle")
     results, wrong = stacks.measured("rebuild", options, {"all": cases(options)},
                                      "rebuild", wrong_of)
     groups = rows(results["all"])
     told(groups)
-    path = stacks.outputs("rebuild") / f"rebuild{'-used' if options.used else ''}.png"
+    path = runner.outputs("rebuild") / f"rebuild{'-used' if options.used else ''}.png"
     picture(groups, path)
     print(f"\n{path.relative_to(TOP)}\n")
     print("\n".join(wrong) if wrong else

@@ -18,16 +18,27 @@ has no store; its time and the destruction of tracks are emulated.  Metadata are
 those of scripts/loads, one request at a time, on a volume of which they write --dense per cent.
 """
 
-import argparse
 
 
 from lab.cache import TOP
 
-from experiments import stacks
+from experiments import runner, stacks
 from experiments.stacks import (
-    BLOCK, ROWS, TRACK, cell, figures, loaded, medium, opponents, over, ratios, surface, tiler)
+    BLOCK,
+    ROWS,
+    TRACK,
+    cell,
+    figures,
+    loaded,
+    medium,
+    opponents,
+    over,
+    ratios,
+    surface,
+    tiler,
+)
 
-OUT = stacks.outputs("regions")
+OUT = runner.outputs("regions")
 TURN_S = 60 / 5900
 SPACE = ("rsrch_0", "src1_2", "src2_2", "web_0", "proj_2", "web_2")
 # With rmw=block these take a day of the drive's time; the other loads show the effect.
@@ -411,21 +422,19 @@ def pictures(results, shows, options):
 
 
 def parser():
-    p = argparse.ArgumentParser(prog="regions", description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = stacks.parser("regions", __doc__, SPACE)
     p.add_argument("show", nargs="*", type=int, metavar="3|4|5", help="which; else all")
     p.add_argument("--quick", action="store_true", help="a few cases of each, in a few minutes")
-    stacks.add_options(p, SPACE)
     return p
 
 
 def main():
     options = parser().parse_args()
     if not set(options.show) <= {3, 4, 5}:
-        raise SystemExit("regions: shows are 3, 4 and 5")
+        runner.refuse("regions", "shows are 3, 4 and 5")
     stacks.sensible("regions", options)
     shows = sorted(set(options.show)) or [3, 4, 5]
-    stacks.prepare("regions")
+    runner.prepare("regions", "shingle")
     loads = stacks.Loads("regions", options)
     cases = {}
     for show in shows:

@@ -4,6 +4,7 @@
 import argparse
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import lab
@@ -26,6 +27,12 @@ OPTIONS = {
     "kernel": ({"default": "uml", "choices": ("uml", "stock", "backports"),
                 "help": "uml (default) is exact; QEMU counts instructions"}, None),
 }
+
+
+def refuse(name, why):
+    """End with one sentence, because an option of experiment @name cannot be what it is."""
+    print(f"{name}: {why}", file=sys.stderr)
+    raise SystemExit(2)
 
 
 class Parser(argparse.ArgumentParser):
@@ -54,6 +61,9 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"--json {options.json}: {error.strerror}")
         return options
 
+    def error(self, message):
+        refuse(self.name, message)
+
     def at_least(self, options, **least):
         """Refuse values below @least, {name: value}, before a guest is started."""
         for name, low in least.items():
@@ -81,18 +91,19 @@ def prepare(name, *programs):
                    stdout=subprocess.DEVNULL)
 
 
-def in_guest(part, *words, kernel="uml", clock="virtual", memory="2G", timeout=3600, rw=None):
+def in_guest(part, *words, kernel="uml", clock="virtual", memory="2G", timeout=3600, rw=None,
+             more=()):
     """Return the command that runs @part of the package in_guest in a guest: see lab.runner()."""
     where = TOP / "scripts/src/experiments/in_guest"
     program = ["sh", (where / part).relative_to(TOP)] if part.endswith(".sh") else \
         ["python3", "-m", f"experiments.in_guest.{part}"]
     return lab.runner("--kernel", kernel, "--clock", clock, "--memory", memory, "--timeout",
-                      timeout, *(["--rw", rw] if rw else []), "--", *program, *words)
+                      timeout, *(["--rw", rw] if rw else []), *more, "--", *program, *words)
 
 
 def keep(options, results):
     """Write the results to --json: {"experiment", "options", "results"}."""
     if options.json:
-        said = {k: v for k, v in vars(options).items() if k not in ("experiment", "json", "results")}
+        said = {k: v for k, v in vars(options).items() if k not in ("experiment", "json", "measured")}
         store(options.json, json.dumps({"experiment": options.experiment, "options": said,
                                         "results": results}, indent=1, default=str) + "\n")

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from experiments import runner
 from lab.cache import TOP
+
+from experiments import runner
 
 
 @dataclass(frozen=True)

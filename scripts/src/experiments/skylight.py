@@ -22,7 +22,6 @@ within the range that balls into bins allow for that geometry, see scripts/src/s
 status is 0 if all answers are as they should be.
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -33,15 +32,13 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-
-from guest import control_drives
-from experiments import lists
-from guest import torn_drives
-from lab import runner
-from lab import kernels, modules, packages
+from guest import control_drives, torn_drives
+from lab import kernels, modules
 from lab.cache import TOP, LabError
 
-OUT = TOP / "build/out/skylight"
+from experiments import lists, runner
+
+OUT = runner.outputs("skylight")
 SECTORS = 7814037168        # of the 4 TB drive below the emulated drives
 FLASH_SECTORS = 410 * 25 * 2048 + 16    # 409 cache bands, one staging band, two headers
 SCALE = 100
@@ -226,8 +223,8 @@ def look(name, spec, options, talk):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "drive.json").write_text(json.dumps(spec, indent=1) + "\n")
-    command = runner("--kernel", "uml", "--clock", "virtual", "--memory", options.memory,
-                     "--timeout", options.timeout, "--rw", folder, "--", "python3", "-m", "experiments.in_guest.skylight", folder, json.dumps(spec))
+    command = runner.in_guest("skylight", folder, json.dumps(spec), memory=options.memory,
+                              timeout=options.timeout, rw=folder)
     with subprocess.Popen(command, cwd=TOP, text=True,
                           errors="replace", stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as guest, \
@@ -249,13 +246,6 @@ def everything(drives, options):
         jobs = {name: pool.submit(look, name, spec, options, talk)
                 for name, spec in drives.items()}
         return {name: job.result() for name, job in jobs.items()}
-
-
-def in_venv():
-    """Restart in the lab's Python environment, which has numpy and matplotlib."""
-    if not sys.prefix.startswith(str(packages.VENV)):
-        python = packages.VENV / "bin/python"
-        os.execv(python, [str(python), *sys.argv])
 
 
 def results(drives, options):
@@ -718,32 +708,26 @@ SHOWS = {"acceptance": (acceptance, show_acceptance), "paper": (paper, show_pape
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = runner.Parser("skylight", __doc__, "seed", "timeout")
     p.add_argument("--paper", dest="what", action="store_const", const="paper")
     p.add_argument("--controls", dest="what", action="store_const", const="controls")
     p.add_argument("--torn", dest="what", action="store_const", const="torn")
     p.add_argument("--quick", dest="what", action="store_const", const="quick")
     p.add_argument("--explain", dest="what", action="store_const", const="explain")
     p.add_argument("--blind", type=int, metavar="N", default=0)
-    p.add_argument("--seed", type=int, default=1)
     p.add_argument("--scale", type=int, default=SCALE, help=f"divisor of capacities ({SCALE})")
     p.add_argument("--only", metavar="DRIVE,...", help="only these drives")
     p.add_argument("--tests", metavar="LIST", help="only these tests")
     p.add_argument("--table", action="store_true", help="only the table, of what was measured")
     p.add_argument("--guests", type=int, default=2, help="guests at a time (2)")
     p.add_argument("--memory", default="3G")
-    p.add_argument("--timeout", type=int, default=3600)
     p.add_argument("--verbose", action="store_true", help="everything that the probes say")
     options = p.parse_args()
     options.what = "blind" if options.blind else options.what or "acceptance"
     try:
-        packages.setup()
-        in_venv()
+        runner.prepare("skylight", "shingle")
         if not options.table:
             modules.build(kernels.get("uml"))
-            subprocess.run(["make", "-s", "-C", TOP, "userspace"], check=True,
-                           stdout=subprocess.DEVNULL)
     except LabError as error:
         raise SystemExit(f"skylight: {error}") from error
     drives = SHOWS[options.what][0](options)
@@ -751,7 +735,7 @@ def main():
         try:
             drives = {k: drives[k] for k in lists.names(options.only, drives, "drive")}
         except ValueError as error:
-            raise SystemExit(f"skylight: {error}") from error
+            runner.refuse("skylight", f"{error}")
     begin = time.monotonic()
     ends = everything(drives, options)
     return 0 if conclude(drives, ends, options, time.monotonic() - begin) else 1

@@ -11,14 +11,12 @@ stack.py sends one request at a time.
 import json
 import subprocess
 import time
-from pathlib import Path
 
-from experiments.kept import earlier, folder, sources
-from lab import runner
-from lab import packages
-from lab.cache import TOP, LabError
-from common.output import store
+from experiments import runner
+from lab.cache import TOP
 from skylight.cli import Screen
+
+from experiments.kept import earlier, sources
 
 BLOCK, MIB, GB = 4096, 1 << 20, 10 ** 9
 TRACK = 512                             # blocks
@@ -34,11 +32,6 @@ SOURCES = ("core", "dm-tiler", "dm-stl", "dm-imr", "dm-dualbuffer", "dm-platter"
            "scripts/src/experiments/in_guest/kv.py", "scripts/src/experiments/in_guest/blocks.py", "scripts/src/skylight/load.py",
            "userspace/kv", "userspace/kvbench", "userspace/include", "scripts/src/common/output.py",
            *(f"tests/guest/{name}.py" for name in ("bench", "blk", "dm", "media")))
-
-
-def outputs(show):
-    """Return the directory for the output of an experiment."""
-    return TOP / "build/out" / show
 
 
 def medium(tracks, head=3, track=TRACK, store=False, meta_mib=256, **keys):
@@ -115,7 +108,7 @@ class Runner:
     """Run guests one after another and show progress."""
 
     def __init__(self, show, options, total, guest):
-        self.show, self.out, self.guest = show, outputs(show), guest
+        self.show, self.out, self.guest = show, runner.outputs(show), guest
         self.options, self.total, self.done = options, total, 0
         self.screen, self.begin, self.spent = Screen(), time.monotonic(), 0.0
         self.digest = sources(SOURCES)
@@ -133,9 +126,8 @@ class Runner:
         self.screen.test(f"{self.show}: {name} ({self.done} of {self.total})", mean,
                          mean * (self.total - self.done))
         began = time.monotonic()
-        command = runner("--kernel", "uml", "--clock", "virtual", "--memory",
-                         "6G" if words.get("large") else "2G", "--timeout", self.options.timeout,
-                         "--rw", self.out, "--", "python3", "-m", f"experiments.in_guest.{self.guest}", told, out)
+        command = runner.in_guest(self.guest, told, out, rw=self.out, timeout=self.options.timeout,
+                                  memory="6G" if words.get("large") else "2G")
         with subprocess.Popen(command, cwd=TOP) as guest:
             while guest.poll() is None:
                 self.screen.show(None, None)
@@ -156,7 +148,7 @@ class Loads:
     """Generate loads as files, each for a volume of which the load writes the share @dense."""
 
     def __init__(self, show, options):
-        self.show, self.out, self.options = show, outputs(show), options
+        self.show, self.out, self.options = show, runner.outputs(show), options
 
     def __call__(self, name, cache_bytes, dense):
         """Generate one load and return its path."""
@@ -210,22 +202,10 @@ def loaded(options, loads, load, dense, layer, name, **more):
         ("load", load, dense, name, label))
 
 
-def prepare(show):
-    """Prepare what the guests need: packages, the output directory, the tools."""
-    try:
-        packages.setup()
-    except LabError as error:
-        raise SystemExit(f"{show}: {error}") from error
-    folder(show, outputs(show))
-    subprocess.run(["make", "-s", "-C", TOP / "userspace/shingle"], check=True,
-                   stdout=subprocess.DEVNULL)
-
-
 def kept(options, done):
     """Write to --json what this experiment has measured so far."""
     options.measured = {**getattr(options, "measured", {}), **done}
-    if options.json:
-        store(options.json, json.dumps(options.measured, indent=1) + "\n")
+    runner.keep(options, options.measured)
 
 
 def measured(show, options, groups, guest, judge=None):
@@ -246,38 +226,29 @@ def measured(show, options, groups, guest, judge=None):
 # --- options ---------------------------------------------------------------------------
 
 
-def add_options(p, loads):
-    """Add the options that these experiments share; @loads are the default loads."""
+def parser(name, text, loads):
+    """Return a parser with the options that these experiments share; @loads are the default
+    loads."""
+    p = runner.Parser(name, text, "seed", "timeout", "resume", "requests")
     p.add_argument("--loads", type=lambda t: tuple(t.split(",")), metavar="NAME,...",
                    help=f"which loads ({','.join(loads)})")
     p.add_argument("--scale", type=int, default=64,
                    help="capacity, cache, M and length of loads are 1/N of the thesis's (64)")
     p.add_argument("--dense", type=int, default=60, metavar="PERCENT",
                    help="written percent of the part of a volume that a load uses (60)")
-    p.add_argument("--requests", type=int, metavar="N", help="only the first N requests of each load")
-    p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--timeout", type=int, default=3600, help="seconds for a guest")
-    p.add_argument("--resume", action="store_true",
-                   help="do not repeat what an earlier show of the same sources has measured")
-    p.add_argument("--json", type=Path, metavar="FILE", help="all results")
+    return p
 
 
 def sensible(show, options):
     """Refuse option values with which a guest would fail, before one is started."""
     if options.scale < 1 or ROWS % options.scale:
-        raise SystemExit(f"{show}: --scale {options.scale} does not divide {ROWS} rows")
+        runner.refuse(show, f"--scale {options.scale} does not divide {ROWS} rows")
     if not 1 <= options.dense <= 100:
-        raise SystemExit(f"{show}: --dense {options.dense} is not from 1 to 100")
-    for name in ("timeout", "requests"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise SystemExit(f"{show}: --{name} {value} is less than 1")
-    if options.seed < 0:
-        raise SystemExit(f"{show}: --seed {options.seed} is less than 0")
+        runner.refuse(show, f"--dense {options.dense} is not from 1 to 100")
     from loads import thesis
     for load in options.loads or ():
         if load not in thesis.ROWS:
-            raise SystemExit(f"{show}: load '{load}' is none of {', '.join(thesis.ROWS)}")
+            runner.refuse(show, f"load '{load}' is none of {', '.join(thesis.ROWS)}")
 
 
 # --- evaluation -----------------------------------------------------------------------

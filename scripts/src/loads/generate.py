@@ -113,7 +113,6 @@ class Maker:
     """Generate one load like that of a trace.  All random numbers are drawn once in the
     constructor, so that two tries differ only by their plan."""
 
-    # pylint: disable=too-many-instance-attributes
 
     def __init__(self, name, parameters, cache_blocks, seed, requests=None):
         self.p, self.cache = parameters.checked(), cache_blocks
@@ -340,7 +339,6 @@ class Maker:
 
     def reads(self, out, count, known, places, size_blocks, cold):
         """Fill in the reads: of blocks written before, and of blocks that are never written."""
-        # pylint: disable=too-many-arguments
         rng, blocks = self.rng, sizes(spread_evenly(self.rng, count),
                                       self.p.kb_per_read * 1000 / BLOCK)
         warm = np.ones(count, bool)
@@ -362,7 +360,6 @@ def stationary(kind, cache_blocks, seed, rate, fills=3.0, over_percent=None, exp
                hot_percent=10.0, taking_percent=90.0, requests=None):
     """Generate writes of one block each into a range of @over_percent of the cache, with the same
     distribution from beginning to end: uniform, zipf, or hot."""
-    # pylint: disable=too-many-arguments
     over = {"uniform": 30.0}.get(kind, 50.0) if over_percent is None else over_percent
     for name, value, low, high in (
             ("range", over, 1e-4, 1e5), ("exponent", exponent, 0, 4), ("share of hot blocks",
@@ -405,7 +402,6 @@ def regions(size_blocks, region_blocks, live_blocks, seed, rate, turns=16.0,
     """Keep @live_blocks of each whole region of the device valid and rewrite them, @turns blocks
     for each block of the regions: uniformly, or mostly to @hot_percent of each region's valid
     blocks.  First each valid block is written once, unless @filled."""
-    # pylint: disable=too-many-arguments
     if not 0 < live_blocks <= region_blocks:
         raise Refused(f"a region of {region_blocks} blocks does not keep {live_blocks} valid")
     count = size_blocks // region_blocks
@@ -430,7 +426,6 @@ def regions(size_blocks, region_blocks, live_blocks, seed, rate, turns=16.0,
 def like(name, parameters, cache_blocks, size_blocks, seed, rate, requests=None, show=None):
     """Generate a load like that of a trace; return (Requests, Plan).  With fewer requests than the
     trace has, return its first ones; with more, the load goes on in the same way."""
-    # pylint: disable=too-many-arguments
     if requests is not None and requests < natural(parameters.checked(), cache_blocks)[1]:
         load, plan = like(name, parameters, cache_blocks, size_blocks, seed, rate, show=show)
         return load[:requests], plan

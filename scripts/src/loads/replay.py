@@ -65,7 +65,6 @@ def replay(dev, load, folder, depth=1, speed=None, filled=False, show=None):
     it is due, its time divided by @speed.  @filled: first write all blocks.  Files of fio go to
     @folder.
     """
-    # pylint: disable=too-many-arguments
     show = show or (lambda done, total: None)
     end = int((load.first + load.blocks).max()) * BLOCK
     if end > dev.bytes:

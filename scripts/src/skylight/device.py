@@ -58,7 +58,6 @@ class Device:
 
     path, bytes, block (bytes; the unit of the tests), label (for the report)."""
 
-    # pylint: disable=too-many-instance-attributes
 
     _lost = False       # another drive has its name now
     discarded = False   # reset() discarded everything, so that nothing is read from the medium

@@ -116,7 +116,6 @@ class Stretch:
 class Watch:
     """Takes one look after another, and decides what they mean together."""
 
-    # pylint: disable=too-many-instance-attributes
 
     def __init__(self):
         self.first = self.last = None

@@ -161,7 +161,6 @@ class Fio:
     instead of @path."""
 
     def __init__(self, path, folder, held=None, named=None):
-        # pylint: disable=too-many-arguments,too-many-positional-arguments
         self.path, self.folder, self.held, self.named = path, folder, held, named
         self.program = shutil.which("fio")
 
@@ -238,7 +237,6 @@ class Fio:
 
         @at_us, if given, has the time at which each is due since the first, ascending.  A
         late request delays all behind it, as fio waits between two requests."""
-        # pylint: disable=too-many-arguments
         ops = as_ops(ops)
         if not len(ops[0]):
             return Trace(*(np.zeros(0),) * 2, ops[1], ops[2], ops[0])

@@ -102,7 +102,7 @@ class Mates:
         known = agree & self._written(asked, before, cached)
         return [bool(m) if k else None for m, k in zip(moved, known)]
 
-    def force(self, at, others, width=0, name="force"):     # pylint: disable=W0613
+    def force(self, at, others, width=0, name="force"):
         """Writes @at again and again until a block next to it has moved."""
         return self._until_known(self._force, at, others, name,
                                  "so few blocks at once make the drive clean that none can "
@@ -158,7 +158,6 @@ class Mates:
         return Moved(moved[n:], writes, 0, before[n:], cached[n:], after[n:],
                      np.concatenate(seen))
 
-    # pylint: disable=too-many-arguments,too-many-positional-arguments
     def _until_moved(self, name, at, near, cached, watched, chunk, done, full,
                      growth=GROWTH - 1, limit=None):
         """Writes @at, @chunk times first and in small steps then, until one of @near that is
@@ -181,7 +180,7 @@ class Mates:
                         50_000)
             self.s.progress(None, None)
 
-    def age(self, at, others, width=0, name="age"):         # pylint: disable=W0613
+    def age(self, at, others, width=0, name="age"):
         """Writes @others when the drive is about to clean the log that holds @at."""
         return self._until_known(self._age, at, others, name,
                                  "when the drive will clean can't be foreseen")

@@ -120,7 +120,7 @@ def _grouped(figure):
 
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
-            if type(axis.get_major_formatter()) is ScalarFormatter:     # pylint: disable=C0123
+            if type(axis.get_major_formatter()) is ScalarFormatter:
                 axis.set_major_formatter(Grouped())
 
 

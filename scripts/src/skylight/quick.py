@@ -135,7 +135,6 @@ def answer(said, results, basis=MEASURED):
 
 def as_json(found, said, s, what, clock, versions):
     """Everything, for machines."""
-    # pylint: disable=too-many-arguments,too-many-positional-arguments
     return {"answer": found.value, "confidence": found.confidence, "basis": found.basis,
             "sentence": found.sentence(), "says_of_itself": said, "where": what,
             "seconds": round(clock.spent(), 1), "versions": versions,

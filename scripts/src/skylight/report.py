@@ -320,7 +320,7 @@ def drawn(draw, name):
     try:
         return {kind: Markup(plots.svg(draw, f"{name}{kind[0]}", size))
                 for kind, size in (("wide", plots.WIDE), ("narrow", plots.NARROW))}
-    except Exception as error:          # pylint: disable=broad-exception-caught
+    except Exception as error:
         return {"why": f"{type(error).__name__}: {error}"}
 
 

@@ -188,7 +188,6 @@ def scale_for(name, size):
 class Session:
     """One drive and one folder of results."""
 
-    # pylint: disable=too-many-instance-attributes,too-many-arguments
 
     # Time budget of a test if none is given: a multiple of its estimate, which does not know the
     # drive, but at least LEAST_BUDGET_S; the pauses of Tests 5 and 12 may add up to 40 minutes.

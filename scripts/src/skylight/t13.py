@@ -62,7 +62,6 @@ class Writer(threading.Thread):
     """Writes a range in order, or random blocks of it if it is given an @rng, until it fails or
     is told to end."""
 
-    # pylint: disable=too-many-instance-attributes
 
     def __init__(self, path, at, end, rng=None):
         super().__init__(daemon=True)

@@ -14,11 +14,9 @@ import sys
 import time
 from pathlib import Path
 
+from guest import blk, ondisk
+
 from experiments.in_guest import dmz_format
-
-
-from guest import blk
-from guest import ondisk
 
 MIB = 1 << 20
 SECTORS = 2048          # in one MiB

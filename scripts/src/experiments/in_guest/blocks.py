@@ -17,13 +17,12 @@ import threading
 import time
 from pathlib import Path
 
-
-from guest import blk
-from guest import bench
-from experiments.in_guest import stack
+from guest import bench, blk
 from guest.blk import BLOCK
-from experiments.loaded import percentile
 from skylight.load import GLOBAL
+
+from experiments.in_guest import stack
+from experiments.loaded import percentile
 
 FILL = 256              # blocks
 LOOK_S = .02
@@ -39,7 +38,6 @@ class Diverter:
     """
 
     def __init__(self, target, flash, slots, cleaning, quiet_s):
-        # pylint: disable=too-many-arguments
         self.target, self.flash, self.cleaning, self.quiet_s = target, flash, cleaning, quiet_s
         self.free, self.away = list(range(slots))[::-1], {}
         self.lock, self.claimed = threading.Condition(), set()

@@ -9,10 +9,7 @@ import random
 import sys
 import time
 
-
-from guest import bench
-from guest import dm
-from guest import media
+from guest import bench, dm, media
 
 SECTORS = 7814037168    # of the 4 TB drive
 META_MIB = 1024

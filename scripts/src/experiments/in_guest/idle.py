@@ -10,12 +10,7 @@ import random
 import sys
 import time
 
-
-from guest import bench
-from guest import blk
-from guest import dm
-from guest import idle
-from guest import media
+from guest import bench, blk, dm, idle, media
 from guest.blk import BLOCK
 
 SECTORS = 9767541168        # the 5 TB drive; no store, only its time is emulated

@@ -12,12 +12,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-
-from lab.cache import TOP
-from guest import bench
-from guest import dm
-from guest import media
 from common.output import store
+from guest import bench, dm, media
+from lab.cache import TOP
 
 
 def platter(words, store, sectors, **keys):

@@ -15,12 +15,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-
+from guest import bench, media
 from lab.cache import TOP
-from guest import bench
-from guest import media
-from experiments.in_guest import rebuild
-from experiments.in_guest import stack
+
+from experiments.in_guest import rebuild, stack
 from experiments.loaded import sat_out
 
 KV, KVBENCH = TOP / "build/userspace/kv", TOP / "build/userspace/kvbench"

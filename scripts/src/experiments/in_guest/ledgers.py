@@ -9,11 +9,7 @@ import random
 import sys
 import time
 
-
-from guest import bench
-from guest import blk
-from guest import dm
-from guest import media
+from guest import bench, blk, dm, media
 from guest.blk import BLOCK
 
 CHUNK = 256             # blocks of a sequential write

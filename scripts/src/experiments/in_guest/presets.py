@@ -17,7 +17,6 @@ import sys
 import time
 from pathlib import Path
 
-
 from guest import dm
 
 SECTORS = 7814037168        # of the 4 TB drive below the emulated drives

@@ -9,9 +9,7 @@ import threading
 import time
 from pathlib import Path
 
-
-from guest import bench
-from guest import blk
+from guest import bench, blk
 
 MIB = 1 << 20
 SECTORS = 9767541168    # of the 5 TB drive; no store, only its time is emulated

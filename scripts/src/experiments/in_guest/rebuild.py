@@ -17,13 +17,10 @@ import threading
 import time
 from pathlib import Path
 
-
-from guest import bench
-from guest import blk
-from guest import dm
-from guest import media
-from experiments.in_guest import stack
+from guest import bench, blk, dm, media
 from guest.blk import BLOCK, SECTORS
+
+from experiments.in_guest import stack
 
 MIB = 256                           # blocks
 MEMBERS, SPARE = 4, 4               # drives 0 to 3 are the array, drive 4 replaces the first

@@ -5,11 +5,10 @@
 import random
 import sys
 
+from loads import generate
 
 from experiments.in_guest import stack as stacks
 from experiments.in_guest.stack import BLOCK, bench, blk, load, media, now
-
-from loads import generate
 
 STREAM = 256            # blocks of one request
 UNDER_WAY = 4           # requests in flight at most

@@ -10,7 +10,6 @@ import os
 import sys
 from pathlib import Path
 
-
 from guest import controls
 
 

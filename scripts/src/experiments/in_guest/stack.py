@@ -13,15 +13,12 @@ import sys
 import time
 from pathlib import Path
 
-
-from guest import bench
-from guest import blk
-from guest import dm
-from guest import media
-from guest.blk import BLOCK, SECTORS
-from experiments.loaded import percentile
-from loads import join, trace
 from common.output import store
+from guest import bench, blk, dm, media
+from guest.blk import BLOCK, SECTORS
+from loads import join, trace
+
+from experiments.loaded import percentile
 
 MIB = 1 << 20
 LOOK_MS = 50            # with MANY requests, read statistics only after longer ones

@@ -8,10 +8,7 @@ The cuts and the judgement are those of tests/guest/torn.py.
 
 import sys
 
-
-from guest import bench
-from guest import dm
-from guest import torn
+from guest import bench, dm, torn
 from guest.targets import TARGETS
 
 # Columns side by side: cleaned bands, then streams that bypass the cache.

@@ -22,13 +22,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-
+from common.output import store
 from lab.cache import TOP
+
+from experiments import runner
 from experiments.platter import fictive
 from experiments.platter.disksim_drive import Drive
 from experiments.platter.disksim_words import MOST, Folder, Problem
-from common.output import store
-
 
 # DiskSim's own rms in ms, for the drives that are distributed with it.
 PUBLISHED = {
@@ -353,7 +353,7 @@ def check(path, sim, text, lacking):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = runner.Parser("platter", __doc__)
     parser.add_argument("directory", type=Path, help="DiskSim's valid/ files, plain or .xz")
     parser.add_argument("drive", nargs="*", help="these only")
     parser.add_argument("--sim", help="platter-sim, if not to be built here")
@@ -389,6 +389,7 @@ def main():
         return dump(sim, drives[0])
     text = tables(sim, drives, lacking)
     print(text)
+    runner.keep(args, {"output": text.splitlines()})
     status = 1 if lacking else 0
     if args.rst:
         status |= write(args.rst, sim, text, lost(args, drives, lacking))

@@ -11,8 +11,17 @@ import re
 
 from experiments.platter.disksim_layout import MAPPINGS, SCHEMES, Layout
 from experiments.platter.disksim_seek import seek_file, seek_table
-from experiments.platter.disksim_words import (ASKED, MOST, Problem, above_zero, blocks_of, integer, labels, number,
-                           word)
+from experiments.platter.disksim_words import (
+    ASKED,
+    MOST,
+    Problem,
+    above_zero,
+    blocks_of,
+    integer,
+    labels,
+    number,
+    word,
+)
 
 # Labels that turn on something that is not modelled here.
 UNMODELLED = [

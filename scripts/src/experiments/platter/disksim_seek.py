@@ -4,7 +4,15 @@
 import math
 import re
 
-from experiments.platter.disksim_words import MOST, Problem, above_zero, integer, number, numbers, word
+from experiments.platter.disksim_words import (
+    MOST,
+    Problem,
+    above_zero,
+    integer,
+    number,
+    numbers,
+    word,
+)
 
 MAX_POINTS = 256          # of a table in platter-sim
 

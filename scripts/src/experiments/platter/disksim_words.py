@@ -4,7 +4,6 @@
 import lzma
 import re
 
-
 MOST = 1e12         # limit for all values; in ms three decades, which fit into 64 bits of ns
 
 

@@ -74,7 +74,7 @@ def _stats(ask: Callable[[Any], int]) -> Dict[str, Any]:
     return _figures(stats)
 
 
-def format(path: Path, *, bytes: int = 0, band_bytes: int = 0,  # pylint: disable=W0622
+def format(path: Path, *, bytes: int = 0, band_bytes: int = 0,
            organisation: str = "soc") -> None:
     """Make an empty store on a block device, or in a file that has its size.  The old contents are
     lost."""
@@ -430,7 +430,7 @@ class Store:
         _checked(_lib.kv_checkpoint(self._open(), os.fsencode(to), None))
 
 
-def open(path: Path, **options: Any) -> Store:  # pylint: disable=W0622
+def open(path: Path, **options: Any) -> Store:
     """Open a store.  Options: read_only, no_thread, no_log, stream and no_live; offload; and the
     numbers of struct kv_options, for example cache_bytes."""
     return Store(path, **options)
