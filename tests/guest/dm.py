@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import struct
+import subprocess
 import time
 
 HEADER = struct.Struct("<3IIIIiIIIQ128s129s7s")
@@ -142,6 +143,20 @@ class Device:
         # The test itself may have removed a dead device.
         with contextlib.suppress(OSError):
             self.remove()
+
+
+def made(name):
+    """Return a device that a program has made without udev, and make its node in /dev/mapper."""
+    subprocess.run(["dmsetup", "mknodes", name], check=True)
+    return Device.found(name)
+
+
+def create(name, table):
+    """Create a device of a table as text, one target a line, and its node in /dev/mapper."""
+    lines = (line.split(None, 3) for line in table.splitlines())
+    Device(name, [(int(start), int(length), kind, *(params or [""]))
+                  for start, length, kind, *params in lines])
+    return made(name)
 
 
 def names():

@@ -253,7 +253,6 @@ def cuts(ctx, rounds, points, *options):
         chosen = disk.mark and entry.flags & (FLUSH | FUA) and rng.random() < share
         if chosen and disk.pending:
             kept = {i for i in range(len(disk.pending)) if rng.random() < .5}
-            # pylint: disable-next=cell-var-from-loop
             try_cut(player, states, disk.image(lambda i: i in kept), disk.mark, tally,
                     f"before entry {i} ({entry.show()})", *options)
         disk.apply(entry)

@@ -279,7 +279,6 @@ def _subsets(disk, what, rng, count):
     for _ in range(count):
         share = rng.random()
         kept = {i for i in range(len(disk.pending)) if rng.random() < share}
-        # pylint: disable-next=cell-var-from-loop
         yield (f"{what}, {len(kept)} of {len(disk.pending)} cached blocks "
                f"survived", disk.image(lambda i: i in kept), disk.mark)
 
@@ -556,7 +555,6 @@ def ext4(ctx, geo, seed, ops, share):
                  what)
         if disk.pending:
             kept = {i for i in range(len(disk.pending)) if rng.random() < .5}
-            # pylint: disable-next=cell-var-from-loop
             try_ext4(player, files, disk.image(lambda i: i in kept),
                      disk.mark, tally, what + ", half of the cache lost")
     player.close()

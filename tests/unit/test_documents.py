@@ -248,12 +248,12 @@ def programs_of(command, name=""):
     entry point starts."""
     path = TOP / command
     found = [path]
-    started = re.search(r"python3 -BP -m (\w[\w.]*)", path.read_text(encoding="utf-8"))
+    started = re.search(r"python3 -BP -m (\w[\w.]*)(?: (\w+))?", path.read_text(encoding="utf-8"))
     if started:
         module = TOP / "scripts/src" / started[1].replace(".", "/")
         found += [module / "__main__.py", module.with_suffix(".py"), TOP / f"tests/{started[1]}.py"]
         if started[1] == "experiments":
-            found = [path, module / file_of(name)]
+            found = [path, module / file_of(started[2] or name)]
     return found
 
 
@@ -291,6 +291,8 @@ def test_options(page):
             if not path.is_file():
                 continue
             name = rest.split()[0] if command == "scripts/experiments" and rest.split() else ""
+            if name == "NAME":      # any of them
+                continue
             assert not name or name in EXPERIMENTS, f"there is no experiment {name}"
             for option in re.findall(r"(?<!\S)--([a-z][\w-]*)", re.split(r" -- ", rest)[0]):
                 assert re.search(rf"(?<![\w-])(--|\"){option}(?![\w-])", source_of(command, name)), \

@@ -29,7 +29,6 @@ def binding():
     try:
         yield importlib.import_module("shingle_kv")
     finally:
-        sys.path.pop(0)
         del os.environ["SHINGLE_KV_LIBRARY"]
 
 

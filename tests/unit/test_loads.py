@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loads import BLOCK, Refused, Requests, cli, generate, join, measure, parts, thesis, trace
+from loads import cli, generate, measure, thesis, trace
 from loads import replay as replays
+from loads.requests import BLOCK, Refused, Requests, join, parts
 
 TOP = Path(__file__).resolve().parents[2]
 MIB = (1 << 20) // BLOCK

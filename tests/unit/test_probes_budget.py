@@ -16,7 +16,7 @@ from experiments.probe_drives import Drive
 from skylight import clock as clock_of
 from skylight import cli, cliff, device, explain, guard, quick, report, t01, t11, t14, tclean, verdict
 from skylight.load import Trace, as_ops
-from skylight.mates import Moved
+from skylight.band_members import Moved
 from skylight.session import DONE, SKIPPED, Finding, Result, Session
 
 TOP = Path(__file__).resolve().parents[2]
@@ -24,8 +24,8 @@ PROBES = TOP / "scripts/src/skylight"
 STATISTICS = {"mean", "median", "quantile", "percentile", "average", "std", "var", "nanmean",
               "nanmedian", "ptp"}
 # Modules that measure nothing: their denominators are text or constants.
-TEXT = {"__init__", "cli", "compare", "device", "load", "guard", "plots", "report", "says",
-        "scratch", "session", "truth", "words"}
+TEXT = {"__init__", "cli", "compare", "device", "load", "guard", "plots", "report", "reported",
+        "scratch", "session", "ground_truth", "report_text"}
 
 
 class Clock:
@@ -119,13 +119,13 @@ def test_the_guard_finds_what_it_looks_for():
 
 
 class Costs:
-    """Stands for mates.Mates: cleanings have the given costs and are counted."""
+    """Stands for band_members.BandMembers: cleanings have the given costs and are counted."""
 
     def __init__(self, *costs):
         self.costs, self.count = list(costs), 0
 
     def force(self, _, others, **__):
-        """See Mates.force()."""
+        """See BandMembers.force()."""
         self.count += 1
         cost = self.costs[self.count % len(self.costs)]
         return Moved([True] * len(others), rewrites_us=np.array([100.0, 100.0, 100.0 + cost]))
@@ -137,9 +137,9 @@ def test_a_band_of_no_cost_is_no_band_and_no_loop(tmp_path, costs):
     took MOST_COSTS cleanings."""
     prober = t11.Prober(session(instant(), tmp_path),
                         SimpleNamespace(), np.random.default_rng(1))
-    prober.mates, prober.how = Costs(*costs), "force"
+    prober.members, prober.how = Costs(*costs), "force"
     assert prober.one_band(7, [9]) is None
-    assert prober.mates.count <= 2 * t11.COSTS and "no number" in prober.unclear
+    assert prober.members.count <= 2 * t11.COSTS and "no number" in prober.unclear
 
 
 def test_the_reason_is_in_the_answer_of_test_11():
@@ -158,7 +158,7 @@ class OneWrite(Costs):
 
 def test_a_cleaning_without_writes_is_a_reason(tmp_path):
     prober = t11.Prober(session(instant(), tmp_path), SimpleNamespace(), np.random.default_rng(1))
-    prober.mates, prober.how = OneWrite(), "force"
+    prober.members, prober.how = OneWrite(), "force"
     assert prober.one_band(7, [9]) is None and prober.unclear
     with pytest.raises(guard.NoNumber):
         tclean._longest(prober, 7, [])
@@ -304,7 +304,7 @@ def a_run(tmp_path, monkeypatch):
         for test in known.values():
             inner = test.run
             test.run = lambda s, t=test, inner=inner: (ran.append(t.ID), inner(s))[1]
-        monkeypatch.setattr(cli.probes, "tests", lambda: known)
+        monkeypatch.setattr(cli.skylight, "tests", lambda: known)
         monkeypatch.setattr(cli, "Device", lambda *_: drive)
         monkeypatch.setattr(cli.load, "Fio", lambda *_: SimpleNamespace(require=lambda: None))
         whole = cli.session.Session

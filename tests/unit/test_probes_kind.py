@@ -10,7 +10,7 @@ import pytest
 
 
 from experiments import probe_drives as drives
-from skylight import rewrite, stats, t01, t01abc, t02, t03, t04, t05, t06, t11, t12, verdict
+from skylight import rewrite, stats, t01, t01_write_units, t02, t03, t04, t05, t06, t11, t12, verdict
 from skylight.session import Session
 
 BAND = 1024
@@ -286,7 +286,7 @@ def test_one_log_is_flat_and_said_so(tmp_path):
                                         (e1(flash=True), None), (drives.Memory(100_000), None),
                                         (Noise(100_000), None)])
 def test_write_unit(tmp_path, drive, unit):
-    found, _ = ask(tmp_path, drive, t01, t01abc)
+    found, _ = ask(tmp_path, drive, t01, t01_write_units)
     assert found["1abc.write_unit_bytes"].value == unit
 
 
@@ -295,7 +295,7 @@ def test_entries_of_two_and_a_half_tracks():
     MiB."""
     numbers = {"rotation_ms": 10.0, "track_bytes": 2 << 20, "1a_read": flat_at(5000),
                "1a_write": flat_at(25000)}
-    unit = t01abc.decide(numbers)
+    unit = t01_write_units.decide(numbers)
     assert unit.value == int(2.5 * (2 << 20)) and unit.low < unit.value < unit.high
 
 
@@ -305,13 +305,13 @@ def test_blocks_side_by_side_on_short_tracks(pairs, unit):
     two here."""
     numbers = {"rotation_ms": 10.0, "track_bytes": 2 << 20, "1a_read": flat_at(10042),
                "1a_write": flat_at(10042), "1a_pairs": flat_at(pairs)}
-    assert t01abc.decide(numbers).value == unit
+    assert t01_write_units.decide(numbers).value == unit
 
 
 def test_distances_that_no_write_can_have_made():
     numbers = {"rotation_ms": 10.0, "track_bytes": 2 << 20, "1a_read": flat_at(5000),
                "1a_write": flat_at(10000)}
-    assert t01abc.decide(numbers).value is None
+    assert t01_write_units.decide(numbers).value is None
 
 
 def test_steps_of_growing_writes():
@@ -319,15 +319,15 @@ def test_steps_of_growing_writes():
     rng = np.random.default_rng(1)
     sizes = {k: 1000 * (25 + 5 * (k > 26) + 5 * (k > 54) + rng.normal(0, 0.3, 93))
              for k in range(4, 72, 2)}
-    found = t01abc.steps(sizes, 10)
+    found = t01_write_units.steps(sizes, 10)
     assert [s[:2] for s in found] == [[26, 28], [54, 56]]
-    assert t01abc.steps({k: np.full(9, 1000.0 * k) for k in range(4, 72, 2)}, 10) == []
-    assert t01abc.steps(sizes, None) == []
+    assert t01_write_units.steps({k: np.full(9, 1000.0 * k) for k in range(4, 72, 2)}, 10) == []
+    assert t01_write_units.steps(sizes, None) == []
     # Emulated-SMR-3, KiB: ms
     grows = {4: 0.73, 8: 2.76, 16: 4.22, 24: 5.67, 32: 7.12, 40: 8.57, 48: 10.03, 56: 11.48,
              64: 12.93, 72: 14.42, 80: 15.59, 88: 18.11, 96: 20.06, 104: 21.51, 112: 22.96,
              120: 23.74, 128: 26.67}
-    assert t01abc.steps({k: np.full(9, 1000 * v) for k, v in grows.items()}, 10.17) == []
+    assert t01_write_units.steps({k: np.full(9, 1000 * v) for k, v in grows.items()}, 10.17) == []
 
 
 # --- Test 2 ---------------------------------------------------------------------------
@@ -758,8 +758,8 @@ def test_bands_that_are_looked_at_are_untouched(tmp_path):
     prober, _ = t11.ready(s)
     prober.how = "force"
     prober.clean(BAND * 40 + 5, [BAND * 40 + 9])
-    assert {b // 4096 // BAND for b in prober.mates.touched} == {40}
-    prober.mates.touched |= {BAND * 42 * 4096, (BAND * 39 - 1) * 4096, BAND * 43 * 4096}
+    assert {b // 4096 // BAND for b in prober.members.touched} == {40}
+    prober.members.touched |= {BAND * 42 * 4096, (BAND * 39 - 1) * 4096, BAND * 43 * 4096}
     first = rewrite.untouched(prober, BAND * 40, BAND)
     assert [at // BAND for at in first] == [37, 44, 36]
     for at in first:

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 from experiments import probe_drives
-from skylight import cli, device, load, quick, report, says, scratch, stats, tfilled
+from skylight import cli, device, load, quick, report, reported, scratch, stats, tfilled
 from skylight.clock import Clock, OutOfTime
 from skylight.session import DONE, SKIPPED, UNTOLD, Finding, Result
 
@@ -53,25 +53,25 @@ def page(rate, zoned):
     (b"\0\xb1\0\0", "none", None, True), (bytes(64), "none", None, True),
     (page(0, 0), "none", None, True)])
 def test_zones_and_rotation(sysfs, vpd, queue, zones, spins):
-    said = says.of(sysfs(device__model="D1", device__vpd_pgb1=vpd, queue__zoned=queue,
+    said = reported.of(sysfs(device__model="D1", device__vpd_pgb1=vpd, queue__zoned=queue,
                          queue__rotational=int(spins), queue__discard_max_bytes=0), "/dev/none")
-    assert (said["zones"], says.spins(said), says.trims(said)) == (zones, spins, False)
+    assert (said["zones"], reported.spins(said), reported.trims(said)) == (zones, spins, False)
     assert said["model"] == "D1" and not said["layer"]
-    text = "\n".join(says.lines(said))
+    text = "\n".join(reported.lines(said))
     assert f"zones: {zones or 'reports none'}" in text and "smartctl is not installed" in text
 
 
 def test_a_partition_says_what_its_disk_says(sysfs):
     disk = sysfs(queue__zoned="none", queue__rotational=1, queue__discard_max_bytes=4096,
                  device__vpd_pgb1=page(5400, 2), sda1__partition=1)
-    said = says.of(disk / "sda1", "/dev/sda1")
-    assert said["zones"] == "device-managed" and said["rpm"] == 5400 and says.trims(said)
+    said = reported.of(disk / "sda1", "/dev/sda1")
+    assert said["zones"] == "device-managed" and said["rpm"] == 5400 and reported.trims(said)
 
 
 def test_a_layer_is_no_drive(sysfs):
-    said = says.of(sysfs(queue__zoned="none", queue__rotational=1, dm__name="x"), "/dev/dm-0")
-    assert said["layer"] and said["rpm"] is None and says.spins(said)
-    assert "a layer of the kernel" in "\n".join(says.lines(said))
+    said = reported.of(sysfs(queue__zoned="none", queue__rotational=1, dm__name="x"), "/dev/dm-0")
+    assert said["layer"] and said["rpm"] is None and reported.spins(said)
+    assert "a layer of the kernel" in "\n".join(reported.lines(said))
 
 
 # The output of smartctl 7.2 for a laptop drive.
@@ -91,10 +91,10 @@ def test_smartctl_sees_through_a_bridge(sysfs, monkeypatch, text, zones, rpm):
         return 0, text
     folder = sysfs(device__model="USB", queue__rotational=1, queue__zoned="none")
     monkeypatch.setattr(device, "tool", tool)
-    said = says.of(folder, "/dev/sdq")
+    said = reported.of(folder, "/dev/sdq")
     assert asked == [("smartctl", "--json=o", "-i", "/dev/sdq")]
     assert (said["zones"], said["rpm"]) == (zones, rpm)
-    assert says.trims(said) == bool(zones)
+    assert reported.trims(said) == bool(zones)
 
 
 def envelope(status, *messages, **more):
@@ -113,9 +113,9 @@ def test_smartctl_that_could_not_ask_is_no_answer(sysfs, monkeypatch, text):
     """The JSON of a failed smartctl has the same outer structure."""
     folder = sysfs(device__model="USB", queue__rotational=1, queue__zoned="none")
     monkeypatch.setattr(device, "tool", lambda *words: (1, text))
-    said = says.of(folder, "/dev/sdq")
+    said = reported.of(folder, "/dev/sdq")
     assert not said["smartctl"] and said["model"] == "USB"
-    assert f"smartctl could not ask: {DENIED}" in "\n".join(says.lines(said))
+    assert f"smartctl could not ask: {DENIED}" in "\n".join(reported.lines(said))
 
 
 @pytest.mark.parametrize("helps", [True, False])
@@ -127,10 +127,10 @@ def test_an_unknown_bridge_is_asked_as_others_are(sysfs, monkeypatch, helps):
         return (0, json.dumps(SMART)) if helps and "sat" in words else (1, envelope(1, BRIDGE))
     folder = sysfs(device__model="USB", queue__rotational=1, queue__zoned="none")
     monkeypatch.setattr(device, "tool", tool)
-    said = says.of(folder, "/dev/sdq")
+    said = reported.of(folder, "/dev/sdq")
     assert asked == [(), ("-d", "sat")]
     assert (said["smartctl"], said["zones"]) == (helps, "device-managed" if helps else None)
-    assert helps or BRIDGE in "\n".join(says.lines(said))
+    assert helps or BRIDGE in "\n".join(reported.lines(said))
 
 
 SCSI = {"scsi_model_name": "SEAGATE ST8000NM0075", "rotation_rate": 7200}
@@ -151,7 +151,7 @@ def test_smartctl_of_scsi_and_of_newer_versions(sysfs, monkeypatch, more, lines,
     folder = sysfs(queue__rotational=1, queue__zoned="none", device__model="X")
     text = json.dumps({**SCSI, **more, "smartctl": {"output": lines, "exit_status": 4}})
     monkeypatch.setattr(device, "tool", lambda *words: (4, text))
-    said = says.of(folder, "/dev/sdq")
+    said = reported.of(folder, "/dev/sdq")
     assert (said["smartctl"], said["zones"], said["rpm"]) == (True, zones, 7200)
     assert said["model"] == "SEAGATE ST8000NM0075"
 
@@ -183,7 +183,6 @@ def part_of(drive, start=0, size=None):
     return scratch.Part("model", start, drive.bytes - start if size is None else size, drive, "it")
 
 
-# pylint: disable-next=too-many-arguments,too-many-positional-arguments
 def look(drive, tmp_path, start=0, size=None, seconds=300, writing=quick.write,
          say=lambda text: None):
     """Return (Answer, Session, Traced) of a model, by the model's own clock."""

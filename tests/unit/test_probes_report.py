@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from skylight import cli, compare, plots, report, session, words
+from skylight import cli, compare, plots, report, session, report_text
 from skylight.session import Finding, Result
 
 TOP = Path(__file__).resolve().parents[2]
@@ -120,7 +120,7 @@ def test_any_subset(tmp_path, tests):
     assert set(plain["tests"]) == set(tests)
     for ident in tests:
         assert f'id="t{ident}"' in text
-        assert words.test(ident)[0] in text
+        assert report_text.test(ident)[0] in text
     if "12" in tests:
         assert "&lt;within&gt; 5 s &amp; more" in text and "skipped" in text
     if "13" in tests:
@@ -379,7 +379,7 @@ def test_what_was_measured_is_text_on_the_page(tmp_path):
     (None, "", "", "cannot tell"), (40 * MIB, "bytes", "", "40 MiB"),
     (41943041, "", "band_bytes", "40 MiB"), (10.169, "ms", "", "10.17 ms"),
     (9459560, "", "", "9,459,560"), (0.000012, "", "", "1.2 × 10⁻⁵"),
-    (23456.7, "", "", "23,457"), (1497.3, "", "", "1,497"), ("static", "", "", words.VALUES["static"]),
+    (23456.7, "", "", "23,457"), (1497.3, "", "", "1,497"), ("static", "", "", report_text.VALUES["static"]),
     (True, "", "", "yes"), (0, "bytes", "", "0 bytes"), (45000.0, "ms", "", "45 s"),
     ([1, 2, 3], "", "", "1, 2, 3"), ("a new word", "", "", "a new word"),
     ([[0, 180.0], [9, 90.0]], "", "zone_profile", "2 zones, 180 to 90 MB/s"),
@@ -460,10 +460,10 @@ def test_overlay_keeps_named_ticks():
 
 def test_every_test_and_answer_has_words():
     for ident in ("1", "1abc", *map(str, range(2, 16)), "clean", "filled"):
-        assert all(words.test(ident)), ident
-    for _, question, tests in words.ANSWERS.values():
+        assert all(report_text.test(ident)), ident
+    for _, question, tests in report_text.ANSWERS.values():
         assert question
-        assert all(t in words.TESTS for t in tests.split())
+        assert all(t in report_text.TESTS for t in tests.split())
 
 
 def test_names_that_are_no_utf8(tmp_path):

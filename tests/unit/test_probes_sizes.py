@@ -17,7 +17,7 @@ pytest.importorskip("numpy")
 from experiments.probe_drives import (BLOCK, Circular, Drive, FullSize, FullyAssociative, Memory,
                           SetAssociative, Thin)
 from programs import platter_sim
-from skylight import cliff, mates, stats, t06, t07, t08, t09, t10, t11, t13, t14, t15, tclean
+from skylight import cliff, band_members, stats, t06, t07, t08, t09, t10, t11, t13, t14, t15, tclean
 from skylight.load import Fio, Trace
 from skylight.places import Places
 from skylight.session import Finding, Result, Session
@@ -472,11 +472,11 @@ def test_a_length_that_chance_may_have_made_is_less_sure(risk, sure, tmp_path):
 
 
 def test_split_at_the_first_border():
-    assert mates.split([True, True, False, False]) == 2
-    assert mates.split([True, False, True, True, False, False, True, True, True]) == 4
-    assert mates.split([True, True, None, False]) == 3
-    assert mates.split([True, True]) == 2
-    assert mates.split([]) == 0
+    assert band_members.split([True, True, False, False]) == 2
+    assert band_members.split([True, False, True, True, False, False, True, True, True]) == 4
+    assert band_members.split([True, True, None, False]) == 3
+    assert band_members.split([True, True]) == 2
+    assert band_members.split([]) == 0
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -486,7 +486,7 @@ def test_ends_with_wrong_answers(seed):
 
     def clean(_, others, __):
         return [bool((1000 <= b < 1777) ^ (rng.uniform() < 0.02)) for b in others]
-    edges = mates.Edges(1300, 20_000, 100_000, clean)
+    edges = band_members.Edges(1300, 20_000, 100_000, clean)
     if edges.search():
         assert (edges.low, edges.high) == (1000, 1777)
 
@@ -494,7 +494,7 @@ def test_ends_with_wrong_answers(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_no_ends_in_noise(seed):
     rng = np.random.default_rng(seed)
-    edges = mates.Edges(1300, 20_000, 100_000, lambda _, others, __: [
+    edges = band_members.Edges(1300, 20_000, 100_000, lambda _, others, __: [
         bool(rng.integers(2)) for _ in others])
     edges.search()
     assert edges.low is None

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from skylight import stats
 from skylight.session import Finding
-from skylight.truth import Plateaus
+from skylight.ground_truth import Plateaus
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -48,7 +48,7 @@ def test_that_nothing_was_drawn_is_no_success(words):
     done = subprocess.run([TOP / "scripts/experiments", "confidence", *words], text=True,
                           capture_output=True, check=False)
     assert done.returncode == 2 and not done.stdout
-    assert "confidence: error: " + words[0].split("=")[0] in done.stderr
+    assert "confidence: " + words[0].split("=")[0] in done.stderr
 
 
 @pytest.mark.parametrize("wrong,stated,good", [(0, 0.999, True), (1, 0.97, True),

@@ -290,8 +290,9 @@ def test_what_is_wrongly_called_cleaning_is_told(show, tmp_path, monkeypatch, ca
 
 
 @pytest.mark.parametrize("names,word", (("stl", "stl"), ("plain,e9", "e9"), ("plain,", "")))
-def test_unknown_drives(show, monkeypatch, names, word):
+def test_unknown_drives(show, monkeypatch, capsys, names, word):
     monkeypatch.setattr(sys, "argv", ["skylight", "--quick", "--table", "--only", names])
     monkeypatch.setattr(show.runner, "prepare", lambda *_: None)
-    with pytest.raises(SystemExit, match=f"^skylight: drive '{word}' is none of plain, "):
+    with pytest.raises(SystemExit):
         show.main()
+    assert capsys.readouterr().err.startswith(f"skylight: drive '{word}' is none of plain, ")

@@ -5,11 +5,12 @@ import glob
 import importlib.util
 import os
 import sys
+from collections.abc import Iterable
 
 MARK = "SHINGLE_PYTHON_TRIED"
 
 
-def other_pythons():
+def other_pythons() -> list[str]:
     """Return the distribution's Python, and those that scripts/lab/setup made, the newest first."""
     cache = (os.environ.get("SHINGLE_CACHE") or
              os.path.join(os.environ.get("XDG_CACHE_HOME") or
@@ -19,12 +20,12 @@ def other_pythons():
     return [p for p in ("/usr/bin/python3", *made) if os.access(p, os.X_OK)]
 
 
-def missing(names):
+def missing(names: Iterable[str]) -> list[str]:
     """Return those of the libraries @names that this Python does not have."""
     return [name for name in names if importlib.util.find_spec(name) is None]
 
 
-def have(module, *names):
+def have(module: str, *names: str) -> None:
     """Restart `python3 -m @module` in a Python that has the libraries @names, or say how to get
     them."""
     lacking = missing(names)

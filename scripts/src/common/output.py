@@ -13,13 +13,16 @@ import re
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+StrPath = str | os.PathLike[str]
 
-def _descriptor(path):
+
+def _descriptor(path: StrPath) -> int | None:
     """Return the descriptor of this process that @path leads to, as /dev/stdout does, or None.  The
     file behind it is already open, so replacing that file would not reach its reader."""
-    path, seen = os.path.abspath(path), set()
+    path, seen = os.path.abspath(path), set[str]()
     while path not in seen:
         seen.add(path)
         found = re.fullmatch(r"/(?:dev|proc/(?:self|thread-self|\d+))/fd/(\d+)", path)
@@ -31,7 +34,7 @@ def _descriptor(path):
     return None
 
 
-def _status(path):
+def _status(path: StrPath) -> os.stat_result | None:
     """Return the result of stat(), or None if there is no such file.  OSError if it cannot be an
     output."""
     try:
@@ -49,7 +52,7 @@ def _status(path):
 class _Output:
     """One file of whole(); part is the name to write to."""
 
-    def __init__(self, path):
+    def __init__(self, path: StrPath):
         self.path = Path(path)
         self.before, self.descriptor = _status(path), _descriptor(path)
         self.replaced = self.descriptor is None and \
@@ -62,7 +65,7 @@ class _Output:
             os.close(handle)
             self.part = Path(name)
 
-    def finish(self):
+    def finish(self) -> None:
         """Move the part to its place, or copy it into a file that is not regular."""
         if not self.replaced:
             into = self.path if self.descriptor is None else os.dup(self.descriptor)
@@ -80,7 +83,7 @@ class _Output:
 
 
 @contextlib.contextmanager
-def whole(*paths):
+def whole(*paths: StrPath) -> Iterator[list[Path]]:
     """Yields a name to write to for each of @paths.
 
     At the end each regular file takes the place of its path, in their order.  If not all could be
@@ -102,7 +105,7 @@ def whole(*paths):
             o.part.unlink(missing_ok=True)
 
 
-def check(path):
+def check(path: StrPath) -> None:
     """Raise OSError if @path cannot be an output, for programs that compute for hours first."""
     output = _Output(path)
     try:
@@ -111,7 +114,7 @@ def check(path):
         output.part.unlink(missing_ok=True)
 
 
-def store(path, text, errors="strict"):
+def store(path: StrPath, text: str, errors: str = "strict") -> StrPath:
     """Write @text as the whole content of @path, in UTF-8.  Return: @path."""
     with whole(path) as (part,):
         part.write_text(text, encoding="utf-8", errors=errors)

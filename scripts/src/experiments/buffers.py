@@ -96,7 +96,8 @@ def grouped(results, scale):
 def least(of, scale):
     """Return the number of blocks that any cache of this size must move to their native places."""
     import numpy
-    from loads import join, trace
+    from loads import trace
+    from loads.requests import join
     words = of["words"]
     load = join(trace.Reader(Path(words["load"]), limit=words["requests"]))
     first, n = load.first[load.write], load.blocks[load.write]

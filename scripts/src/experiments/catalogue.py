@@ -14,17 +14,21 @@ from dataclasses import dataclass, replace
 
 from experiments.__main__ import file_of
 
+
+def own(*names):
+    """Return the paths of programs in this directory."""
+    return tuple(f"scripts/src/experiments/{name}.py" for name in names)
+
+
 # Sources that figures depend on, besides their command.
 LAYERS = ("core", "dm-stl", "dm-platter")
-THESIS = (*LAYERS, "scripts/loads", "scripts/src/experiments/stacks.py", "scripts/src/experiments/in_guest/stack.py")
-REGIONS = (*THESIS, "dm-tiler", "scripts/src/experiments/in_guest/regions.py")
+THESIS = (*LAYERS, "scripts/src/loads", *own("stacks", "in_guest/stack"))
+REGIONS = (*THESIS, "dm-tiler", *own("in_guest/regions"))
 BUFFERS = (*THESIS, "dm-dualbuffer")
 EVERY = ("core", "dm-stl", "dm-imr", "dm-tiler", "dm-dualbuffer", "dm-platter")
 PROBES = (*LAYERS, "scripts/src/skylight", "tests/guest/skylight.py")
-STORE = (*LAYERS, "userspace/kv", "userspace/kvbench", "scripts/src/experiments/in_guest/kv.py",
-         "scripts/src/experiments/in_guest/rebuild.py", "scripts/src/experiments/loaded.py")
-BENCH = tuple(f"scripts/src/experiments/{name}.py" for name in (
-    "bench", "bench_store", "in_guest/bench"))
+STORE = (*LAYERS, "userspace/kv", "userspace/kvbench", *own("in_guest/kv", "in_guest/rebuild", "loaded"))
+BENCH = own("bench", "bench_store", "in_guest/bench")
 LEVELS = ("userspace/levels", "userspace/platter-sim", "dm-platter")
 
 
@@ -37,7 +41,7 @@ class Result:
     section: str
     measured: str           # the day of the newest figure
     code: tuple             # files and directories, besides the command itself
-    minutes: float = None   # on two cores, if recorded
+    minutes: float | None = None   # on two cores, if recorded
     json: str = ""          # "--json": takes a file name; else the file it writes
     needs: str = ""         # the variable with the value that replaces DIRECTORY
 
@@ -49,7 +53,8 @@ class Result:
 
 _RESULTS = (
     Result("demo", "make demo", "results.rst", "The demo and the check", "2026-11-25",
-           (*LAYERS, "userspace/shingle", "scripts/src/experiments/demo.py"), minutes=4),
+           (*LAYERS, "userspace/shingle", *own("demo", "promises"),
+            "scripts/src/experiments/in_guest/demo.sh"), minutes=4),
     Result("check", "make check", "results.rst", "The demo and the check", "2026-11-27",
            (*EVERY, "userspace", "tests"), minutes=39),
     Result("latency", "scripts/experiments latency", "results.rst", "The medium", "2026-11-25",
@@ -63,7 +68,7 @@ _RESULTS = (
            "2026-11-23", ("core/lib", "dm-stl", "dm-imr", "dm-tiler", "dm-dualbuffer",
                           "tests/exercise")),
     Result("torn", "scripts/experiments torn", "results.rst", "Data loss", "2026-11-21",
-           (*LAYERS, "scripts/src/experiments/in_guest/torn.py", "tests/guest/torn.py")),
+           (*LAYERS, *own("in_guest/torn"), "tests/guest/torn.py")),
     Result("soak", "scripts/experiments soak", "results.rst", "Overview", "2026-11-21",
            (*LAYERS, "scripts/src/experiments/in_guest/soak.sh")),
     Result("surfaces", "tests/run --suite surfaces", "results.rst", "Data loss",
@@ -72,18 +77,18 @@ _RESULTS = (
            "Durations", "2026-11-27",
            ("core/lib", "dm-stl", "dm-imr", "tests/exercise")),
     Result("idle", "scripts/experiments idle", "results.rst", "Durations", "2026-11-21",
-           (*LAYERS, "scripts/src/experiments/in_guest/idle.py", "tests/guest/idle.py")),
+           (*LAYERS, *own("in_guest/idle"), "tests/guest/idle.py")),
     Result("checkpoint", "scripts/experiments checkpoint", "reports/checkpoint.rst",
            "Cost of a checkpoint", "2026-11-22",
-           (*LAYERS, "scripts/src/experiments/in_guest/checkpoint.py")),
+           (*LAYERS, *own("in_guest/checkpoint"))),
     Result("readahead", "scripts/experiments readahead", "dm-stl-set.rst", "Properties of the queue",
-           "2026-11-22", (*LAYERS, "scripts/src/experiments/in_guest/readahead.py")),
+           "2026-11-22", (*LAYERS, *own("in_guest/readahead"))),
     Result("traces", "scripts/experiments traces", "tracing.rst", "Recipes", "2026-11-25",
            (*LAYERS, "scripts/trace", "scripts/src/experiments/in_guest/traces.sh")),
     Result("ledgers", "scripts/experiments ledgers", "results.rst", "Overview", "2026-11-21",
-           (*LAYERS, "scripts/src/experiments/in_guest/ledgers.py")),
+           (*LAYERS, *own("in_guest/ledgers"))),
     Result("presets", "scripts/experiments presets", "presets.rst", "At full scale without a disk",
-           "2026-11-22", (*LAYERS, "userspace/shingle/presets.c", "scripts/src/experiments/in_guest/presets.py")),
+           "2026-11-22", (*LAYERS, "userspace/shingle/presets.c", *own("in_guest/presets"))),
     Result("skylight", "scripts/experiments skylight", "skylight.rst", "Shows", "2026-11-27",
            PROBES, minutes=5.5),
     Result("skylight-paper", "scripts/experiments skylight --paper", "results.rst",
@@ -100,30 +105,30 @@ _RESULTS = (
            "Skylight, from outside", "2026-11-27", (*PROBES, "tests/guest/torn_drives.py"),
            minutes=0.5),
     Result("confidence", "scripts/experiments confidence", "skylight.rst", "How sure", "2026-11-27",
-           ("scripts/src/skylight", "scripts/src/experiments/probe_drives.py"), minutes=0.4),
+           ("scripts/src/skylight", *own("probe_drives")), minutes=0.4),
     Result("zones", "scripts/experiments confidence --full-size", "skylight.rst", "Test 14, zones",
            "2026-11-27", ("scripts/src/skylight", "dm-platter", "userspace/platter-sim",
-                          "scripts/src/experiments/probe_drives.py")),
+                          *own("probe_drives"))),
     Result("imr-model", "scripts/experiments imr-model", "reports/kvimr.rst", "The paper's load",
-           "2026-11-25", ("userspace/levels", "scripts/src/experiments/published.py")),
+           "2026-11-25", ("userspace/levels", *own("published"))),
     Result("kvimr", "scripts/experiments kvimr", "reports/kvimr.rst", "Its time", "2026-11-27",
-           (*LEVELS, "scripts/src/experiments/published.py")),
+           (*LEVELS, *own("published"))),
     Result("kvimr-mixes", "scripts/experiments kvimr --parts mixes", "reports/kvimr.rst", "Reads and writes",
-           "2026-11-27", (*LEVELS, "scripts/src/experiments/published.py")),
+           "2026-11-27", (*LEVELS, *own("published"))),
     Result("imr", "scripts/experiments imr --scale 1", "results.rst", "KVIMR", "2026-11-25",
-           ("core", "dm-imr", *LEVELS, "scripts/src/experiments/in_guest/imr.py")),
+           ("core", "dm-imr", *LEVELS, *own("in_guest/imr"))),
     Result("imr-paper", "scripts/experiments imr --set-up paper --through target", "reports/kvimr.rst",
            "Through the target", "2026-11-27",
-           ("core", "dm-imr", *LEVELS, "scripts/src/experiments/in_guest/imr.py", "scripts/src/experiments/published.py")),
+           ("core", "dm-imr", *LEVELS, *own("in_guest/imr", "published"))),
     Result("imr-target",
            "scripts/experiments imr --scale 1 --through target --moves silent,rewrite",
            "results.rst", "KVIMR", "2026-11-22",
-           ("core", "dm-imr", *LEVELS, "scripts/src/experiments/in_guest/imr.py")),
+           ("core", "dm-imr", *LEVELS, *own("in_guest/imr"))),
     Result("levels", "tests/run --suite levels", "results.rst", "KVIMR", "2026-11-22",
            ("core", "dm-imr", "userspace/levels", "tests/guest/levels.py")),
     Result("arrivals", "scripts/experiments arrivals", "kvbench.rst",
            "What arrivals are", "2026-11-24",
-           ("userspace/kvbench", "scripts/src/experiments/hurst.py")),
+           ("userspace/kvbench", *own("hurst"))),
     Result("arrivals-due", "scripts/lab/run --clock virtual -- build/userspace/kvbench run -w c "
            "--arrivals poisson --target 1000 -n 5000 -t 4", "results.rst", "Arrivals",
            "2026-11-24", ("userspace/kvbench", "userspace/kv")),
@@ -132,18 +137,16 @@ _RESULTS = (
     Result("kv-native", "scripts/experiments kv --parts native", "kv.rst",
            "Against LevelDB and RocksDB", "2026-11-27", STORE, minutes=1),
     Result("kv-worst", "scripts/experiments kv --parts worst", "kv.rst", "Worst writes", "2026-11-28",
-           (*STORE, "scripts/src/experiments/kv_worst.py"), minutes=4),
+           (*STORE, *own("kv_worst")), minutes=4),
     Result("kv-inside", "scripts/experiments kv --parts inside --scale 160 --cache 48", "kv.rst",
            "soc against loc", "2026-11-27", STORE, minutes=1),
     Result("kv-offload", "scripts/experiments kv --parts offload", "kv.rst", "What offloading brings",
            "2026-11-27", STORE, minutes=2),
     Result("kv-blocks", "scripts/experiments kv --parts blocks", "kv.rst",
            "Arrivals at block targets", "2026-11-27",
-           (*BUFFERS, "dm-tiler", "userspace/kvbench", "scripts/src/experiments/kv_blocks.py",
-            "scripts/src/experiments/in_guest/blocks.py")),
+           (*BUFFERS, "dm-tiler", "userspace/kvbench", *own("kv_blocks", "in_guest/blocks"))),
     Result("kv-imr", "scripts/experiments kv --parts imr", "reports/kvimr.rst", "By the store itself",
-           "2026-11-27", (*STORE, "dm-imr", *LEVELS, "scripts/src/experiments/kv_imr.py",
-                          "scripts/src/experiments/published.py")),
+           "2026-11-27", (*STORE, "dm-imr", *LEVELS, *own("kv_imr", "published"))),
     Result("regions-3", "scripts/experiments regions 3", "dm-tiler.rst", "Regions and their cleaning",
            "2026-11-23", REGIONS),
     Result("regions-4", "scripts/experiments regions 4", "dm-tiler.rst", "Against the thesis's baseline",
@@ -162,11 +165,10 @@ _RESULTS = (
     Result("layers", "scripts/experiments layers", "layers.rst", "Results", "2026-11-27",
            (*BUFFERS, "dm-tiler", "dm-imr")),
     Result("rebuild", "scripts/experiments rebuild", "rebuild.rst", "Results", "2026-11-26",
-           (*LAYERS, "userspace/shingle", "scripts/src/experiments/stacks.py", "scripts/src/experiments/in_guest/rebuild.py"),
+           (*LAYERS, "userspace/shingle", *own("stacks", "in_guest/rebuild")),
            minutes=3),
     Result("rebuild-used", "scripts/experiments rebuild --used", "rebuild.rst", "Results",
-           "2026-11-25", (*LAYERS, "userspace/shingle", "scripts/src/experiments/stacks.py",
-                          "scripts/src/experiments/in_guest/rebuild.py"), minutes=4),
+           "2026-11-25", (*LAYERS, "userspace/shingle", *own("stacks", "in_guest/rebuild")), minutes=4),
     Result("bench", "make bench", "results.rst", "Speed of the layers", "2026-11-27",
            (*EVERY, *BENCH)),
     Result("bench-pieces", "scripts/bench/run --part pieces --rounds 8 --boots 8", "results.rst",

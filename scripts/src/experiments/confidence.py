@@ -41,7 +41,7 @@ FEW = 12, 3             # drives of each kind, and seed, for fingerprint()
 def mark(finding, truth, place=0):
     """Return right, wrong or cannot tell; @place is the distance in bytes between places of Test
     14."""
-    from skylight.truth import Plateaus
+    from skylight.ground_truth import Plateaus
     if finding is None or finding.value is None:
         return "cannot tell"
     if isinstance(truth, Plateaus):

@@ -12,9 +12,9 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-from skylight import truth
+from skylight import ground_truth
 from skylight.load import Trace, as_ops, join
-from skylight.truth import Plateaus
+from skylight.ground_truth import Plateaus
 
 BLOCK = 4096
 
@@ -568,7 +568,7 @@ class FullSize(Drive):
 
     def plateaus(self):
         """Return the plateaus that Test 14 should show."""
-        return truth.whole(subprocess.run([self.sim, "-p", self.profile, "-z"], text=True,
+        return ground_truth.whole(subprocess.run([self.sim, "-p", self.profile, "-z"], text=True,
                                           capture_output=True, check=True).stdout, self.bytes)
 
     def replay(self, name, ops, iodepth=1, watch=None):

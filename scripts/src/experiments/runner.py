@@ -5,7 +5,9 @@ import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, NoReturn
 
 import lab
 from common.output import check, store
@@ -13,7 +15,7 @@ from lab import packages
 from lab.cache import TOP, LabError
 
 # Options that several experiments have, with the least value of those that are numbers.
-OPTIONS = {
+OPTIONS: dict[str, tuple[dict[str, Any], int | None]] = {
     "json": ({"type": Path, "metavar": "FILE", "help": "all results"}, None),
     "resume": ({"action": "store_true", "help":
                 "do not repeat what an earlier run of the same sources has measured"}, None),
@@ -29,7 +31,7 @@ OPTIONS = {
 }
 
 
-def refuse(name, why):
+def refuse(name: str, why: str) -> NoReturn:
     """End with one sentence, because an option of experiment @name cannot be what it is."""
     print(f"{name}: {why}", file=sys.stderr)
     raise SystemExit(2)
@@ -39,7 +41,7 @@ class Parser(argparse.ArgumentParser):
     """The parser of experiment @name.  @shared names those of OPTIONS that it has besides --json;
     @defaults are its own default values for them."""
 
-    def __init__(self, name, text, *shared, **defaults):
+    def __init__(self, name: str, text: str | None, *shared: str, **defaults: object):
         super().__init__(prog=f"scripts/experiments {name}", description=text,
                          formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
         self.name, self.shared = name, (*shared, "json")
@@ -48,11 +50,13 @@ class Parser(argparse.ArgumentParser):
             self.add_argument(f"--{option}", **words)
         self.set_defaults(**defaults)
 
-    def parse_args(self, *args, **more):
+    def parse_args(self, *args: Any, **more: Any) -> argparse.Namespace:  # type: ignore[override]
         options = super().parse_args(*args, **more)
         options.experiment = self.name
-        self.at_least(options, **{name: OPTIONS[name][1] for name in self.shared
-                                  if OPTIONS[name][1] is not None})
+        for name in self.shared:
+            least = OPTIONS[name][1]
+            if least is not None:
+                self.at_least(options, **{name: least})
         if options.json:
             try:
                 # Now, not after hours of measurements.
@@ -61,10 +65,10 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"--json {options.json}: {error.strerror}")
         return options
 
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         refuse(self.name, message)
 
-    def at_least(self, options, **least):
+    def at_least(self, options: argparse.Namespace, **least: int) -> None:
         """Refuse values below @least, {name: value}, before a guest is started."""
         for name, low in least.items():
             value = getattr(options, name)
@@ -72,12 +76,12 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"--{name.replace('_', '-')} {value} is less than {low}")
 
 
-def outputs(name):
+def outputs(name: str) -> Path:
     """Return the directory for the output of an experiment."""
     return TOP / "build/out" / name
 
 
-def prepare(name, *programs):
+def prepare(name: str, *programs: str) -> None:
     """Install what guests need, create the directory for the output, and build these directories
     of userspace/, or all of it."""
     try:
@@ -91,19 +95,21 @@ def prepare(name, *programs):
                    stdout=subprocess.DEVNULL)
 
 
-def in_guest(part, *words, kernel="uml", clock="virtual", memory="2G", timeout=3600, rw=None,
-             more=()):
+def in_guest(part: str, *words: object, kernel: str = "uml", clock: str = "virtual",
+             memory: str = "2G", timeout: int = 3600, rw: Path | None = None,
+             more: Iterable[object] = ()) -> list[str]:
     """Return the command that runs @part of the package in_guest in a guest: see lab.runner()."""
     where = TOP / "scripts/src/experiments/in_guest"
-    program = ["sh", (where / part).relative_to(TOP)] if part.endswith(".sh") else \
+    program: list[object] = ["sh", (where / part).relative_to(TOP)] if part.endswith(".sh") else \
         ["python3", "-m", f"experiments.in_guest.{part}"]
     return lab.runner("--kernel", kernel, "--clock", clock, "--memory", memory, "--timeout",
                       timeout, *(["--rw", rw] if rw else []), *more, "--", *program, *words)
 
 
-def keep(options, results):
+def keep(options: argparse.Namespace, results: object) -> None:
     """Write the results to --json: {"experiment", "options", "results"}."""
     if options.json:
-        said = {k: v for k, v in vars(options).items() if k not in ("experiment", "json", "measured")}
+        own = ("experiment", "json", "measured")
+        said = {k: v for k, v in vars(options).items() if k not in own}
         store(options.json, json.dumps({"experiment": options.experiment, "options": said,
                                         "results": results}, indent=1, default=str) + "\n")

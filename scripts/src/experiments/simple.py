@@ -17,7 +17,7 @@ class Simple:
     help)}.  @words, @memory and @timeout follow from the options."""
     text: str
     part: str
-    options: dict
+    options: dict[str, tuple[int, str]]
     words: Callable
     memory: Callable = lambda o: "2G"
     timeout: Callable = lambda o: 3600
@@ -29,8 +29,8 @@ SIMPLE = {
         "virtual clock, after writes to 1, 10 and 100 % of the cache, in order and at random over\n"
         "the device.", "checkpoint", {}, lambda o: (), lambda o: "4G", lambda o: 7200),
     "idle": Simple(
-        "Cleaning while the host is idle, on the mechanics of a 5 TB drive under the virtual clock,\n"
-        "bands of 40 MiB (stl-set) and 20 MiB (stl-full): how long one dirty band takes, and the\n"
+        "Cleaning while the host is idle, on the mechanics of a 5 TB drive, under the virtual\n"
+        "clock, bands of 40 MiB (stl-set) and 20 MiB (stl-full): how long one dirty band takes, and the\n"
         "delay that occasional reads of the host see while more bands are cleaned.", "idle",
         {"rounds": (20, "of reads during cleaning"), "seed": (1, "of the places")},
         lambda o: (o.rounds, o.seed), lambda o: "3G", lambda o: 1800),
@@ -63,7 +63,7 @@ SIMPLE = {
 }
 
 
-def main(name):
+def main(name: str) -> int:
     of = SIMPLE[name]
     p = runner.Parser(name, of.text)
     for option, (default, text) in of.options.items():
@@ -76,7 +76,7 @@ def main(name):
     command = runner.in_guest(of.part, *of.words(options), memory=of.memory(options),
                               timeout=of.timeout(options))
     with subprocess.Popen(command, cwd=TOP, text=True, stdout=subprocess.PIPE) as guest:
-        for line in guest.stdout:
+        for line in guest.stdout or ():
             sys.stdout.write(line)
             sys.stdout.flush()
             lines.append(line.rstrip("\n"))

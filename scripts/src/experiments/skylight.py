@@ -18,7 +18,7 @@
 Each drive has a guest of its own.  scripts/skylight examines the drive there without any
 information about it, and leaves a report with pictures beside its results.  The answers are then
 compared with what the targets report about themselves.  A cache size counts as right if it is
-within the range that balls into bins allow for that geometry, see scripts/src/skylight/truth.py. The exit
+within the range that balls into bins allow for that geometry, see scripts/src/skylight/ground_truth.py. The exit
 status is 0 if all answers are as they should be.
 """
 
@@ -366,7 +366,7 @@ def never(test):
 
 
 def truth_of(name, test):
-    """Expect what the target reports, within the tolerance of truth.py."""
+    """Expect what the target reports, within the tolerance of ground_truth.py."""
     def judge(cell):
         finding = cell.finding(name)
         if finding is None or finding["value"] is None:
@@ -482,12 +482,12 @@ def table(runs, only=None):
 
 def confident(runs):
     """Print every wrong answer, the confident ones first."""
-    from skylight import truth
+    from skylight import ground_truth
     bad = False
     for name, run in runs.items():
         for what, entry in run.truth.items():
             if entry["mark"] == "wrong":
-                sure = entry["confidence"] >= truth.CONFIDENT
+                sure = entry["confidence"] >= ground_truth.CONFIDENT
                 bad |= sure
                 print(f"{name}: {what} is said to be {entry['value']} "
                       f"({100 * entry['confidence']:.1f} %{', CONFIDENT' if sure else ''}), "

@@ -27,10 +27,11 @@ RMWF_BAND = 30          # MiB
 TIMED_OUT = 124
 # The sources that a result depends on, besides the case's own parameters.
 SOURCES = ("core", "dm-tiler", "dm-stl", "dm-imr", "dm-dualbuffer", "dm-platter",
-           "userspace/shingle", "scripts/src/experiments/in_guest/stack.py", "scripts/src/experiments/in_guest/regions.py",
-           "scripts/src/experiments/in_guest/rebuild.py", "scripts/src/experiments/loaded.py", "scripts/loads",
-           "scripts/src/experiments/in_guest/kv.py", "scripts/src/experiments/in_guest/blocks.py", "scripts/src/skylight/load.py",
-           "userspace/kv", "userspace/kvbench", "userspace/include", "scripts/src/common/output.py",
+           "userspace/shingle", "userspace/kv", "userspace/kvbench", "userspace/include",
+           "scripts/src/loads", "scripts/src/skylight/load.py", "scripts/src/common/output.py",
+           *(f"scripts/src/experiments/{name}.py" for name in (
+               "loaded", "in_guest/stack", "in_guest/regions", "in_guest/rebuild", "in_guest/kv",
+               "in_guest/blocks")),
            *(f"tests/guest/{name}.py" for name in ("bench", "blk", "dm", "media")))
 
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,10 +28,10 @@ class Result:
     log: str    # of the kernel
 
     @property
-    def ok(self):
+    def ok(self) -> bool:
         return self.rc == 0
 
-    def __str__(self):
+    def __str__(self) -> str:
         parts = [f"status {self.rc}"]
         for name in ("out", "err"):
             text = getattr(self, name).strip()
@@ -40,17 +41,18 @@ class Result:
             parts.append("--- kernel log\n" + self.log.strip()[-3000:])
         return "\n".join(parts)
 
-    def check(self):
+    def check(self) -> "Result":
         """Return self, or raise an AssertionError that shows everything."""
         if not self.ok:
             raise AssertionError(str(self))
         return self
 
 
+Words = Iterable[object]
 END_S = 10              # seconds that the end of a large guest takes at most
 
 
-def _waited_for(argv):
+def _waited_for(argv: list[str]) -> subprocess.CompletedProcess[str]:
     """Run the runner and return its result.  However the caller ends, the runner ends in order with
     it, and removes the guest and its files."""
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -68,17 +70,19 @@ def _waited_for(argv):
     return subprocess.CompletedProcess(argv, runner.returncode, out, err)
 
 
-def runner(*words):
+def runner(*words: object) -> list[str]:
     """Return a command line of the runner for a caller that waits for it and may be killed
     meanwhile: see _waited_for()."""
     return [str(RUNNER), "--quiet", "--caller", str(os.getpid()),
             *map(str, words)]
 
 
-def run(command, *, kernel="uml", clock="real", memory=None, cpus=None,
-        disks=(), disk_files=(), timeout=300, rw=(), env=None, modules=True,
-        load=True, leak_scan=True, expect_report=(), cut_after=None,
-        cut_on=None, huge_pages=False):
+def run(command: str | list[str], *, kernel: str = "uml", clock: str = "real",
+        memory: str | None = None, cpus: int | None = None, disks: Words = (),
+        disk_files: Words = (), timeout: float = 300, rw: Words = (),
+        env: dict[str, object] | None = None, modules: bool = True, load: bool = True,
+        leak_scan: bool = True, expect_report: Words = (), cut_after: float | None = None,
+        cut_on: str | None = None, huge_pages: bool = False) -> Result:
     """Run @command, a shell script (str) or an argument list, in a guest."""
     argv = runner("--kernel", kernel, "--clock", clock, "--timeout", timeout)
     single = {"--memory": memory, "--cpus": cpus, "--cut-after": cut_after,
@@ -90,8 +94,8 @@ def run(command, *, kernel="uml", clock="real", memory=None, cpus=None,
                "--expect-report": expect_report,
                "--env": [f"{k}={v}" for k, v in (env or {}).items()]}
     for name, values in several.items():
-        for value in values:
-            argv += [name, str(value)]
+        for each in values:
+            argv += [name, str(each)]
     argv += ["--no-modules"] * (not modules) + ["--no-load"] * (not load)
     argv += ["--no-leak-scan"] * (not leak_scan) + ["--huge-pages"] * huge_pages
     if isinstance(command, str):

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[3]
@@ -21,12 +22,12 @@ class LabError(Exception):
     """An error for the user, as a sentence: what is wrong, and what to do next."""
 
 
-def say(text):
+def say(text: str) -> None:
     print(f"lab: {text}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
-def lock(name):
+def lock(name: str) -> Iterator[None]:
     """Exclude other processes; a process that has to wait prints a message."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with open(CACHE / f"{name}.lock", "w", encoding="ascii") as handle:
@@ -38,18 +39,18 @@ def lock(name):
         yield
 
 
-def digest(*parts):
+def digest(*parts: object) -> str:
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
-def read(path):
+def read(path: str | Path) -> str:
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
 
 
-def write(path, text):
+def write(path: str | Path, text: str) -> None:
     """Write a file atomically, as stamps need."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +59,8 @@ def write(path, text):
     fresh.replace(path)
 
 
-def step(what, command, log, cwd=None, env=None, usual=None):
+def step(what: str, command: Sequence[object], log: str | Path, cwd: Path | None = None,
+         env: dict[str, str] | None = None, usual: str | None = None) -> None:
     """Run a long command with its output in a log; show the time on a terminal."""
     log = Path(log)
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -35,9 +35,9 @@ class Kernel:
     name: str
     kdir: Path              # for make KDIR=
     arch: str = ""          # for make ARCH=
-    image: Path = None      # the file to boot
-    modules: Path = None    # its lib/modules/<release>
-    initramfs: Path = None  # QEMU only
+    image: Path | None = None      # the file to boot
+    modules: Path | None = None    # its lib/modules/<release>
+    initramfs: Path | None = None  # QEMU only
 
     @property
     def uml(self):

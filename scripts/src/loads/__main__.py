@@ -6,7 +6,7 @@ import sys
 from common import libraries
 
 
-def main():
+def main() -> int:
     libraries.have("loads", "numpy")
     from loads import cli
     return cli.main()

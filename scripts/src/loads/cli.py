@@ -14,8 +14,9 @@ from skylight.device import Device
 from skylight.device import Refused as DeviceRefused
 from skylight.load import LoadError
 
-from . import BLOCK, Refused, generate, join, measure, parts, thesis, trace
+from . import generate, measure, thesis, trace
 from . import replay as replays
+from .requests import BLOCK, Refused, join, parts
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 EXAMPLES = """examples:

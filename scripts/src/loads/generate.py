@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from . import BLOCK, TICKS, Refused, Requests, join, thesis
+from . import thesis
+from .requests import BLOCK, TICKS, Refused, Requests, join
 
 MOST = 256              # blocks of a request at most
 SPREADS = np.arange(2.0, 8.01, 0.5)

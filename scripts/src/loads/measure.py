@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from . import BLOCK, TICKS
+from .requests import BLOCK, TICKS
 
 PIECE = 1 << 20         # blocks processed at a time
 

@@ -5,7 +5,7 @@ import numpy as np
 from skylight import device as devices
 from skylight import load as fio
 
-from . import BLOCK, TICKS, Refused
+from .requests import BLOCK, TICKS, Refused
 
 FILL = 1 << 20          # bytes of a request
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from common.output import whole
 
-from . import BLOCK, Refused, Requests, text
+from . import text
+from .requests import BLOCK, Refused, Requests
 
 STRETCH = 1 << 16       # requests
 LARGEST = 1 << 30       # bytes of a request

@@ -7,7 +7,7 @@ run(session) and draw(figure, result, arrays)."""
 import importlib
 import importlib.util
 
-MODULES = ("t01", "t01abc", "t02", "t03", "t04", "t05", "t06", "t07", "t08", "t09",
+MODULES = ("t01", "t01_write_units", "t02", "t03", "t04", "t05", "t06", "t07", "t08", "t09",
            "t10", "t11", "tclean", "t12", "t13", "t14", "t15")
 
 

@@ -6,7 +6,7 @@ import sys
 from common import libraries
 
 
-def main():
+def main() -> int:
     libraries.have("skylight", "jinja2", "matplotlib", "numpy", "scipy")
     # These libraries are imported there.
     from skylight import cli

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import skylight
 
-from . import load, says, session, verdict, words
+from . import load, reported, session, verdict, report_text
 from common.output import store
 
 from .device import Device, Refused, Seen
@@ -356,7 +356,7 @@ def told(result):
         yield f"{result.status}: {result.why}"
     for name, finding in result.findings.items():
         of = dataclasses.asdict(finding)
-        question = words.ANSWERS.get(name, ("", name.replace("_", " ")))[1]
+        question = report_text.ANSWERS.get(name, ("", name.replace("_", " ")))[1]
         within = report.interval(of, name)
         sure = f" ({f'{within}, ' if within else ''}{report.sure(finding.confidence)[0]})" \
             if report.known(of) else ""
@@ -369,8 +369,8 @@ def conclude(s, args, screen):
     """Writes the report of all results; returns the exit status."""
     from . import report
     if args.truth:
-        from . import truth
-        for line in truth.write(s):
+        from . import ground_truth
+        for line in ground_truth.write(s):
             screen.say(line)
     page, _ = report.write(s.out)
     screen.say(f"report: {page}")
@@ -413,10 +413,10 @@ def quick_on(part, args, quick, clock):
     """The same for an opened part."""
     from .clock import OutOfTime
     screen, file = Screen(), hasattr(part, "make")
-    said = says.of(part.sys, part.dev.path)
+    said = reported.of(part.sys, part.dev.path)
     out = args.out or Path(f"skylight-quick-{Path(part.dev.path).name}")
     screen.say(f"{part.dev.path}: what it says of itself")
-    for line in says.lines(said):
+    for line in reported.lines(said):
         screen.say("  " + line)
     forget_quick(out, part, quick.TESTS)
     args.scale, args.reset = "auto", False

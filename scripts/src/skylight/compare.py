@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from . import plots, report, words
+from . import plots, report, report_text
 
 SAME = 0.02             # numbers that differ by less are the same
 
@@ -94,7 +94,7 @@ def text_of(runs):
     rows = [["", *labels]]
     for name in report.order({n for run in runs for n in report.asked(run)}):
         findings = [run.answers.get(name) for run in runs]
-        rows.append([words.ANSWERS.get(name, ("", name))[1], *(
+        rows.append([report_text.ANSWERS.get(name, ("", name))[1], *(
             "-" if f is None else report.value(f["value"], f.get("unit", ""), name)
             for f in findings)])
     wide = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]

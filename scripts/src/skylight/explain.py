@@ -25,7 +25,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from . import guard, report, says, stats
+from . import guard, report, reported, stats
 from .device import Refused, read
 
 STEP_S = 0.05           # between two looks
@@ -313,7 +313,7 @@ class Counters:
         if not stat.S_ISBLK(of.st_mode):
             raise Refused(f"{path} is not a block device")
         number = f"{os.major(of.st_rdev)}:{os.minor(of.st_rdev)}"
-        self.sys = says.disk_of(Path("/sys/dev/block", number))
+        self.sys = reported.disk_of(Path("/sys/dev/block", number))
         known = re.fullmatch(r"(\d+):(\d+)", read(self.sys / "dev"))
         if not known:
             raise Refused(f"{path}: there is no drive of the number {number} any more")
@@ -371,7 +371,6 @@ class Tracer:
                 self.folder.rmdir()
 
 
-# pylint: disable-next=too-many-arguments,too-many-positional-arguments
 def watch_it(counters, tracer, seconds, say, sleep=None):
     """Looks until the time budget is used up; KeyboardInterrupt and a drive that disappears end the
     watch, too.  Prints each stall that was cleaning once that is known.  Returns the Watch."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Decides what kind of drive it is, within five minutes and without destroying data.
 
-First it reads what the drive reports about itself (says.py).  Then it tests a scratch file or
+First it reads what the drive reports about itself (reported.py).  Then it tests a scratch file or
 an area that may be overwritten: Test 1; if blocks go elsewhere, Test 11 in the time that is
 left; if they stay, whether a write rewrites its neighbours (tfilled.py).  Tests 1 and 11
 decide as in `skylight run` and take the part for the drive.  A device without such an area is
@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from . import report, says, stats, t01, t11, tfilled, verdict, words
+from . import report, reported, stats, t01, t11, tfilled, verdict, report_text
 from .places import Places
 from .scratch import Within
 from .session import (BLOCK, DONE, FAILED, SKIPPED, UNTOLD, Finding, Result, Session, scale_for,
@@ -39,7 +39,7 @@ class Answer:
         """The answer as a sentence."""
         if self.value is None:
             return f"Whether this drive is shingled can't be told: {self.says}."
-        said = re.sub("</?b>", "", dict(words.SENTENCES)["drive_type"][self.value])
+        said = re.sub("</?b>", "", dict(report_text.SENTENCES)["drive_type"][self.value])
         sure = "as the drive says itself" if self.confidence is None else \
             report.sure(self.confidence)[0]
         return f"{said} ({sure}): {report.grouped(self.says)}."
@@ -122,12 +122,12 @@ def answer(said, results, basis=MEASURED):
         next((r.why for r in results.values() if r.why), "nothing was measured"))
     seen = Answer(kind.value, kind.confidence if kind.value else 0.0, basis, kind.says)
     if not said or not said["zones"]:
-        if basis == READ and said and says.trims(said) and says.spins(said) and not said["layer"]:
+        if basis == READ and said and reported.trims(said) and reported.spins(said) and not said["layer"]:
             seen.says += "; it has platters and takes TRIM, which a drive has a use for that " \
                 "keeps a map of what is where"
         return seen
     zones = f"it reports {said['zones']} zones"
-    if says.spins(said) is False:
+    if reported.spins(said) is False:
         return Answer(None, 0.0, DRIVE, f"{zones}, but has no platters, and nothing that overlaps")
     also = f"; what was measured is {kind.value}" if kind.value else ""
     return Answer("shingled", None, DRIVE, zones + also)

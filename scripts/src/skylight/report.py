@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from common import output
 
-from . import plots, words
+from . import plots, report_text
 
 BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 SHOWN_JOB = 4000            # characters of a job file
@@ -158,7 +158,7 @@ def value(x, unit="", name=""):
     if isinstance(x, bool):
         return "yes" if x else "no"
     if isinstance(x, str):
-        return words.VALUES.get(x, x)
+        return report_text.VALUES.get(x, x)
     if isinstance(x, (list, tuple)):
         if name == "zone_profile" and x and isinstance(x[0], (list, tuple, dict)):
             return f"{len(x)} zone{'s' * (len(x) != 1)}, {_rates(x)}"
@@ -235,7 +235,7 @@ def known(finding):
 def lead(run):
     """The result in a few words."""
     parts = []
-    for name, text in words.SENTENCES:
+    for name, text in report_text.SENTENCES:
         finding = run.answers.get(name)
         if not known(finding):
             if name == "drive_type":
@@ -273,9 +273,9 @@ def mark_of(entry, name=""):
 
 
 def order(names):
-    """Names of answers in the order of words.ANSWERS, then all others."""
-    listed = [n for n in words.ANSWERS if n in names]
-    return listed + sorted(n for n in names if n not in words.ANSWERS)
+    """Names of answers in the order of report_text.ANSWERS, then all others."""
+    listed = [n for n in report_text.ANSWERS if n in names]
+    return listed + sorted(n for n in names if n not in report_text.ANSWERS)
 
 
 def asked(run):
@@ -288,7 +288,7 @@ def asked(run):
 
 def asks(name):
     """(group, question, tests) of an answer."""
-    return words.ANSWERS.get(name, ("Other", name.replace("_", " "), ""))
+    return report_text.ANSWERS.get(name, ("Other", name.replace("_", " "), ""))
 
 
 def grouped_rows(rows):
@@ -382,10 +382,10 @@ def about(ident):
     try:
         module = importlib.import_module(f"{__package__}.{session.stem(ident)}")
     except ImportError:
-        return words.test(ident)
+        return report_text.test(ident)
     own = getattr(module, "ABOUT", None)
     return tuple(own.get(k, "") for k in ("question", "did", "read")) if own else \
-        words.test(ident)
+        report_text.test(ident)
 
 
 def room(run):
@@ -500,8 +500,8 @@ def judged(run):
 def html_of(run):
     return PAGES.get_template("report.html").render(
         name=run.name, facts=facts(run), lead=lead(run), cliff=cliff(run),
-        portrait=portrait(run), introduction=words.INTRODUCTION, truth=bool(run.truth),
-        judged=judged(run), answers=summary(run), terms=words.TERMS,
+        portrait=portrait(run), introduction=report_text.INTRODUCTION, truth=bool(run.truth),
+        judged=judged(run), answers=summary(run), terms=report_text.TERMS,
         tests=[section(run, ident) for ident in run.tests])
 
 

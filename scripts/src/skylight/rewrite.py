@@ -18,7 +18,7 @@ import numpy as np
 
 from . import guard, stats, t14
 from .load import chain
-from .mates import NotMoved
+from .band_members import NotMoved
 from .session import BLOCK, Finding
 
 BANDS, FAR = 3, 400         # bands that are tested; distance in bands that is searched
@@ -33,7 +33,7 @@ TRIES = 5
 def untouched(prober, low, size):
     """First blocks of up to BANDS bands, near the one that begins at @low, in which no block was
     written."""
-    touched, found = np.sort(np.fromiter(prober.mates.touched, np.int64)) // BLOCK, []
+    touched, found = np.sort(np.fromiter(prober.members.touched, np.int64)) // BLOCK, []
     for k in range(2, FAR):
         for first in (low + k * size, low - k * size):
             inside = first >= 0 and first + size < 0.9 * prober.blocks
@@ -51,7 +51,7 @@ def went_along(prober, first, size):
     still, written = (row[i::2].astype(np.uint64) * BLOCK for i in (1, 0))
     before = places.read("still", still)
     known = places.same(before, places.read("still", still))
-    prober.mates.touched.update(written.tolist())
+    prober.members.touched.update(written.tolist())
     for some in (written[len(written) // 2:][:1], written):
         trace = s.trace("still", chain((True, some, BLOCK), places.ops(still)))
         moved = known & ~places.same(before, places.times(trace[len(some):]))
@@ -77,7 +77,7 @@ def forced_us(prober, at):
     the largest of COSTS."""
     spent = []
     for _ in range(COSTS):
-        lat = getattr(prober.mates, prober.how)(
+        lat = getattr(prober.members, prober.how)(
             at * BLOCK, np.zeros(0, np.uint64), name="quick").rewrites_us
         usual = guard.median(lat, "writes until a cleaning")
         spent.append(float(np.maximum(0, lat - usual).sum()))
@@ -99,7 +99,7 @@ def bands_by_pause(prober, size):
         cached = places.times(trace[count:])
         s.pause(pause, "the drive cleans some of the bands")
         share = guard.mean(~places.same(cached, places.read("look", asked)), "bands cleaned")
-        prober.mates.drain("look", asked, cached)
+        prober.members.drain("look", asked, cached)
         if share < LEAST:
             pause *= 1.4 if share else 1.7
         elif share > MOST:

@@ -80,7 +80,6 @@ class Part:
     written = False             # whether all of it was written in order before the first test
     named = None                # the name that fio gets, if it is not the path
 
-    # pylint: disable-next=too-many-arguments,too-many-positional-arguments
     def __init__(self, path, start, size, dev, what):
         self.path, self.start, self.bytes, self.dev, self.what = path, start, size, dev, what
         self.block, self.label = BLOCK, dev.label

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from . import load as loads
-from . import words
+from . import report_text
 from .clock import Clock, OutOfTime
 from .guard import NoNumber
 from common.output import whole
@@ -134,7 +134,7 @@ def untold(test_id, why, out_of_time=False):
     """The Result of a test that has no answer: each question that it answers is "cannot tell",
     for the reason @why."""
     return Result(UNTOLD, why, out_of_time=out_of_time, findings={
-        name: Finding.unknown(why) for name, (_, _, tests) in words.ANSWERS.items()
+        name: Finding.unknown(why) for name, (_, _, tests) in report_text.ANSWERS.items()
         if test_id in tests.split()})
 
 

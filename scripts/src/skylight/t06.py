@@ -9,7 +9,7 @@ more room than was written; the interval states how much more."""
 
 import math
 
-from . import cliff, guard, witness
+from . import cliff, guard, marker_blocks
 from .session import BLOCK, DONE, SKIPPED, Finding, Result
 
 ID, TITLE, AFTER = "6", "raw size of the persistent cache", ("1", "2", "3")
@@ -92,7 +92,7 @@ def numbers(found, doubt):
 def measure(s, name, *, size=BLOCK, iodepth=1, seed=6):
     """(Cliff, doubt) of random writes from an empty cache on."""
     doubt = begin(s)
-    seen, written = witness.of(s)
+    seen, written = marker_blocks.of(s)
     if written and not seen:
         doubt = begin(s)
     found = cliff.run(s, name, cliff.random_writes(s, name, size=size, iodepth=iodepth,

@@ -4,7 +4,7 @@
 The thesis (Aghayev 2020) writes a block at the head of each piece of a range, lets the drive
 clean some of it and looks for stretches that are read in constant time.  Here the test asks
 about single blocks, so that the answer is exact to a block: which blocks are cleaned together
-with a block L? mates.py makes the drive clean L's band, places.py determines what has moved.
+with a block L? band_members.py makes the drive clean L's band, places.py determines what has moved.
 Blocks at distances of 1, 2, 4 ... around L give each end within a factor of two; rounds
 between them narrow it down.  The last round asks about every block; it is repeated until the
 blocks at both ends have three answers more for their side than for the other.
@@ -26,7 +26,7 @@ import numpy as np
 
 from . import guard, rewrite, t14
 from .load import chain
-from .mates import Crowded, Edges, Mates, NotMoved
+from .band_members import Crowded, Edges, BandMembers, NotMoved
 from .places import FLASH_US, Places
 from .session import BLOCK, DONE, MIB, SKIPPED, Finding, Result
 
@@ -73,21 +73,21 @@ class Prober:
         six = s.results.get("6")
         full = six.numbers.get("writes_until_cleaning") if six else None
         most = min(MOST_WRITES, int(1.1 * full) + 64 if full else s.scale.max_ops)
-        self.mates = Mates(s, places, rng, most_writes=most)
+        self.members = BandMembers(s, places, rng, most_writes=most)
         self.how = None
         self.why, self.alone, self.widest = [], {}, None
         self.unclear = ""               # why the last comparison of costs has no answer
         self.numbers = {}               # of rewrite.py
 
     def ways(self):
-        """The ways of mates.py that are tried, in this order."""
+        """The ways of band_members.py that are tried, in this order."""
         kind = self.s.value("cleaning_type")
         return ("force", "age") if kind == "lazy" else ("pause", "force", "age")
 
     def clean(self, at, others, width=0, again=2):
         """For Edges: takes block numbers, returns for each whether it moved."""
         try:
-            moved = getattr(self.mates, self.how)(
+            moved = getattr(self.members, self.how)(
                 at * BLOCK, np.asarray(others, np.uint64) * BLOCK, width).moved
             unknown = [i for i, m in enumerate(moved) if m is None]
             if again and unknown:
@@ -123,7 +123,7 @@ class Prober:
     def cost(self, at, others):
         """Time in microseconds that cleaning takes with @others dirty, and for each of them
         whether it stayed in place."""
-        done = getattr(self.mates, self.how)(
+        done = getattr(self.members, self.how)(
             at * BLOCK, np.asarray(others, np.uint64) * BLOCK, name="cost")
         return (guard.peak(done.rewrites_us, "writes until a cleaning"),
                 [m is False for m in done.moved])
@@ -266,7 +266,7 @@ def measure(s, places, rng, out):
         if band and sizes.count(band[1] - band[0]) == AGREE:
             break
     out.arrays = arrays
-    out.numbers |= {"way": prober.how, "writes": prober.mates.writes}
+    out.numbers |= {"way": prober.how, "writes": prober.members.writes}
     finding = answer(found, places.coincidence)
     if finding.value is not None:
         size = finding.value // BLOCK

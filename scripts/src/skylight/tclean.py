@@ -13,7 +13,7 @@ before cleaning begins is the same in all."""
 import numpy as np
 
 from . import guard, rewrite, t11
-from .mates import NotMoved
+from .band_members import NotMoved
 from .session import BLOCK, DONE, MIB, Finding, Result
 from .t06 import skipped
 
@@ -84,7 +84,7 @@ def forced(s, prober, band, out):
 
 
 def _longest(prober, at, others):
-    lat = prober.mates.force(at * BLOCK, np.asarray(others, np.uint64) * BLOCK,
+    lat = prober.members.force(at * BLOCK, np.asarray(others, np.uint64) * BLOCK,
                              name="force").rewrites_us
     return guard.peak(lat, "writes until a cleaning")
 

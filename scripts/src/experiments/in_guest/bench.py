@@ -2,6 +2,7 @@
 """The benchmark's part in the guest: set the targets up, measure them, print JSON."""
 
 import argparse
+import contextlib
 import gc
 import json
 import mmap
@@ -14,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from guest import blk, ondisk
+from guest import blk, dm, ondisk
 
 from experiments.in_guest import dmz_format
 
@@ -50,8 +51,7 @@ class Ram:
 
     def cut(self, name, mib, whole=False):
         mib = mib if whole else mib // self.part
-        sh("dmsetup", "create", name, "--table",
-           f"0 {mib * SECTORS} linear /dev/ram0 {self.next}")
+        dm.create(name, f"0 {mib * SECTORS} linear /dev/ram0 {self.next}")
         self.next += mib * SECTORS
         return f"/dev/mapper/{name}"
 
@@ -118,20 +118,17 @@ def rmwf(ram, name="rmwf"):
 
 def writecache(ram):
     origin, cache = ram.cut("wc-origin", SIZE_MIB), ram.cut("wc-cache", 640)
-    sh("dmsetup", "create", "writecache", "--table",
-       f"0 {SIZE_MIB // ram.part * SECTORS} writecache s {origin} {cache} 4096 0")
+    dm.create("writecache", f"0 {SIZE_MIB // ram.part * SECTORS} writecache s {origin} {cache} 4096 0")
 
 
 def thin(ram):
     mib = SIZE_MIB // ram.part
     data, meta = ram.cut("thin-data", SIZE_MIB + 64), ram.cut("thin-meta", 16, True)
     sh("dd", "if=/dev/zero", f"of={meta}", "bs=4k", "count=1")
-    sh("dmsetup", "create", "pool", "--table",
-       f"0 {(SIZE_MIB + 64) // ram.part * SECTORS} thin-pool {meta} {data} 128 0 "
+    dm.create("pool", f"0 {(SIZE_MIB + 64) // ram.part * SECTORS} thin-pool {meta} {data} 128 0 "
        "1 skip_block_zeroing")
-    sh("dmsetup", "message", "pool", "0", "create_thin 0")
-    sh("dmsetup", "create", "thin", "--table",
-       f"0 {mib * SECTORS} thin /dev/mapper/pool 0")
+    dm.Device.found("pool").message("create_thin 0")
+    dm.create("thin", f"0 {mib * SECTORS} thin /dev/mapper/pool 0")
 
 
 def zoned(_ram):
@@ -147,7 +144,7 @@ def zoned(_ram):
                         ("irqmode", 0), ("queue_mode", 0), ("power", 1)):
         (base / name).write_text(str(value))
     length = dmz_format.format_device("/dev/nullb0", zones, zone_mib * 256)
-    sh("dmsetup", "create", "zoned", "--table", f"0 {length} zoned /dev/nullb0")
+    dm.create("zoned", f"0 {length} zoned /dev/nullb0")
 
 
 TARGETS = {"linear": linear, "stl-set": stl_set, "stl-full": stl_full, "imr": imr,
@@ -189,17 +186,18 @@ def settle(target, part=1):
     """Make room for random writes again, and leave nothing of them in memory."""
     kind = kind_of(target)
     if kind in ("tiler", "rmwf"):       # these clean what is full
-        sh("dmsetup", "message", target, "0", "reset")
+        dm.Device.found(target).message("reset")
         fill(target, part)
-        sh("dmsetup", "message", target, "0", "checkpoint")
+        dm.Device.found(target).message("checkpoint")
     elif kind in CLEANED:
-        sh("dmsetup", "message", target, "0", "clean")
+        dm.Device.found(target).message("clean")
     elif kind == "imr":
-        sh("dmsetup", "message", target, "0", "commit")
+        dm.Device.found(target).message("commit")
     elif kind == "writecache":
-        sh("dmsetup", "message", target, "0", "flush")
+        dm.Device.found(target).message("flush")
     elif kind == "zoned":
-        sh("dmsetup", "message", target, "0", "reclaim", check=False)
+        with contextlib.suppress(OSError):
+            dm.Device.found(target).message("reclaim")
     sh("sync")
 
 
@@ -225,7 +223,7 @@ REMAPPED = re.compile(r"block_bio_remap: 1,0 (\w+) (\d+) \+ (\d+) <- \((\d+,\d+)
 def emptied(target, rw):
     """Empty rmwf before a sequential write."""
     if target == "rmwf" and rw == "write":
-        sh("dmsetup", "message", target, "0", "reset")
+        dm.Device.found(target).message("reset")
 
 
 def where(target, rw, bs, mib):
@@ -269,18 +267,18 @@ def control(target, workload, runs):
             table.append(f"{at} {n} linear /dev/ram0 {first}")
         at += n
     name = f"{target}-{rw}"
-    sh("dmsetup", "create", name, stdin="\n".join(table))
+    dm.create(name, "\n".join(table))
     return name
 
 
 def linear_there(target, workload, runs):
     """Create dm-linear where the target is, from the first place it uses, because memory is not
     equally fast everywhere.  The target's data there are overwritten; its map is elsewhere."""
-    start, size = (int(n) for n in re.search(
-        r"^0 (\d+) linear \S+ (\d+)", sh("dmsetup", "table", f"{target}-data")).group(2, 1))
+    _, size, _, place = dm.Device.found(f"{target}-data").table()[0]
+    start = int(place.split()[1])
     first = min(min(run[0] for run in runs), start + size - SIZE_MIB * SECTORS)
     name = f"{target}-linear-{WORKLOADS[workload][0]}"
-    sh("dmsetup", "create", name, "--table", f"0 {SIZE_MIB * SECTORS} linear /dev/ram0 {first}")
+    dm.create(name, f"0 {SIZE_MIB * SECTORS} linear /dev/ram0 {first}")
     return name
 
 
@@ -351,7 +349,7 @@ def sample(target, rw, bs, mib, passes, others=()):
 
 
 def stats(target):
-    out = sh("dmsetup", "message", target, "0", "stats")
+    out = dm.Device.found(target).message("stats")
     return {k: int(v) for k, v in (line.split() for line in out.splitlines())
             if v.isdigit()}
 
@@ -547,7 +545,7 @@ def scale():
     out = {}
     for name, tb, cache in (("map", 0.06, "4400M"), ("open", 4, "38092M")):
         sectors = int(tb * 1e12) // 512 // 8 * 8
-        sh("dmsetup", "create", "void", "--table", f"0 {sectors} zero")
+        dm.create("void", f"0 {sectors} zero")
         meta = "/dev/ram0" if name == "map" else "/dev/ram1"
         opts = ["--meta", meta, "--band", "40M", "--cache-size", cache, "--journal", "32M"]
         sh("shingle", "format", "stl-set", *opts, "/dev/mapper/void")
@@ -559,14 +557,14 @@ def scale():
                "--ioengine=libaio", "--iodepth=32", "--rw=randwrite", "--bs=4k",
                "--number_ios=1000000", "--random_generator=lfsr")
         stats = dict(line.split() for line in
-                     sh("dmsetup", "message", "big", "0", "stats").splitlines())
+                     dm.Device.found("big").message("stats").splitlines())
         out[name + "_cached_blocks"] = int(stats["cached_blocks"])
         out[name + "_bytes"] = int(stats["map_bytes"])
-        sh("dmsetup", "remove", "--retry", "big")
+        dm.Device.found("big").remove()
         out[name + "_open_s"] = timed("shingle", "open", "--meta", meta,
                                       "/dev/mapper/void", "big")
-        sh("dmsetup", "remove", "--retry", "big")
-        sh("dmsetup", "remove", "--retry", "void")
+        dm.Device.found("big").remove()
+        dm.Device.found("void").remove()
     return out
 
 
@@ -593,10 +591,10 @@ def paged():
     the cost of a page that is not in memory, beside a dm-linear of that size."""
     sh("modprobe", "brd", "rd_nr=1", f"rd_size={12 << 20}")
     sectors = int(8e12) // 512 // 8 * 8
-    sh("dmsetup", "create", "void", "--table", f"0 {sectors} zero")
+    dm.create("void", f"0 {sectors} zero")
     out = {"create_s": timed("shingle", "create", "tiler", "--meta", "/dev/ram0", "--track",
                              "2M", "--band", "128M", "/dev/mapper/void", "big")}
-    sh("dmsetup", "create", "flat", "--table", f"0 {sectors} linear /dev/mapper/void 0")
+    dm.create("flat", f"0 {sectors} linear /dev/mapper/void 0")
     path = "/dev/mapper/big"
     fd = os.open(path, os.O_RDONLY)
     blocks = os.lseek(fd, 0, os.SEEK_END) // 4096
@@ -609,7 +607,7 @@ def paged():
              for r in range(REGIONS) for p in range(-(-region // PAGE_ENTRIES))]
     progress(f"writing to each of {len(pages)} pages of the map")
     paced(path, pages, True)
-    sh("dmsetup", "message", "big", "0", "checkpoint")
+    dm.Device.found("big").message("checkpoint")
     few = pages[:64]
     away = [pages[i] + 1 for i in range(0, len(pages), len(pages) // REGIONS)]
     for name, write, there, many in (("read", False, few * 200, pages),
@@ -629,9 +627,10 @@ def paged():
     places = random.Random(1)
     out["random_write_us"] = paced(path, [places.randrange(blocks) for _ in range(20000)], True)
     out["bytes"] = stats("big")["map_bytes"]
-    sh("dmsetup", "remove", "--retry", "flat", "big")
+    for name in ("flat", "big"):
+        dm.Device.found(name).remove()
     out["open_s"] = timed("shingle", "open", "--meta", "/dev/ram0", "/dev/mapper/void", "big")
-    sh("dmsetup", "remove", "--retry", "big")
+    dm.Device.found("big").remove()
     return out
 
 
@@ -692,17 +691,19 @@ def replay():
     out = {}
     sh("modprobe", "brd", "rd_nr=1", f"rd_size={256 * 1024}")
     sectors = int(4e12) // 512 // 8 * 8
-    sh("dmsetup", "create", "void", "--table", f"0 {sectors} zero")
+    dm.create("void", f"0 {sectors} zero")
     for band in ("40M", "256M"):
         sh("shingle", "format", "stl-set", "--force", "--meta", "/dev/ram0", "--band", band,
            "--cache-size", "38092M", "/dev/mapper/void")
         progress(f"filling the journal, bands of {band}")
         records = fill_ring("/dev/ram0")
-        seconds = timed("dmsetup", "create", "big", "--table",
-                        sh("shingle", "open", "--dry-run", "--meta", "/dev/ram0",
-                           "/dev/mapper/void", "big").split("'")[1])
+        table = sh("shingle", "open", "--dry-run", "--meta", "/dev/ram0", "/dev/mapper/void",
+                   "big").split("'")[1]
+        begin = time.monotonic()
+        dm.create("big", table)
+        seconds = time.monotonic() - begin
         looks = stats("big")["replay_looks"]
-        sh("dmsetup", "remove", "--retry", "big")
+        dm.Device.found("big").remove()
         out[band] = {"records": records, "looks": looks, "seconds": seconds}
     return out
 

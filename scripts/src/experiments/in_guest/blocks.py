@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's part of "blocks" in scripts/experiments kv, with the virtual clock: arrivals on one block
+"""The guest's part of "blocks" of kv, with the virtual clock: arrivals on one block
 target, which cleans at times of its own.
 
   blocks.py WORDS OUT     WORDS is a file with a JSON object, see there

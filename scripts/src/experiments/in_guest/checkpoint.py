@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's part of scripts/experiments checkpoint, with the virtual clock: checkpoints of devices of
+"""The guest's part of checkpoint, with the virtual clock: checkpoints of devices of
 4 TB, with metadata on a small drive of the same mechanics."""
 
 import json
@@ -38,7 +38,7 @@ class Device:
         self.layout = json.loads(bench.run("shingle", "create", "--dry-run", "--json", "--force",
                                            *argv)[1])
         bench.run("shingle", "create", "--no-udev", "--force", *argv)
-        bench.run("dmsetup", "mknodes")
+        self.layer = dm.made("shingled")
         self.fd = os.open("/dev/mapper/shingled", os.O_RDWR | os.O_DIRECT)
         self.text = mmap.mmap(-1, 16 * MIB)
 
@@ -46,9 +46,8 @@ class Device:
     def drive(name, store, sectors):
         return dm.Device(name, [(0, sectors, "platter", f"{store} 0 {PROFILE} 0 0")])
 
-    @staticmethod
-    def message(text):
-        return bench.run("dmsetup", "message", "shingled", 0, text)[1]
+    def message(self, text):
+        return self.layer.message(text)
 
     def write(self, at, n):
         if os.pwrite(self.fd, memoryview(self.text)[:n], at) != n:
@@ -66,7 +65,7 @@ class Device:
 
     def close(self):
         os.close(self.fd)
-        bench.run("dmsetup", "remove", "--retry", "--noudevsync", "shingled")
+        self.layer.remove()
         for device in self.under:
             device.remove()
 
@@ -90,7 +89,7 @@ def pieces(layout, capacity, anywhere, rng):
 def measure(target, percent, anywhere):
     device, rng = Device(target), random.Random(1)
     # used/capacity ...
-    capacity = bench.run("dmsetup", "status", "shingled")[1].split()[3].split("/")[1]
+    capacity = device.layer.status().split()[0].split("/")[1]
     todo = pieces(device.layout, int(capacity), anywhere, rng)
     last = len(todo) - len(todo) * percent // 100
     for i, (at, n) in enumerate(todo):

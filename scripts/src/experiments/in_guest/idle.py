@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's part of scripts/experiments idle, with the virtual clock: cleaning in pauses.
+"""The guest's part of idle, with the virtual clock: cleaning in pauses.
 
   idle.py ROUNDS SEED
 
@@ -23,7 +23,7 @@ KINDS = (("stl-set", 40, 500, ("--cache-size", "37G")),
 
 
 def message(text):
-    return bench.run("dmsetup", "message", "shingled", 0, text)[1]
+    return dm.Device.found("shingled").message(text)
 
 
 def cached():
@@ -40,7 +40,7 @@ def create(target, band, idle_ms, options):
               "/dev/ram0", "--band", f"{band}M", *options, "--set",
               "cleaning=aggressive", "--set", f"idle_ms={idle_ms}",
               platter.path, "shingled")
-    bench.run("dmsetup", "mknodes")
+    dm.made("shingled")
     dev = blk.Blk("/dev/mapper/shingled")
     for at in range(0, REGION, MIB):
         dev.write(at, bytes(MIB * BLOCK))
@@ -121,7 +121,7 @@ def main():
         if late:
             print(f"  the host was late {late} times: no exact clock")
             good = False
-        bench.run("dmsetup", "remove", "--retry", "--noudevsync", "shingled")
+        dm.Device.found("shingled").remove()
         platter.remove()
     return 0 if good else 1
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's part of scripts/experiments imr, with the virtual clock: one load on one disk, without a
+"""The guest's part of imr, with the virtual clock: one load on one disk, without a
 store except for verification.
 
   imr.py WORDS OUT    WORDS is a JSON object, see there
@@ -14,9 +14,8 @@ from pathlib import Path
 
 from common.output import store
 from guest import bench, dm, media
-from lab.cache import TOP
 
-
+TOP = Path(bench.TOP)
 def platter(words, store, sectors, **keys):
     keys = {**keys, "wcache": words["wcache"], **words["medium"]}
     return dm.Device("medium", [(
@@ -55,8 +54,7 @@ def target(path, words):
               "/dev/ram1", "--backup-tracks", 2 * words["file_tracks"],
               *(w for k, v in keys.items() for w in ("--set", f"{k}={v}")),
               path, "upper")
-    bench.run("dmsetup", "mknodes")
-    return "/dev/mapper/upper"
+    return dm.made("upper")
 
 
 def main():
@@ -65,7 +63,7 @@ def main():
     path, upper = used.path, None
     if words["layer"] == "target":
         upper = target(path, words)
-        path = upper
+        path = upper.path
     disk.message("stats_clear")
     done = subprocess.run(
         [TOP / "build/userspace/shingle-levels", "--json", *words["args"], path],
@@ -78,7 +76,7 @@ def main():
     # Write atomically, because --resume uses every result that it finds.
     store(out, json.dumps(of))
     if upper:
-        subprocess.run(["dmsetup", "remove", "--retry", "--noudevsync", "upper"], check=True)
+        upper.remove()
     if used is not disk:
         used.remove()
     disk.remove()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's part of scripts/experiments kv, with the virtual clock: a key-value store on one emulated
+"""The guest's part of kv, with the virtual clock: a key-value store on one emulated
 drive.
 
   kv.py WORDS OUT         WORDS is a file with a JSON object, see there
@@ -16,11 +16,11 @@ import sys
 from pathlib import Path
 
 from guest import bench, media
-from lab.cache import TOP
 
 from experiments.in_guest import rebuild, stack
 from experiments.loaded import sat_out
 
+TOP = Path(bench.TOP)
 KV, KVBENCH = TOP / "build/userspace/kv", TOP / "build/userspace/kvbench"
 MOUNT, GROUP = Path("/tmp/store"), Path("/tmp/cgroup")
 META = rebuild.MEMBERS + 1      # the index of rebuild.Drive's metadata disk for its first drive

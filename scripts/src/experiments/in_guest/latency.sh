@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# The guest's part of scripts/experiments latency: random 4 KiB writes at queue depth 1 within 1 GiB of a
+# The guest's part of latency: random 4 KiB writes at queue depth 1 within 1 GiB of a
 # 5 TB drive, on a plain medium and through stl-set.
 # 	latency.sh OUT WRITES
 set -eu

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's part of scripts/experiments ledgers, with the virtual clock: compare the statistics of the
+"""The guest's part of ledgers, with the virtual clock: compare the statistics of the
 layer with those of the platter.
 
   ledgers.py MIB
@@ -35,16 +35,14 @@ class Disk:
             bench.run("dd", "if=/dev/zero", "of=/dev/ram1", "bs=1M", "count=1")
             argv += ["--meta", "/dev/ram1"]
         bench.run(*argv, self.platter.path, "shingled")
-        bench.run("dmsetup", "mknodes")
+        self.layer = dm.made("shingled")
         self.path = "/dev/mapper/shingled"
         self.blocks = blk.size(self.path)
         # used/capacity ...
-        self.cache = int(bench.run("dmsetup", "status", "shingled")[1]
-                         .split()[3].split("/")[1])
+        self.cache = int(self.layer.status().split()[0].split("/")[1])
 
-    @staticmethod
-    def message(text):
-        return bench.run("dmsetup", "message", "shingled", 0, text)[1]
+    def message(self, text):
+        return self.layer.message(text)
 
     def account(self, work):
         """Run @work; return its seconds and both statistics."""
@@ -83,7 +81,7 @@ class Disk:
         self.message("clean")
 
     def remove(self):
-        bench.run("dmsetup", "remove", "--retry", "--noudevsync", "shingled")
+        self.layer.remove()
         self.platter.remove()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's part of scripts/experiments presets, with the virtual clock: one preset over a medium
+"""The guest's part of presets, with the virtual clock: one preset over a medium
 without a store.
 
   presets.py OUT DRIVE WRITES SCALE FILL UNTIL    DRIVE is 1, 2 or 3
@@ -85,7 +85,7 @@ class Stack:
         mark("create")
         sh("shingle", "create", *self.words)
         mark("created")
-        sh("dmsetup", "mknodes", "shingled")
+        self.layer = dm.made("shingled")
         # Clear the reads with which the tool looked for a file system.
         for medium in self.media.values():
             medium.message("stats_clear")
@@ -101,7 +101,7 @@ class Stack:
         return Disk("/dev/mapper/shingled")
 
     def stats(self):
-        return counters(sh("dmsetup", "message", "shingled", "0", "stats"))
+        return counters(self.layer.message("stats"))
 
     def ledgers(self):
         """Return the blocks written and read as reported by the layer and as counted by the media.
@@ -116,7 +116,7 @@ class Stack:
                 "r0_violations": said["r0_violations"]}
 
     def close(self):
-        sh("dmsetup", "remove", "--retry", "--noudevsync", "shingled")
+        self.layer.remove()
         for medium in self.media.values():
             medium.remove()
 
@@ -236,7 +236,8 @@ def fill_places(stack, rng, slack):
 
 
 def main():
-    out, drive, writes, scale, fill, until = (Path(sys.argv[1]), *map(int, sys.argv[2:]))
+    out = Path(sys.argv[1])
+    drive, writes, scale, fill, until = map(int, sys.argv[2:])
     rng = random.Random(drive)
     sh("modprobe", "brd", "rd_nr=1", "rd_size=262144")
     result = {"drive": drive, "scale": scale}

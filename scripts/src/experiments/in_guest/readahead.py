@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's part of scripts/experiments readahead, with the virtual clock: readers through the page
+"""The guest's part of readahead, with the virtual clock: readers through the page
 cache of an stl-set with bands of 30 MiB on the 5 TB drive."""
 
 import mmap
@@ -9,7 +9,7 @@ import threading
 import time
 from pathlib import Path
 
-from guest import bench, blk
+from guest import bench, blk, dm
 
 MIB = 1 << 20
 SECTORS = 9767541168    # of the 5 TB drive; no store, only its time is emulated
@@ -26,14 +26,12 @@ def drive():
     for module in ("dm-shingle", "dm-stl", "dm-platter"):
         bench.modprobe(module)
     bench.run("modprobe", "brd", "rd_nr=1", f"rd_size={1 << 20}")
-    bench.run("dmsetup", "create", "--noudevsync", "platter", "--table",
-              f"0 {SECTORS} platter none 0 st5000as0011 0 0")
-    bench.run("dmsetup", "mknodes")
+    dm.create("platter", f"0 {SECTORS} platter none 0 st5000as0011 0 0")
     bench.run("dd", "if=/dev/zero", "of=/dev/ram0", "bs=1M", "count=1")
     bench.run("shingle", "create", "stl-set", "--no-udev", "--force", "--meta", "/dev/ram0",
               "--band", f"{BAND_MIB}M", "--cache-size", "1%", "/dev/mapper/platter",
               "shingled")
-    bench.run("dmsetup", "mknodes")
+    dm.made("shingled")
     return "/dev/mapper/shingled"
 
 

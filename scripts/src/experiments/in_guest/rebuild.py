@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's part of scripts/experiments rebuild, with the virtual clock: a RAID-5 of emulated drives,
+"""The guest's part of rebuild, with the virtual clock: a RAID-5 of emulated drives,
 one of which is replaced.
 
   rebuild.py WORDS OUT    WORDS is a file with a JSON object, see there
@@ -50,8 +50,9 @@ class Drive:
             self.name = f"drive{number}"
             bench.run("shingle", "create", *of["create"], "--no-udev", "--force", "--meta",
                       f"/dev/ram{MEMBERS + 1 + number}", self.medium.path, self.name)
-            self.layer = dm.Device.found(self.name)
-        bench.run("dmsetup", "mknodes")
+            self.layer = dm.made(self.name)
+        else:
+            dm.made(self.name)
         self.path = f"/dev/mapper/{self.name}"
         self.top = self.layer or self.medium
 
@@ -69,7 +70,7 @@ class Drive:
 
     def remove(self):
         if self.layer:
-            bench.run("dmsetup", "remove", "--retry", "--noudevsync", self.name)
+            self.layer.remove()
         self.medium.remove()
 
     def watch(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's part of scripts/experiments regions, with the virtual clock: one experiment, see stack.py.
+"""The guest's part of regions, with the virtual clock: one experiment, see stack.py.
 """
 
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's part of scripts/experiments skylight, with the virtual clock: run scripts/skylight on a
+"""The guest's part of skylight, with the virtual clock: run scripts/skylight on a
 drive and mark the answers.
 
   skylight.py OUT DRIVE       DRIVE is JSON, see tests/guest/skylight.py and controls.py

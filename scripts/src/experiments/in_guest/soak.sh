@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck disable=SC2046
-# The guest's part of scripts/experiments soak, with the virtual clock: fio writes and verifies over
+# The guest's part of soak, with the virtual clock: fio writes and verifies over
 # stl-set on a shingled medium that destroys what its head covers, until the guest's clock has
 # advanced by SECONDS.
 # 	soak.sh SECONDS [SEED]

@@ -16,7 +16,8 @@ from pathlib import Path
 from common.output import store
 from guest import bench, blk, dm, media
 from guest.blk import BLOCK, SECTORS
-from loads import join, trace
+from loads import trace
+from loads.requests import join
 
 from experiments.loaded import percentile
 
@@ -58,9 +59,7 @@ class Stack:
             w for k, v in self.words.get("set", {}).items() for w in ("--set", f"{k}={v}")),
             "--no-udev", "--force", "--meta", "/dev/ram0",
             *(("--cache", self._flash(flash)) if flash else ()), self.medium.path, "shingled")
-        bench.run("dmsetup", "mknodes")
-        self.layer = dm.Device.__new__(dm.Device)
-        self.layer.name = "shingled"
+        self.layer = dm.made("shingled")
         self.path = "/dev/mapper/shingled"
         self.blocks = blk.size(self.path)
 
@@ -106,7 +105,7 @@ class Stack:
 
     def remove(self):
         if self.layer is not self.medium:
-            bench.run("dmsetup", "remove", "--retry", "--noudevsync", "shingled")
+            self.layer.remove()
         self.medium.remove()
         if self.flash:
             self.flash.remove()

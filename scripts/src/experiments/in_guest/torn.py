@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The guest's part of scripts/experiments torn: the table of power cuts.
+"""The guest's part of torn: the table of power cuts.
 
   torn.py CUTS SEED
 

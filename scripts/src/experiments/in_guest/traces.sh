@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# The guest's part of scripts/experiments traces, with the virtual clock.
+# The guest's part of traces, with the virtual clock.
 set -eu
 PATH=$PWD/scripts/trace:$PATH
 modprobe brd rd_nr=1 rd_size=524288 2>/dev/null || true

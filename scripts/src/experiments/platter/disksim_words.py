@@ -43,7 +43,7 @@ class Folder:
         return re.sub(r"#.*", "", self.read(name))
 
 
-ASKED = set()       # labels that were read while parsing the current drive
+ASKED: set[str] = set()       # labels that were read while parsing the current drive
 
 
 def labels(text):

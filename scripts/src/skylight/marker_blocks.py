@@ -29,7 +29,7 @@ EQUAL_LOOKS = 3         # looks after stalls of about the same height
 TALLER = 1.5
 
 
-class Witness:
+class MarkerBlocks:
     """Asks one lazy drive.
 
     gaps_us: time from write to write of the blocks.  of() returns a witness if one is
@@ -80,9 +80,9 @@ class Witness:
 
 
 def of(s):
-    """(a Witness that has written its blocks, or None; whether blocks were written)."""
+    """(a MarkerBlocks that has written its blocks, or None; whether blocks were written)."""
     kind = s.finding("drive_type")
     if s.value("cleaning_type") != "lazy" or (kind and kind.value == "conventional"):
         return None, False
-    witness = Witness(s, s.rng("watched"))
+    witness = MarkerBlocks(s, s.rng("watched"))
     return witness if witness.write() else None, len(witness.gaps_us) > 0

@@ -60,7 +60,7 @@ class Crowded(NotMoved):
     """The blocks of one round fill the cache, so that the drive cleans by itself."""
 
 
-class Mates:
+class BandMembers:
     """Asks one drive.  @rng draws the order of writes."""
 
     def __init__(self, s, places, rng, *, most_writes):
@@ -108,7 +108,6 @@ class Mates:
                                  "so few blocks at once make the drive clean that none can "
                                  "be followed")
 
-    # pylint: disable-next=too-many-arguments,too-many-positional-arguments
     def _until_known(self, once, at, others, name, why):
         """Calls once(@at, @others, @name) until it knows whether most of the blocks moved, and
         returns that; raises Crowded with the reason @why if it never does."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from skylight import truth
+from skylight import ground_truth
 from skylight.session import Finding
 
 TOP = Path(__file__).resolve().parents[2]
@@ -34,7 +34,7 @@ def test_balls_into_bins(shares, slots):
     """Simulated runs lie within the interval, which is no wider than necessary."""
     rng = np.random.default_rng(1)
     seen = np.sort([thrown(rng, shares, slots) for _ in range(400)])
-    low, middle, high = (truth.first_overflow(shares, slots, c)
+    low, middle, high = (ground_truth.first_overflow(shares, slots, c)
                          for c in (0.005, 0.5, 0.995))
     assert (seen < low).mean() < 0.02 and (seen > high).mean() < 0.02
     assert abs(np.median(seen) / middle - 1) < 0.01
@@ -47,12 +47,12 @@ def test_fill_fractions_of_the_specification(cells, slots):
     """The specification's formula, m + sqrt(2 m ln n) = slots, overestimates the largest bin, the
     more so the fewer bins there are."""
     root = (-np.sqrt(2 * np.log(cells)) + np.sqrt(2 * np.log(cells) + 4 * slots)) / 2
-    got = truth.first_overflow([(cells, 1 / cells)], slots, 0.5) / (cells * slots)
+    got = ground_truth.first_overflow([(cells, 1 / cells)], slots, 0.5) / (cells * slots)
     assert 0 <= got - root ** 2 / slots < 0.04
 
 
 def test_one_bin_is_full_when_it_is():
-    assert truth.first_overflow([(1, 1.0)], 100, 0.5) == 101
+    assert ground_truth.first_overflow([(1, 1.0)], 100, 0.5) == 101
 
 
 def test_bins_of_a_set_associative_layout():
@@ -60,17 +60,17 @@ def test_bins_of_a_set_associative_layout():
               "bands": {"data": 7, "cache": 3},
               "groups": [{"role": "data", "band_blocks": 10},
                          {"role": "cache", "band_blocks": 4}]}
-    assert sorted(truth.bins(layout)[0]) == [(1, 3 / 7), (2, 2 / 7)]
-    assert truth.bins(layout)[1] == 4
+    assert sorted(ground_truth.bins(layout)[0]) == [(1, 3 / 7), (2, 2 / 7)]
+    assert ground_truth.bins(layout)[1] == 4
     layout["params"]["set-shift"] = 2       # bands 0-3, 4-6, none
-    assert sorted(truth.bins(layout)[0]) == [(1, 3 / 7), (1, 4 / 7)]
+    assert sorted(ground_truth.bins(layout)[0]) == [(1, 3 / 7), (1, 4 / 7)]
 
 
 def test_bins_of_zones():
     layout = {"band_blocks": 10, "logical_blocks": (8 + 8 + 3) * 10,
               "bands": {"data": 25, "cache": 0},
               "params": {"zone-bands": 10, "provision": 2, "log-bands": 2}}
-    shares, slots = truth.bins(layout)
+    shares, slots = ground_truth.bins(layout)
     assert slots == 20 and sorted(shares) == [(1, 3 / 19), (2, 8 / 19)]
 
 
@@ -84,10 +84,10 @@ class Targets:
             if argv[0] == "shingle":
                 return json.dumps(layout)
             return geometry if argv[-1] == "geometry" else ""
-        monkeypatch.setattr(truth, "_tool", tool)
-        monkeypatch.setattr(truth, "_name", lambda path: Path(path).name)
-        monkeypatch.setattr(truth, "_path", lambda word: f"/dev/mapper/{word}")
-        monkeypatch.setattr(truth, "_numbers", lambda path: (253, 0))
+        monkeypatch.setattr(ground_truth, "_tool", tool)
+        monkeypatch.setattr(ground_truth, "_name", lambda path: Path(path).name)
+        monkeypatch.setattr(ground_truth, "_path", lambda word: f"/dev/mapper/{word}")
+        monkeypatch.setattr(ground_truth, "_numbers", lambda path: (253, 0))
 
 
 GEOMETRY = """platter 1
@@ -109,14 +109,14 @@ SET = {"band_blocks": 10240, "logical_blocks": 880 * 10240, "params": {"set-shif
 def test_set_associative(monkeypatch):
     Targets(monkeypatch, {"x": "0 8 stl-set data - meta 0 2 cleaning lazy",
                           "data": "0 9 platter none 0 st4000nc001"}, SET, GEOMETRY)
-    is_so = truth.of("/dev/mapper/x")
+    is_so = ground_truth.of("/dev/mapper/x")
     assert {k: is_so[k].value for k in ("drive_type", "cache_medium", "cache_layout",
                                        "cleaning_type", "mapping", "band_bytes")} == {
         "drive_type": "shingled", "cache_medium": "disk", "cache_layout": "single-id",
         "cleaning_type": "lazy", "mapping": "static", "band_bytes": 40 * MIB}
     assert [is_so["drive_type"].judge(Finding(k, confidence=0.999)) for k in (
         "shingled", "translated", "conventional")] == ["right", "cannot tell", "wrong"]
-    low, high, slots = truth.cliff(SET)
+    low, high, slots = ground_truth.cliff(SET)
     assert 0.94 * slots < low < high <= slots + 1 == 92161
     said = {"band_bytes": Finding(40 * MIB, confidence=0.99),
             "raw_bytes": Finding(high * 4096, confidence=0.95),
@@ -124,13 +124,13 @@ def test_set_associative(monkeypatch):
             "cleaning_type": Finding("aggressive", confidence=0.6),
             "mapping": Finding.unknown("no"), "rotation_ms": Finding(10.19, confidence=1.0),
             "clean_band_ms": Finding(100.0, confidence=1.0)}
-    marks = truth.marks(is_so, said)
+    marks = ground_truth.marks(is_so, said)
     assert {k: v["mark"] for k, v in marks.items()
             if k in said} == {
         "band_bytes": "right", "raw_bytes": "right", "map_entries": "wrong",
         "cleaning_type": "wrong", "mapping": "cannot tell", "rotation_ms": "right",
         "clean_band_ms": "not judged"}
-    assert truth.confidently_wrong(marks) == ["map_entries"]
+    assert ground_truth.confidently_wrong(marks) == ["map_entries"]
 
 
 def test_flash_cache_and_outer_cache(monkeypatch):
@@ -138,7 +138,7 @@ def test_flash_cache_and_outer_cache(monkeypatch):
               "data": "0 9 platter none 0 st4000nc001",
               "ssd": "0 9 platter none 0 generic 0 2 timing none"}
     Targets(monkeypatch, tables, SET, GEOMETRY)
-    is_so = truth.of("/dev/mapper/x")
+    is_so = ground_truth.of("/dev/mapper/x")
     assert is_so["cache_medium"].value == "flash" and "cache_layout" not in is_so
     tables["x"] = "0 8 stl-set data - meta 0 4 cleaning aggressive idle_ms 500"
     outer = {**SET, "groups": [{"role": "data", "start": 9, "band_blocks": 9, "stride": 9,
@@ -146,7 +146,7 @@ def test_flash_cache_and_outer_cache(monkeypatch):
                                {"role": "cache", "start": 1, "band_blocks": 8, "stride": 8,
                                 "bands": 1}]}
     Targets(monkeypatch, tables, outer, GEOMETRY)
-    is_so = truth.of("/dev/mapper/x")
+    is_so = ground_truth.of("/dev/mapper/x")
     assert is_so["cache_layout"].value == "single-od"
     assert is_so["cleaning_type"].value == "aggressive"
     assert is_so["streaming_bytes"].judge(Finding(57344, confidence=1.0)) == "wrong"
@@ -156,36 +156,36 @@ def test_flash_cache_and_outer_cache(monkeypatch):
 def test_plain_devices(monkeypatch):
     Targets(monkeypatch, {"x": "0 9 platter none 0 st4000nc001", "t": "0 8 thin 1:2 0"}, {},
             GEOMETRY)
-    is_so = truth.of("/dev/mapper/x")
+    is_so = ground_truth.of("/dev/mapper/x")
     assert is_so["drive_type"].value == "conventional"
     assert is_so["zone_profile"].value.startswith("2 zones")
-    rates = [truth.rate(truth.geometry("x"), z) for z in truth.geometry("x")["zones"]]
+    rates = [ground_truth.rate(ground_truth.geometry("x"), z) for z in ground_truth.geometry("x")["zones"]]
     assert is_so["zone_profile"].accept([[0, rates[0] * 1.02], [9, rates[1]]])
     assert not is_so["zone_profile"].accept([[0, rates[0]]])
     assert not is_so["zone_profile"].accept([[0, rates[0]], [9, rates[0]]])
-    assert truth.of("/dev/mapper/t")["drive_type"].value == "conventional"
+    assert ground_truth.of("/dev/mapper/t")["drive_type"].value == "conventional"
 
 
 def test_layers_that_are_not_shingled(monkeypatch):
     """A cache may be called translated or not, depending on its behaviour, but not shingled."""
     Targets(monkeypatch, {"x": "0 9 cache 1:0 1:1 1:2 512 1 writeback smq 0"}, {}, GEOMETRY)
-    assert [truth.of("/dev/mapper/x")["drive_type"].judge(Finding(k, confidence=0.999)) for k in (
+    assert [ground_truth.of("/dev/mapper/x")["drive_type"].judge(Finding(k, confidence=0.999)) for k in (
         "shingled", "translated", "conventional")] == ["wrong", "right", "right"]
 
 
 def test_zones_that_nobody_can_see(monkeypatch):
     Targets(monkeypatch, {"x": "0 9 platter none 0 st4000nc001"}, {}, GEOMETRY)
-    shape = truth.geometry("x")
-    both = [[0, truth.rate(shape, z)] for z in shape["zones"]]
+    shape = ground_truth.geometry("x")
+    both = [[0, ground_truth.rate(shape, z)] for z in shape["zones"]]
     for end, one, two in ((200000, False, True), (100500, True, True), (99999, True, False)):
-        known = truth.profile(shape, end * 4096)
+        known = ground_truth.profile(shape, end * 4096)
         assert (known.accept(both[:1]), known.accept(both)) == (one, two)
 
 
 def test_nothing_probes_the_truth():
     """Tests and their helpers must not use the truth."""
     for path in (TOP / "scripts/src/skylight").glob("*.py"):
-        if path.name not in ("truth.py", "cli.py"):
+        if path.name not in ("ground_truth.py", "cli.py"):
             text = path.read_text(encoding="utf-8")
             assert "import truth" not in text, path
             assert '"stats"' not in text and "'stats'" not in text, path
