@@ -5,7 +5,7 @@ catalogue as a table, which this command prints:
 
     scripts/experiments all --table
 
-tests/unit/test_shows_all.py compares the catalogue with the pages.
+tests/unit/test_experiments_all.py compares the catalogue with the pages.
 """
 
 import re
