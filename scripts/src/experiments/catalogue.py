@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The catalogue of measured results: the command that prints each, the page with its figures, and
-the day of the measurement. `scripts/experiments all` runs the commands.  Documentation/results.rst has the
-catalogue as a table, which this command prints:
+the day of the measurement. `scripts/experiments all` runs the commands. Documentation/results.rst
+has the catalogue as a table, which this command prints:
 
     scripts/experiments all --table
 

@@ -4,12 +4,12 @@
   scripts/experiments confidence [--drives 40] [--seed 1]
   scripts/experiments confidence --full-size
 
-Draws --drives small drives, as many with zones and as many for skylight quick.  The drives are the
-models of the unit tests (scripts/src/experiments/probe_drives.py).  The tests examine each, and the table shows
-for each kind of answer how many were right, wrong and "cannot tell", the confidence that the tests
-stated, and the confidence that the result bears out.  An answer with an interval is right if the
-interval contains the true value.  The exit status is 1 if a kind of answer was stated too
-confidently: that many wrong answers would have a chance below 1 % if the stated confidence were
+Draws --drives small drives, as many with zones and as many for skylight quick. The drives are the
+models of the unit tests (scripts/src/experiments/probe_drives.py). The tests examine each, and the
+table shows for each kind of answer how many were right, wrong and "cannot tell", the confidence
+that the tests stated, and the confidence that the result bears out. An answer with an interval is
+right if the interval contains the true value. The exit status is 1 if a kind of answer was stated
+too confidently: that many wrong answers would have a chance below 1 % if the stated confidence were
 true.
 
 The last lines are the values for stats.MEASURED and MEASURED_OF.  MEASURED_OF is a fingerprint of

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Part "blocks" of scripts/experiments kv: the arrivals of part "offload" as block writes, on targets
-that clean at times of their own, with flash beside them and without."""
+"""Part "blocks" of scripts/experiments kv: the arrivals of part "offload" as block writes, on
+targets that clean at times of their own, with flash beside them and without."""
 
 import subprocess
 

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Part "imr" of scripts/experiments kv: the load of the KVIMR paper (Liang, Yang, Yang, ATC 2021) by the
-store itself, beside shingle-levels with the same shape and the paper's figures.
+"""Part "imr" of scripts/experiments kv: the load of the KVIMR paper (Liang, Yang, Yang, ATC 2021)
+by the store itself, beside shingle-levels with the same shape and the paper's figures.
 
 A track is 1/32 of the paper's, a file has 33 tracks as in the paper, and the disk has a --fraction
-of its tracks.  A track is still one rotation, so ratios stay (see scripts/experiments imr).  A record of
-1 KiB in a track of 64 KiB corresponds to one of 32 KiB in 2 MiB, so shingle-levels gets records of
-32 KiB.  It then writes the same levels: of ten files, a hundred, ..., compacted in turn, and it
-reports moves.
-"""
+of its tracks. A track is still one rotation, so ratios stay (see scripts/experiments imr). A record
+of 1 KiB in a track of 64 KiB corresponds to one of 32 KiB in 2 MiB, so shingle-levels gets records
+of 32 KiB. It then writes the same levels: of ten files, a hundred, ..., compacted in turn, and it
+reports moves."""
 
 import json
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What all experiments share: options, preparation, guests, and results as JSON."""
+"""Parts that all experiments share: options, preparation, guests, and results as JSON."""
 
 import argparse
 import json

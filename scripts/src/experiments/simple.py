@@ -25,9 +25,9 @@ class Simple:
 
 SIMPLE = {
     "checkpoint": Simple(
-        "What a checkpoint of a 4 TB device writes and how long the drive takes for it, under the\n"
-        "virtual clock, after writes to 1, 10 and 100 % of the cache, in order and at random over\n"
-        "the device.", "checkpoint", {}, lambda o: (), lambda o: "4G", lambda o: 7200),
+        "The size of a checkpoint of a 4 TB device and the time that the drive takes for it, under\n"
+        "the virtual clock, after writes to 1, 10 and 100 % of the cache, in order and at random\n"
+        "over the device.", "checkpoint", {}, lambda o: (), lambda o: "4G", lambda o: 7200),
     "idle": Simple(
         "Cleaning while the host is idle, on the mechanics of a 5 TB drive, under the virtual\n"
         "clock, bands of 40 MiB (stl-set) and 20 MiB (stl-full): how long one dirty band takes, and the\n"

@@ -15,12 +15,11 @@
   scripts/experiments skylight --explain        skylight explain on the same drives under load; the
                                           moments it calls cleaning beside the moments of cleaning
 
-Each drive has a guest of its own.  scripts/skylight examines the drive there without any
-information about it, and leaves a report with pictures beside its results.  The answers are then
-compared with what the targets report about themselves.  A cache size counts as right if it is
-within the range that balls into bins allow for that geometry, see scripts/src/skylight/ground_truth.py. The exit
-status is 0 if all answers are as they should be.
-"""
+Each drive has a guest of its own. scripts/skylight examines the drive there without any information
+about it, and leaves a report with pictures beside its results. The answers are then compared with
+what the targets report about themselves. A cache size counts as right if it is within the range
+that balls into bins allow for that geometry, see scripts/src/skylight/ground_truth.py. The exit
+status is 0 if all answers are as they should be."""
 
 import contextlib
 import json
