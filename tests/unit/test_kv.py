@@ -71,7 +71,7 @@ def run(tool, *args, rc=0, text=None):
     ("memory", 2, 120), ("full", 1, 1), ("damage", 1, 600), ("log", 1, 40), ("craft", 1, 280),
     ("threads", 1, 1000), ("threads", 2, 1000), ("transient", 1, 250), ("again", 1, 1),
     ("storm", 1, 3000), ("storm", 102, 3000), ("spent", 1, 1), ("group", 1, 1),
-    ("slow", 1, 1),
+    ("queue", 1, 1), ("slow", 1, 1),
     ("between", 1, 40), ("levels", 1, 800), ("forge", 1, 1), ("forge", 2, 1),
     ("forge", 3, 1), ("forge", 4, 1),
 ))

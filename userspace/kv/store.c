@@ -8,6 +8,9 @@
 #include "memtable.h"
 #include "table.h"
 
+/* Expected of a disk that has other work, too: MB/s, or bytes a us. */
+#define USUAL_MB_S	100U
+
 #define DEFAULT_CACHE	(64ULL << 20)
 #define DEFAULT_AROUND	(128U << 10)
 #define MIN_BANDS	16U
@@ -197,6 +200,7 @@ static void store_free(struct kv *kv)
 		free(kv->round[i].data);
 	for (u32 i = 0; i < ARRAY_SIZE(kv->log.turn); i++)
 		pthread_cond_destroy(&kv->log.turn[i]);
+	pthread_cond_destroy(&kv->log.work);
 	pthread_cond_destroy(&kv->work);
 	pthread_cond_destroy(&kv->changed);
 	pthread_mutex_destroy(&kv->log.lock);
@@ -236,6 +240,7 @@ static struct kv *store_new(struct kv_disk *disk)
 	for (u32 i = 0; i < ARRAY_SIZE(kv->log.turn); i++)
 		wait_init(&kv->log.turn[i]);
 	wait_init(&kv->changed);
+	wait_init(&kv->log.work);
 	wait_init(&kv->work);
 	return kv;
 }
@@ -417,6 +422,8 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 	o->cache_bytes = o->cache_bytes ?: DEFAULT_CACHE;
 	o->around_bytes = o->around_bytes ?: DEFAULT_AROUND;
 	o->memtable_bytes = min(o->memtable_bytes ?: band, band);
+	/* Until a flush was measured. */
+	kv->flush_expected_us = o->memtable_bytes / USUAL_MB_S;
 	o->slowdown_us = o->slowdown_us ?: 1000;
 	o->idle_ms = o->idle_ms ?: 10000;
 	half = rounddown(band / 2, BLOCK_BYTES);
@@ -513,6 +520,21 @@ static int take_offload(struct kv *kv)
 	return 0;
 }
 
+static int begin_threads(struct kv *kv)
+{
+	bool logs = !(kv->opt.flags & KV_NO_LOG);
+
+	if (logs && pthread_create(&kv->log.thread, NULL, log_thread, kv))
+		return kv_says(-EAGAIN, "the system refuses a thread");
+	if (pthread_create(&kv->thread, NULL, compact_thread, kv)) {
+		if (logs)
+			log_stop(kv);
+		return kv_says(-EAGAIN, "the system refuses a thread");
+	}
+	kv->has_thread = true;
+	return 0;
+}
+
 static int open_all(struct kv *kv, const struct kv_options *opt)
 {
 	bool read_only;
@@ -554,10 +576,7 @@ static int open_all(struct kv *kv, const struct kv_options *opt)
 	/* A program that opens the store for a single write has no later time for due merges. */
 	if (kv->opt.flags & (KV_NO_THREAD | KV_STREAM))
 		return kv->stats.flushes ? compact_due(kv) : 0;
-	if (pthread_create(&kv->thread, NULL, compact_thread, kv))
-		return kv_says(-EAGAIN, "no thread is to be had");
-	kv->has_thread = true;
-	return 0;
+	return begin_threads(kv);
 }
 
 /**
@@ -746,6 +765,8 @@ EXPORTED int kv_close(struct kv *kv)
 	live_stop(kv->live);
 	if (kv->has_thread)
 		pthread_join(kv->thread, NULL);
+	if (kv->has_thread && !(kv->opt.flags & KV_NO_LOG))
+		log_stop(kv);
 	if (!(kv->opt.flags & (KV_READ_ONLY | KV_NO_LOG)))
 		err = kv_sync(kv) ?: log_end_band(kv) ?: log_seal(kv);
 	store_free(kv);

@@ -8,6 +8,10 @@
 #include "memtable.h"
 #include "table.h"
 
+/* Delays that keep writers from getting ahead of a flush; shorter ones take longer than that. */
+#define PACE_LEAST_US	100U
+#define PACE_MOST_US	1000U
+
 /* Compacting everything cannot help again before something is written or released. */
 static bool in_vain(struct kv *kv)
 {
@@ -131,19 +135,40 @@ static int find_room(struct kv *kv, const struct kv_batch *b)
 	}
 }
 
-/* Delay a write, so that compactions can keep up.  Each thread waits on its own, without a lock. */
+/*
+ * The delay that keeps the new memtable from being full before the flush of the frozen one is
+ * expected to end.  The caller holds the lock of the store.
+ */
+static u64 pace_us(struct kv *kv)
+{
+	u64 most = kv->opt.memtable_bytes;
+	u64 used = __atomic_load_n(&kv->mem->bytes, __ATOMIC_RELAXED);
+	/* Flushes take differently long. */
+	u64 due = min(used, most) * (kv->flush_expected_us * 3 / 2) / most;
+	u64 passed = now_us() - kv->frozen_us;
+
+	return due < passed + PACE_LEAST_US ? 0 : min(due - passed, (u64)PACE_MOST_US);
+}
+
+/*
+ * Delay a write, so that flushes and compactions can keep up: many writes wait a little instead of
+ * one for all of a flush.  Each thread waits on its own, without a lock.
+ */
 static void slow_down(struct kv *kv)
 {
-	u64 began = now_us();
-	bool slow;
+	u64 began, us = 0;
 
 	pthread_mutex_lock(&kv->lock);
-	slow = kv->has_thread && kv->version->level[0].nr >= kv->opt.l0_slowdown &&
-		!(kv->held && kv->held_generation == kv->generation);
+	if (kv->has_thread && kv->version->level[0].nr >= kv->opt.l0_slowdown &&
+	    !(kv->held && kv->held_generation == kv->generation))
+		us = kv->opt.slowdown_us;
+	else if (kv->has_thread && kv->frozen)
+		us = pace_us(kv);
 	pthread_mutex_unlock(&kv->lock);
-	if (!slow)
+	if (!us)
 		return;
-	usleep(kv->opt.slowdown_us);
+	began = now_us();
+	usleep((useconds_t)us);
 	count(&kv->stats.slow_us, now_us() - began);
 }
 
