@@ -53,9 +53,7 @@ static void *get_spare(struct spare **spares)
 /* Free a block that leaves the cache, or is about to be replaced there. */
 static void put_block(struct platter *p, u64 blk, void *block)
 {
-	bool past_cache = p->active && !p->active->destage;
-
-	if (past_cache || !xa_get_mark(&p->wcache, blk, UNDER_WAY))
+	if (p->wcache_covered || !xa_get_mark(&p->wcache, blk, UNDER_WAY))
 		kmem_cache_free(block_cache, block);
 	/* otherwise platter_cache_destaged() frees it */
 }
@@ -210,7 +208,7 @@ void platter_cache_read(struct platter *p, struct bio *bio, u64 blk)
 
 /**
  * platter_cache_cover() - a write past the cache begins
- * @p: the drive; the write is p->active
+ * @p: the drive; no block is being written
  * @blk: its first block
  * @n: number of blocks
  *
@@ -226,6 +224,7 @@ void platter_cache_cover(struct platter *p, u64 blk, u32 n)
 
 	if (!n || !p->wcache_count)
 		return;
+	p->wcache_covered = true;
 	xa_for_each_range(&p->wcache, i, block, blk, blk + n - 1)
 		xa_set_mark(&p->wcache, i, UNDER_WAY);
 }
@@ -246,6 +245,7 @@ void platter_cache_covered(struct platter *p, u64 blk, u32 n, bool ok)
 	unsigned long i;
 	void *block;
 
+	p->wcache_covered = false;
 	if (!n || !p->wcache_count)
 		return;
 	xa_for_each_range(&p->wcache, i, block, blk, blk + n - 1) {
@@ -268,21 +268,24 @@ void platter_cache_covered(struct platter *p, u64 blk, u32 n, bool ok)
  * fate is known when the medium is done with them.
  *
  * Context: under p->lock.
+ * Return: number of the blocks that the actuator is writing or superseding.
  */
-void platter_cache_drop(struct platter *p)
+u32 platter_cache_drop(struct platter *p)
 {
 	unsigned long i;
+	u32 under_way = 0;
 	void *block;
 
 	xa_for_each(&p->wcache, i, block) {
 		if (!xa_get_mark(&p->wcache, i, UNDER_WAY))
 			platter_count(p, PC_wcache_lost_blocks, 1);
-		else if (p->active)
-			p->active->cut_n++;
+		else
+			under_way++;
 		put_block(p, i, block);
 		xa_erase(&p->wcache, i);
 	}
 	p->wcache_count = 0;
+	return under_way;
 }
 
 /* Find the first block from @from on that belongs to this pass of the sweep. */

@@ -11,7 +11,8 @@
  * Disks are identified by their sequence numbers, which are unique while the kernel runs;
  * device numbers are reused.
  *
- * Calls are made under p->lock, which is taken before losses_lock.
+ * Calls are made under p->lock, which is taken before losses_lock.  After a call that changes
+ * p->unreported the caller calls platter_update_fast().
  */
 #include <linux/blkdev.h>
 #include <linux/lockdep.h>
@@ -75,7 +76,6 @@ void platter_loss_add(struct platter *p, u32 blocks)
 		return;
 	platter_count(p, PC_wcache_lost_blocks, blocks);
 	WRITE_ONCE(p->unreported, p->unreported + blocks);
-	platter_update_fast(p);
 }
 
 /**
@@ -91,7 +91,6 @@ bool platter_loss_report(struct platter *p)
 	if (!p->unreported)
 		return false;
 	WRITE_ONCE(p->unreported, 0);
-	platter_update_fast(p);
 	return true;
 }
 
@@ -151,5 +150,4 @@ void platter_loss_take(struct platter *p)
 	mutex_unlock(&losses_lock);
 	p->loss_kept = false;
 	WRITE_ONCE(p->unreported, blocks);
-	platter_update_fast(p);
 }

@@ -285,7 +285,7 @@ static void platter_free(struct platter *p)
 		kfree(p->saved[i]);
 	kfree(p->saved);
 	kvfree(p->log);
-	platter_io_exit(p);
+	platter_queue_exit(p);
 	kvfree(p);
 }
 
@@ -369,7 +369,7 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	xa_init(&p->wcache);
 	p->wcache_gen = 1;
 	damage_init(&p->damage);
-	platter_io_init(p);
+	platter_queue_init(p);
 
 	path = dm_shift_arg(&as);
 	start = dm_shift_arg(&as);
@@ -457,6 +457,7 @@ static int platter_preresume(struct dm_target *ti)
 	}
 	mutex_lock(&p->lock);
 	platter_loss_take(p);
+	platter_update_fast(p);
 	mutex_unlock(&p->lock);
 	WRITE_ONCE(p->suspending, false);
 	return 0;
@@ -503,6 +504,7 @@ static void platter_postsuspend(struct dm_target *ti)
 		DMERR("suspended with requests in flight");
 	else
 		platter_cache_flush_untimed(p);
+	platter_update_fast(p);
 	if (p->unreported)
 		DMERR("%s: %llu acknowledged blocks could not be written; the next FLUSH fails",
 		      dm_table_device_name(ti->table), p->unreported);

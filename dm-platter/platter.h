@@ -2,12 +2,17 @@
 /*
  * Declarations that the files of the platter target share.
  *
- *   platter-target.c   table line, status, messages
- *   platter-io.c       queue, actuator, completion
- *   platter-cache.c    volatile write cache
- *   platter-loss.c     acknowledged blocks that are lost, until a FLUSH reports it
- *   damage.c           the set of destroyed blocks
+ *   platter-target.c    table line, status, messages
+ *   platter-queue.c     accepts, chooses and completes requests
+ *   platter-actuator.c  serves one request at a time, in the model's time
+ *   platter-cache.c     volatile write cache
+ *   platter-loss.c      acknowledged blocks that are lost, until a FLUSH reports it
+ *   platter-media.c     what is on the medium after a write
+ *   damage.c            the set of destroyed blocks
  *   platter-options.c mech.c profiles.c   pure; so is geometry.c, which belongs to core/
+ *
+ * A file calls files below it only.  The end of a request on the backing device comes up by the
+ * callback given to platter_media_submit(), which wakes the queue's worker by platter_kick().
  */
 #ifndef PLATTER_H
 #define PLATTER_H
@@ -77,7 +82,7 @@ enum platter_counter {
 	PC_NR
 };
 
-/* Kind of service, by the medium or from memory; platter-io.c maps it to letters. */
+/* Kind of service, by the medium or from memory; platter_log_io() maps it to letters. */
 enum platter_op {
 	PLATTER_OP_READ,
 	PLATTER_OP_WRITE,
@@ -213,6 +218,7 @@ struct platter_io {
  * @destaged_ns: end of the destage that has just ended; or 0
  * @wcache: cached data, by block
  * @wcache_count: blocks in the cache
+ * @wcache_covered: a write past the cache is on the actuator, not a run of the cache
  * @wcache_gen: the generation that is being written, see platter-cache.c
  * @wcache_pass: current pass over the medium
  * @destage_cursor: block where the next run is searched
@@ -283,6 +289,7 @@ struct platter {
 	u64 destaged_ns;
 	struct xarray wcache;
 	u32 wcache_count;
+	bool wcache_covered;
 	u64 wcache_gen;
 	u32 wcache_pass;
 	unsigned long destage_cursor;
@@ -320,14 +327,40 @@ static inline void platter_count(struct platter *p, enum platter_counter c, u64 
 	atomic64_add(n, &p->counter[c]);
 }
 
-/* platter-io.c */
+/**
+ * platter_kick() - let the worker look for changes
+ * @p: the drive
+ *
+ * Context: any.
+ */
+static inline void platter_kick(struct platter *p)
+{
+	queue_work(p->wq, &p->work);
+}
+
+/* platter-queue.c */
 int platter_map_bio(struct platter *p, struct bio *bio);
-void platter_io_init(struct platter *p);
-void platter_io_exit(struct platter *p);
-void platter_kick(struct platter *p);
+void platter_queue_init(struct platter *p);
+void platter_queue_exit(struct platter *p);
 void platter_update_fast(struct platter *p);
 void platter_power_off(struct platter *p, struct list_head *done);
 void platter_end_ios(struct list_head *done);
+
+/* platter-actuator.c */
+void platter_log_io(struct platter *p, enum platter_op op, u64 blk, u32 n, u64 start_ns, u64 end_ns,
+		    const struct platter_service *svc);
+void platter_issue(struct platter *p, struct platter_io *io, u32 n);
+u64 platter_pay_flush(struct platter *p, u64 ready_ns);
+bool platter_actuator_start(struct platter *p, struct platter_io *io, u64 now);
+struct platter_io *platter_actuator_finish(struct platter *p, u64 now);
+
+/* platter-media.c */
+int platter_media_before(struct platter *p, u64 blk, u32 n);
+int platter_media_after(struct platter *p, u64 blk, u32 n);
+blk_status_t platter_media_read(struct platter *p, u64 blk, u32 n);
+void platter_media_submit(struct platter *p, struct bio *bio, u64 blk, u32 n, bio_end_io_t *end,
+			  void *private);
+int platter_media_write_shadow(struct platter *p, struct bio *bio, u64 blk, u32 n);
 int platter_media_write_sync(struct platter *p, struct bio *bio, u64 blk, u32 n);
 
 /* platter-cache.c */
@@ -340,7 +373,7 @@ bool platter_cache_holds(struct platter *p, u64 blk, u32 n, bool *any);
 void platter_cache_read(struct platter *p, struct bio *bio, u64 blk);
 void platter_cache_cover(struct platter *p, u64 blk, u32 n);
 void platter_cache_covered(struct platter *p, u64 blk, u32 n, bool ok);
-void platter_cache_drop(struct platter *p);
+u32 platter_cache_drop(struct platter *p);
 struct bio *platter_cache_run(struct platter *p, u64 *blk, u32 *n);
 u32 platter_cache_destaged(struct platter *p, struct bio *bio, u64 blk, u32 n, bool ok);
 void platter_cache_flush_untimed(struct platter *p);

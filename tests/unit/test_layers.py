@@ -31,7 +31,6 @@ ROOMS = ("core/lib/engine", "core/lib/format", "core/lib/geometry", "core/lib/pa
          "dm-dualbuffer/rmwf")
 # The files of these rooms that still call each other in a circle.
 CIRCLES = {
-    "dm-platter": [["platter-cache.c", "platter-io.c", "platter-loss.c"]],
     "dm-tiler": [["tiler-clean.c", "tiler-region.c", "tiler-write.c"],
                  ["tiler-engine.c", "tiler-steps.c"]],
     "dm-dualbuffer/dual": [["cache.c", "clean.c", "rounds.c"], ["engine.c", "steps.c"]],
