@@ -35,10 +35,10 @@ void platter_log_io(struct platter *p, enum platter_op op, u64 blk, u32 n, u64 s
 	u32 slot;
 
 	trace_platter_media(p, op, blk, n, took_ns, svc);
-	if (!p->log_size)
+	if (!p->log.size)
 		return;
-	div_u64_rem(p->log_head++, p->log_size, &slot);
-	e = &p->log[slot];
+	div_u64_rem(p->log.head++, p->log.size, &slot);
+	e = &p->log.entry[slot];
 	e->time_us = div_u64(start_ns, 1000);
 	e->op = "rwdcha"[op];
 	e->blk = blk;
@@ -146,7 +146,7 @@ static void move_head(struct platter *p, struct platter_io *io, u32 n, u64 now)
 	struct platter_service svc;
 	u64 start;
 
-	if (!p->timing || !n) {
+	if (!p->opt.timing || !n) {
 		io->due_ns = now;
 		platter_log_io(p, op, io->blk, n, now, now, NULL);
 		return;
@@ -164,8 +164,8 @@ static bool start_write(struct platter *p, struct platter_io *io, u64 now)
 	u32 n = io->n;
 	int r;
 
-	if (p->cut_armed && n > p->cut_left)
-		n = p->cut_left;
+	if (p->power.cut_armed && n > p->power.cut_left)
+		n = p->power.cut_left;
 	io->media_n = n;
 	r = n ? platter_media_before(p, io->blk, n) : 0;
 	if (r) {
@@ -177,14 +177,14 @@ static bool start_write(struct platter *p, struct platter_io *io, u64 now)
 	if (!io->destage)
 		platter_cache_cover(p, io->blk, n);
 	move_head(p, io, n, now);
-	if (io->fua && p->wcache_on && p->timing && n == io->n)
+	if (io->fua && p->wcache.on && p->opt.timing && n == io->n)
 		io->due_ns = platter_pay_flush(p, io->due_ns);
 	platter_mech_invalidate(&p->mech, io->blk, io->n);
 	platter_count(p, PC_media_writes, 1);
 	platter_count(p, PC_media_blocks_written, n);
 
-	if (n && p->dev) {
-		if (p->damage_mode == DAMAGE_SHADOW) {
+	if (n && p->disk.dev) {
+		if (p->opt.damage_mode == DAMAGE_SHADOW) {
 			r = platter_media_write_shadow(p, io->bio, io->blk, n);
 			if (r) {
 				io->failed = true;
@@ -194,13 +194,13 @@ static bool start_write(struct platter *p, struct platter_io *io, u64 now)
 			platter_issue(p, io, n);
 		}
 	}
-	if (!p->cut_armed)
+	if (!p->power.cut_armed)
 		return false;
-	p->cut_left -= n;
+	p->power.cut_left -= n;
 	/* the rest of a torn destage is lost with the rest of the cache */
 	if (n < io->n && !io->destage)
 		io->status = BLK_STS_IOERR;
-	return !p->cut_left;
+	return !p->power.cut_left;
 }
 
 static void start_read(struct platter *p, struct platter_io *io, u64 now)
@@ -224,7 +224,7 @@ static void start_read(struct platter *p, struct platter_io *io, u64 now)
 	}
 	if (io->status)
 		return;
-	if (p->dev)
+	if (p->disk.dev)
 		platter_issue(p, io, io->n);
 	else
 		zero_fill_bio(io->bio);
@@ -243,8 +243,8 @@ bool platter_actuator_start(struct platter *p, struct platter_io *io, u64 now)
 {
 	lockdep_assert_held(&p->lock);
 	io->state = IO_MEDIA;
-	p->active = io;
-	p->last_was_destage = io->destage;
+	p->act.io = io;
+	p->act.was_destage = io->destage;
 	if (io->write)
 		return start_write(p, io, now);
 	start_read(p, io, now);
@@ -262,12 +262,12 @@ bool platter_actuator_start(struct platter *p, struct platter_io *io, u64 now)
  */
 struct platter_io *platter_actuator_finish(struct platter *p, u64 now)
 {
-	struct platter_io *io = p->active;
+	struct platter_io *io = p->act.io;
 
 	lockdep_assert_held(&p->lock);
 	if (!io || now < io->due_ns || atomic_read_acquire(&io->pending))
 		return NULL;
-	WRITE_ONCE(p->active, NULL);
+	WRITE_ONCE(p->act.io, NULL);
 	/* The part of a write before a power cut is on the medium, unless the device failed. */
 	if (io->write && io->media_n && !io->failed) {
 		int r = platter_media_after(p, io->blk, io->media_n);
@@ -286,7 +286,7 @@ struct platter_io *platter_actuator_finish(struct platter *p, u64 now)
 		platter_loss_add(p, lost);
 		platter_count(p, PC_wcache_lost_blocks, min(io->cut_n, torn));
 		platter_count(p, PC_wcache_destages, 1);
-		p->destaged_ns = io->due_ns;
+		p->act.destaged_ns = io->due_ns;
 		io->bio = NULL;
 		return io;
 	}

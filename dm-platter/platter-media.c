@@ -13,8 +13,8 @@
 
 static bool tracks_damage(struct platter *p)
 {
-	return p->damage_mode != DAMAGE_NONE &&
-	       (p->damage.damaged || platter_geo_window(&p->geo));
+	return p->opt.damage_mode != DAMAGE_NONE &&
+	       (p->state.damage.damaged || platter_geo_window(&p->geo));
 }
 
 struct effect_ctx {
@@ -31,7 +31,7 @@ struct effect_ctx {
  */
 static void trace_covered(struct effect_ctx *c, u64 blk, u32 n, u64 src_blk)
 {
-	struct platter_damage *damage = &c->p->damage;
+	struct platter_damage *damage = &c->p->state.damage;
 	u64 end = blk + n, bad;
 
 	if (blk >= src_blk)
@@ -56,10 +56,10 @@ static int apply_effect(void *context, enum platter_effect effect, u64 blk, u32 
 		if (trace_platter_destroy_enabled() && !c->final)
 			trace_covered(c, blk, n, src_blk);
 		platter_mech_invalidate(&c->p->mech, blk, n);
-		return damage_set(&c->p->damage, blk, n, &c->newly);
+		return damage_set(&c->p->state.damage, blk, n, &c->newly);
 	}
 	if (c->final)
-		damage_clear(&c->p->damage, blk, n);
+		damage_clear(&c->p->state.damage, blk, n);
 	return 0;
 }
 
@@ -69,7 +69,7 @@ static int trim_effect(void *context, enum platter_effect effect, u64 blk, u32 n
 	struct effect_ctx *c = context;
 
 	if (effect == PLATTER_WRITTEN)
-		damage_trim(&c->p->damage, blk, n);
+		damage_trim(&c->p->state.damage, blk, n);
 	return 0;
 }
 
@@ -96,7 +96,7 @@ int platter_media_before(struct platter *p, u64 blk, u32 n)
 		return 0;
 	r = platter_geo_write(&p->geo, blk, n, apply_effect, &c);
 	platter_count(p, PC_destroyed_blocks, c.newly);
-	return r ? r : damage_sync(&p->damage);
+	return r ? r : damage_sync(&p->state.damage);
 }
 
 /**
@@ -120,7 +120,7 @@ int platter_media_after(struct platter *p, u64 blk, u32 n)
 		return 0;
 	r = platter_geo_write(&p->geo, blk, n, apply_effect, &c);
 	if (!r)
-		r = damage_sync(&p->damage);
+		r = damage_sync(&p->state.damage);
 	platter_geo_write(&p->geo, blk, n, trim_effect, &c);
 	return r;
 }
@@ -138,9 +138,9 @@ blk_status_t platter_media_read(struct platter *p, u64 blk, u32 n)
 {
 	u64 bad;
 
-	if (p->damage_mode == DAMAGE_NONE)
+	if (p->opt.damage_mode == DAMAGE_NONE)
 		return BLK_STS_OK;
-	bad = damage_count(&p->damage, blk, n);
+	bad = damage_count(&p->state.damage, blk, n);
 	if (!bad)
 		return BLK_STS_OK;
 	platter_count(p, PC_destroyed_reads, bad);
@@ -148,19 +148,19 @@ blk_status_t platter_media_read(struct platter *p, u64 blk, u32 n)
 	trace_platter_destroyed_read(p, blk, n, bad);
 	DMDEBUG_LIMIT("read of %llu destroyed blocks in %llu+%u",
 		      (unsigned long long)bad, (unsigned long long)blk, n);
-	return p->damage_mode == DAMAGE_POISON ? BLK_STS_MEDIUM : BLK_STS_OK;
+	return p->opt.damage_mode == DAMAGE_POISON ? BLK_STS_MEDIUM : BLK_STS_OK;
 }
 
 static struct bio *make_clone(struct platter *p, struct bio *bio, u64 blk, u32 skip,
 			      u32 n)
 {
-	struct bio *clone = bio_alloc_clone(p->dev->bdev, bio, GFP_NOIO, &p->bs);
+	struct bio *clone = bio_alloc_clone(p->disk.dev->bdev, bio, GFP_NOIO, &p->disk.bs);
 
 	/* A polling submitter polls @bio; it would not reap the clone. */
 	bio_clear_polled(clone);
 	if (n)
 		bio_trim(clone, skip * PLATTER_BLOCK_SECTORS, n * PLATTER_BLOCK_SECTORS);
-	clone->bi_iter.bi_sector = p->start + blk * PLATTER_BLOCK_SECTORS;
+	clone->bi_iter.bi_sector = p->disk.start + blk * PLATTER_BLOCK_SECTORS;
 	return clone;
 }
 
@@ -245,8 +245,8 @@ int platter_media_write_sync(struct platter *p, struct bio *bio, u64 blk, u32 n)
 
 	if (r)
 		return r;
-	if (p->dev)
-		r = p->damage_mode == DAMAGE_SHADOW ?
+	if (p->disk.dev)
+		r = p->opt.damage_mode == DAMAGE_SHADOW ?
 		    platter_media_write_shadow(p, bio, blk, n) : plain_write(p, bio, blk, n);
 	if (r)
 		return r;

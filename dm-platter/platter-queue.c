@@ -30,7 +30,7 @@ static void end_io(struct platter *p, struct platter_io *io, u64 now,
 	/* a hit that waited for a place in the queue could not end before it got one */
 	u64 due_ns = max(io->due_ns, io->held_ns);
 
-	if (p->timing && io->due_ns && now > due_ns + PLATTER_LATE_NS) {
+	if (p->opt.timing && io->due_ns && now > due_ns + PLATTER_LATE_NS) {
 		u64 us = div_u64(now - due_ns, 1000);
 
 		platter_count(p, PC_late, 1);
@@ -39,7 +39,7 @@ static void end_io(struct platter *p, struct platter_io *io, u64 now,
 	}
 	if (io->status)
 		platter_count(p, PC_errors, 1);
-	p->nr_visible--;
+	p->queue.nr_visible--;
 	list_add_tail(&io->list, done);
 }
 
@@ -75,18 +75,18 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 		return false;
 	/* A destage that outlived its cache, or an old cached version, has delayed a flush. */
 	platter_update_fast(p);
-	if (io->destage || (io->write && !p->wcache_count))
-		wake_up_all(&p->drained);
+	if (io->destage || (io->write && !p->wcache.count))
+		wake_up_all(&p->wcache.drained);
 	if (io->destage)
 		return true;
-	p->last_host_ns = now;
+	p->queue.last_host_ns = now;
 	end_io(p, io, now, done);
 	return true;
 }
 static bool start_destage(struct platter *p, u64 now, enum platter_destage_why why,
 			  struct list_head *done)
 {
-	struct platter_io *io = &p->destage;
+	struct platter_io *io = &p->wcache.io;
 	struct bio *bio;
 	u64 blk;
 	u32 n;
@@ -103,7 +103,7 @@ static bool start_destage(struct platter *p, u64 now, enum platter_destage_why w
 	io->write = true;
 	io->destage = true;
 	/* the drive continues to write its cache without the host */
-	io->arrival_ns = p->destaged_ns ?: now;
+	io->arrival_ns = p->act.destaged_ns ?: now;
 	trace_platter_destage(p, blk, n, why);
 	start_io(p, io, now, done);
 	return true;
@@ -112,7 +112,7 @@ static bool start_destage(struct platter *p, u64 now, enum platter_destage_why w
 /* After a power cut a destage may still be in progress although the cache is empty. */
 static bool destaging(struct platter *p)
 {
-	return p->wcache_count || (p->active && p->active->destage);
+	return p->wcache.count || (p->act.io && p->act.io->destage);
 }
 
 /* Does a request wait for the cache to shrink? */
@@ -120,15 +120,15 @@ static enum platter_destage_why cache_pressure(struct platter *p)
 {
 	struct platter_io *io;
 
-	if (!p->wcache_count)
+	if (!p->wcache.count)
 		return PLATTER_DESTAGE_NOT;
-	if (!p->wcache_on)
+	if (!p->wcache.on)
 		return PLATTER_DESTAGE_OFF;
-	if (!list_empty(&p->flushing))
+	if (!list_empty(&p->queue.flushing))
 		return PLATTER_DESTAGE_FLUSH;
-	if (p->wcache_count > platter_wcache_blocks(p) / 2)
+	if (p->wcache.count > platter_wcache_blocks(p) / 2)
 		return PLATTER_DESTAGE_FULL;
-	list_for_each_entry(io, &p->visible, list)
+	list_for_each_entry(io, &p->queue.visible, list)
 		if (io->state == IO_SPACE || io->behind)
 			return PLATTER_DESTAGE_BEHIND;
 	return PLATTER_DESTAGE_NOT;
@@ -140,9 +140,9 @@ static enum platter_destage_why cache_pressure(struct platter *p)
  */
 static u64 destage_idle_at(struct platter *p)
 {
-	if (p->nr_visible)
+	if (p->queue.nr_visible)
 		return ~0ULL;
-	return p->last_host_ns + (u64)p->wcache_idle_ms * 1000 * p->cfg.time_permille;
+	return p->queue.last_host_ns + (u64)p->opt.wcache_idle_ms * 1000 * p->opt.cfg.time_permille;
 }
 
 /*
@@ -159,18 +159,18 @@ static bool threatened(struct platter *p, struct platter_io *io)
 /* Choose the oldest request, or the one that the head reaches first. */
 static struct platter_io *choose(struct platter *p, u64 now)
 {
-	u64 starved = div_u64(PLATTER_STARVED_NS * p->cfg.time_permille, 1000);
+	u64 starved = div_u64(PLATTER_STARVED_NS * p->opt.cfg.time_permille, 1000);
 	struct platter_io *io, *best = NULL;
 	u64 best_ns = 0;
 
 	platter_mech_advance(&p->mech, now);
-	list_for_each_entry(io, &p->visible, list) {
+	list_for_each_entry(io, &p->queue.visible, list) {
 		u64 start, ns;
 
 		if (io->state != IO_QUEUED || threatened(p, io))
 			continue;
 		/* the list is in order of arrival: only its first entry can be starved */
-		if (!best && (!p->sptf || !p->timing || now > io->arrival_ns + starved))
+		if (!best && (!p->opt.sptf || !p->opt.timing || now > io->arrival_ns + starved))
 			return io;
 		start = max(p->mech.free_ns, io->arrival_ns + p->mech.overhead_ns);
 		ns = start + platter_mech_position_ns(&p->mech, start, io->blk,
@@ -188,18 +188,18 @@ static bool start_next(struct platter *p, u64 now, struct list_head *done)
 	enum platter_destage_why why;
 	struct platter_io *io;
 
-	if (p->active || p->powered_off || p->leaving)
+	if (p->act.io || p->power.off || p->power.leaving)
 		return false;
 	io = choose(p, now);
 	why = cache_pressure(p);
-	if (why && (!io || !p->last_was_destage))
+	if (why && (!io || !p->act.was_destage))
 		return start_destage(p, now, why, done);
 	if (io) {
 		list_del_init(&io->list);
 		start_io(p, io, now, done);
 		return true;
 	}
-	if (p->wcache_count && now >= destage_idle_at(p))
+	if (p->wcache.count && now >= destage_idle_at(p))
 		return start_destage(p, now, PLATTER_DESTAGE_IDLE, done);
 	return false;
 }
@@ -209,8 +209,8 @@ static bool start_next(struct platter *p, u64 now, struct list_head *done)
 static void admit_timed(struct platter *p, struct platter_io *io, u64 due_ns)
 {
 	io->state = IO_TIMED;
-	io->due_ns = p->timing ? due_ns : 0;
-	list_add_tail(&io->list, &p->timed);
+	io->due_ns = p->opt.timing ? due_ns : 0;
+	list_add_tail(&io->list, &p->queue.timed);
 }
 
 static void admit_media(struct platter *p, struct platter_io *io)
@@ -225,7 +225,7 @@ static bool admit_cached_write(struct platter *p, struct platter_io *io, u64 now
 {
 	int r;
 
-	if (!p->wcache_on || io->fua || io->n > platter_wcache_blocks(p) / 2)
+	if (!p->wcache.on || io->fua || io->n > platter_wcache_blocks(p) / 2)
 		return false;
 	r = platter_cache_write(p, io->bio, io->blk, io->n);
 	if (r == -ENOMEM)
@@ -251,7 +251,7 @@ static bool admit_read_hit(struct platter *p, struct platter_io *io, u64 now)
 	if (platter_cache_holds(p, io->blk, io->n, &any)) {
 		platter_cache_read(p, io->bio, io->blk);
 		platter_count(p, PC_wcache_read_hits, 1);
-		if (io->arrival_ns <= p->full_ns)
+		if (io->arrival_ns <= p->queue.full_ns)
 			io->held_ns = now;
 		admit_timed(p, io, due);
 		platter_log_io(p, PLATTER_OP_CACHE_READ, io->blk, io->n, now, due, NULL);
@@ -261,16 +261,16 @@ static bool admit_read_hit(struct platter *p, struct platter_io *io, u64 now)
 	 * While the actuator works, only what is already in the buffer can hit.
 	 * platter_mech_lookahead() knows this, because the service ended the look-ahead.
 	 */
-	if (any || !p->lookahead_on || !p->timing)
+	if (any || !p->act.lookahead_on || !p->opt.timing)
 		return false;
-	if (damage_count(&p->damage, io->blk, io->n))
+	if (damage_count(&p->state.damage, io->blk, io->n))
 		return false;
 	if (!platter_mech_lookahead(&p->mech, max(ready, now), io->blk, io->n, &due))
 		return false;
 	platter_count(p, PC_lookahead_hits, 1);
 	admit_timed(p, io, due);
 	platter_log_io(p, PLATTER_OP_LOOKAHEAD, io->blk, io->n, now, due, NULL);
-	if (p->dev)
+	if (p->disk.dev)
 		platter_issue(p, io, io->n);
 	else
 		zero_fill_bio(io->bio);
@@ -286,15 +286,15 @@ static void admit_flush(struct platter *p, struct platter_io *io, u64 now)
 		platter_update_fast(p);
 		io->status = BLK_STS_IOERR;
 	}
-	if (p->state_dev && blkdev_issue_flush(p->state_dev->bdev))
+	if (p->state.dev && blkdev_issue_flush(p->state.dev->bdev))
 		io->status = BLK_STS_IOERR;
 	due = now + p->mech.overhead_ns;
-	if (p->timing && p->mech.flush_ns) {
-		p->flushed_ns = platter_pay_flush(p, due);
-		due = p->flushed_ns;
+	if (p->opt.timing && p->mech.flush_ns) {
+		p->queue.flushed_ns = platter_pay_flush(p, due);
+		due = p->queue.flushed_ns;
 	}
 	admit_timed(p, io, due);
-	if (p->dev)
+	if (p->disk.dev)
 		platter_issue(p, io, 0);
 }
 
@@ -308,17 +308,18 @@ static bool admit(struct platter *p, u64 now)
 	struct platter_io *io, *next;
 	bool progress = false;
 
-	if (p->nr_visible >= p->queue_depth || !list_empty(&p->flushing) || now < p->flushed_ns)
-		p->full_ns = now;
-	list_for_each_entry(io, &p->visible, list) {
+	if (p->queue.nr_visible >= p->opt.queue_depth || !list_empty(&p->queue.flushing) ||
+	    now < p->queue.flushed_ns)
+		p->queue.full_ns = now;
+	list_for_each_entry(io, &p->queue.visible, list) {
 		if (io->state == IO_SPACE) {
 			list_del_init(&io->list);
 			io->state = IO_QUEUED;
 			if (!admit_cached_write(p, io, now)) {
 				admit_media(p, io);
-				list_add(&io->list, &p->visible);
+				list_add(&io->list, &p->queue.visible);
 			} else if (io->state == IO_SPACE) {
-				list_add(&io->list, &p->visible);
+				list_add(&io->list, &p->queue.visible);
 				break;
 			}
 			progress = true;
@@ -326,11 +327,11 @@ static bool admit(struct platter *p, u64 now)
 		}
 	}
 
-	io = list_first_entry_or_null(&p->flushing, struct platter_io, list);
+	io = list_first_entry_or_null(&p->queue.flushing, struct platter_io, list);
 	if (io) {
 		if (destaging(p))
 			return progress;
-		list_for_each_entry(next, &p->visible, list)
+		list_for_each_entry(next, &p->queue.visible, list)
 			if (next->state == IO_SPACE)
 				return progress;
 		list_del_init(&io->list);
@@ -338,17 +339,17 @@ static bool admit(struct platter *p, u64 now)
 		progress = true;
 	}
 
-	while (p->nr_visible < p->queue_depth && list_empty(&p->flushing) &&
-	       now >= p->flushed_ns) {
-		io = list_first_entry_or_null(&p->pending, struct platter_io, list);
+	while (p->queue.nr_visible < p->opt.queue_depth && list_empty(&p->queue.flushing) &&
+	       now >= p->queue.flushed_ns) {
+		io = list_first_entry_or_null(&p->queue.pending, struct platter_io, list);
 		if (!io)
 			break;
 		list_del_init(&io->list);
-		p->nr_visible++;
+		p->queue.nr_visible++;
 		progress = true;
 		if (!io->n) {
 			if (destaging(p))
-				list_add_tail(&io->list, &p->flushing);
+				list_add_tail(&io->list, &p->queue.flushing);
 			else
 				admit_flush(p, io, now);
 			continue;
@@ -356,11 +357,11 @@ static bool admit(struct platter *p, u64 now)
 		if (io->write ? admit_cached_write(p, io, now) :
 				admit_read_hit(p, io, now)) {
 			if (io->state == IO_SPACE)
-				list_add_tail(&io->list, &p->visible);
+				list_add_tail(&io->list, &p->queue.visible);
 			continue;
 		}
 		admit_media(p, io);
-		list_add_tail(&io->list, &p->visible);
+		list_add_tail(&io->list, &p->queue.visible);
 	}
 	return progress;
 }
@@ -370,11 +371,11 @@ static bool finish_timed(struct platter *p, u64 now, struct list_head *done)
 	struct platter_io *io, *next;
 	bool progress = false;
 
-	list_for_each_entry_safe(io, next, &p->timed, list) {
+	list_for_each_entry_safe(io, next, &p->queue.timed, list) {
 		if (now < io->due_ns || atomic_read_acquire(&io->pending))
 			continue;
 		list_del(&io->list);
-		p->last_host_ns = now;
+		p->queue.last_host_ns = now;
 		end_io(p, io, now, done);
 		progress = true;
 	}
@@ -386,37 +387,37 @@ static void arm_timer(struct platter *p, u64 now)
 	u64 next = ~0ULL;
 	struct platter_io *io;
 
-	if (p->active && p->active->due_ns > now)
-		next = p->active->due_ns;
-	list_for_each_entry(io, &p->timed, list)
+	if (p->act.io && p->act.io->due_ns > now)
+		next = p->act.io->due_ns;
+	list_for_each_entry(io, &p->queue.timed, list)
 		if (io->due_ns > now)
 			next = min(next, io->due_ns);
-	if (!p->active && p->wcache_count && !p->powered_off)
+	if (!p->act.io && p->wcache.count && !p->power.off)
 		next = min(next, max(destage_idle_at(p), now + 1));
 	if (next != ~0ULL)
-		hrtimer_start(&p->timer, ns_to_ktime(next), HRTIMER_MODE_ABS);
+		hrtimer_start(&p->worker.timer, ns_to_ktime(next), HRTIMER_MODE_ABS);
 }
 
 static void platter_work(struct work_struct *work)
 {
-	struct platter *p = container_of(work, struct platter, work);
+	struct platter *p = container_of(work, struct platter, worker.work);
 	LIST_HEAD(done);
 	bool progress;
 	u64 now;
 
 	mutex_lock(&p->lock);
 	do {
-		spin_lock_irq(&p->in_lock);
-		list_splice_tail_init(&p->incoming, &p->pending);
-		spin_unlock_irq(&p->in_lock);
+		spin_lock_irq(&p->queue.in_lock);
+		list_splice_tail_init(&p->queue.incoming, &p->queue.pending);
+		spin_unlock_irq(&p->queue.in_lock);
 
 		now = model_now();
-		p->destaged_ns = 0;
-		if (p->powered_off)
+		p->act.destaged_ns = 0;
+		if (p->power.off)
 			platter_power_off(p, &done);
 		progress = finish_active(p, now, &done);
 		progress |= finish_timed(p, now, &done);
-		if (!p->powered_off) {
+		if (!p->power.off) {
 			progress |= admit(p, now);
 			progress |= start_next(p, now, &done);
 		}
@@ -444,35 +445,35 @@ void platter_power_off(struct platter *p, struct list_head *done)
 	u32 cut_n;
 
 	lockdep_assert_held(&p->lock);
-	if (!p->powered_off) {
-		WRITE_ONCE(p->powered_off, true);
-		p->cut_armed = false;
-		p->flushed_ns = 0;
+	if (!p->power.off) {
+		WRITE_ONCE(p->power.off, true);
+		p->power.cut_armed = false;
+		p->queue.flushed_ns = 0;
 		platter_count(p, PC_power_cuts, 1);
 		cut_n = platter_cache_drop(p);
-		if (p->active)
-			p->active->cut_n += cut_n;
-		wake_up_all(&p->drained);
+		if (p->act.io)
+			p->act.io->cut_n += cut_n;
+		wake_up_all(&p->wcache.drained);
 		platter_mech_drop(&p->mech);
 		platter_update_fast(p);
 		/*
 		 * a write that is completely on the medium is acknowledged, other requests
 		 * fail
 		 */
-		if (p->active && !p->active->write) {
-			p->active->status = BLK_STS_IOERR;
-			p->active->due_ns = 0;
+		if (p->act.io && !p->act.io->write) {
+			p->act.io->status = BLK_STS_IOERR;
+			p->act.io->due_ns = 0;
 		}
-		list_for_each_entry(io, &p->timed, list) {
+		list_for_each_entry(io, &p->queue.timed, list) {
 			io->status = BLK_STS_IOERR;
 			io->due_ns = 0;
 		}
 	}
-	list_for_each_entry(io, &p->pending, list)
-		p->nr_visible++;
-	list_splice_tail_init(&p->visible, &all);
-	list_splice_tail_init(&p->flushing, &all);
-	list_splice_tail_init(&p->pending, &all);
+	list_for_each_entry(io, &p->queue.pending, list)
+		p->queue.nr_visible++;
+	list_splice_tail_init(&p->queue.visible, &all);
+	list_splice_tail_init(&p->queue.flushing, &all);
+	list_splice_tail_init(&p->queue.pending, &all);
 	list_for_each_entry_safe(io, next, &all, list) {
 		list_del(&io->list);
 		io->status = BLK_STS_IOERR;
@@ -483,7 +484,7 @@ void platter_power_off(struct platter *p, struct list_head *done)
 
 static enum hrtimer_restart platter_timer(struct hrtimer *timer)
 {
-	struct platter *p = container_of(timer, struct platter, timer);
+	struct platter *p = container_of(timer, struct platter, worker.timer);
 
 	platter_kick(p);
 	return HRTIMER_NORESTART;
@@ -497,12 +498,12 @@ static enum hrtimer_restart platter_timer(struct hrtimer *timer)
  */
 void platter_update_fast(struct platter *p)
 {
-	bool ordered = p->state_dev || p->cut_armed || p->log_size ||
-		       p->damage_mode == DAMAGE_SHADOW;
+	bool ordered = p->state.dev || p->power.cut_armed || p->log.size ||
+		       p->opt.damage_mode == DAMAGE_SHADOW;
 	/* a flush that must report a loss cannot be passed on */
-	bool cached = p->wcache_on || destaging(p) || p->unreported;
+	bool cached = p->wcache.on || destaging(p) || p->loss.unreported;
 
-	WRITE_ONCE(p->fast, !p->timing && !ordered && !cached && !p->powered_off);
+	WRITE_ONCE(p->queue.fast, !p->opt.timing && !ordered && !cached && !p->power.off);
 }
 
 /**
@@ -513,18 +514,18 @@ void platter_update_fast(struct platter *p)
  */
 void platter_queue_init(struct platter *p)
 {
-	spin_lock_init(&p->in_lock);
+	spin_lock_init(&p->queue.in_lock);
 	mutex_init(&p->lock);
 	lockdep_register_key(&p->lock_key);
 	lockdep_set_class(&p->lock, &p->lock_key);
-	INIT_LIST_HEAD(&p->incoming);
-	INIT_LIST_HEAD(&p->pending);
-	INIT_LIST_HEAD(&p->visible);
-	INIT_LIST_HEAD(&p->timed);
-	INIT_LIST_HEAD(&p->flushing);
-	init_waitqueue_head(&p->drained);
-	INIT_WORK(&p->work, platter_work);
-	shingle_hrtimer_setup(&p->timer, platter_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	INIT_LIST_HEAD(&p->queue.incoming);
+	INIT_LIST_HEAD(&p->queue.pending);
+	INIT_LIST_HEAD(&p->queue.visible);
+	INIT_LIST_HEAD(&p->queue.timed);
+	INIT_LIST_HEAD(&p->queue.flushing);
+	init_waitqueue_head(&p->wcache.drained);
+	INIT_WORK(&p->worker.work, platter_work);
+	shingle_hrtimer_setup(&p->worker.timer, platter_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 }
 
 /**
@@ -544,16 +545,16 @@ static int map_fast(struct platter *p, struct bio *bio, struct platter_io *io)
 {
 	blk_status_t status = BLK_STS_OK;
 
-	if (io->n && p->damage_mode != DAMAGE_NONE &&
-	    (io->write ? platter_geo_window(&p->geo) || READ_ONCE(p->damage.damaged) :
-			 READ_ONCE(p->damage.damaged))) {
+	if (io->n && p->opt.damage_mode != DAMAGE_NONE &&
+	    (io->write ? platter_geo_window(&p->geo) || READ_ONCE(p->state.damage.damaged) :
+			 READ_ONCE(p->state.damage.damaged))) {
 		mutex_lock(&p->lock);
 		/*
 		 * only the worker sees whether the write succeeds, so only it may mark
 		 * blocks as intact
 		 */
-		if (!p->fast ||
-		    (io->write && damage_count(&p->damage, io->blk, io->n))) {
+		if (!p->queue.fast ||
+		    (io->write && damage_count(&p->state.damage, io->blk, io->n))) {
 			mutex_unlock(&p->lock);
 			return -EAGAIN;
 		}
@@ -577,9 +578,9 @@ static int map_fast(struct platter *p, struct bio *bio, struct platter_io *io)
 	} else {
 		platter_count(p, PC_flushes, 1);
 	}
-	if (!status && p->dev) {
-		bio_set_dev(bio, p->dev->bdev);
-		bio->bi_iter.bi_sector = p->start + io->blk * PLATTER_BLOCK_SECTORS;
+	if (!status && p->disk.dev) {
+		bio_set_dev(bio, p->disk.dev->bdev);
+		bio->bi_iter.bi_sector = p->disk.start + io->blk * PLATTER_BLOCK_SECTORS;
 		return DM_MAPIO_REMAPPED;
 	}
 	if (!status && io->n && !io->write)
@@ -607,19 +608,19 @@ int platter_map_bio(struct platter *p, struct bio *bio)
 	unsigned long flags;
 	int r;
 
-	if (READ_ONCE(p->powered_off))
+	if (READ_ONCE(p->power.off))
 		return DM_MAPIO_KILL;
 	/* The block layer only warns about a write to a read-only device. */
 	if (unlikely(p->read_only) && sectors && op_is_write(bio_op(bio)))
 		return DM_MAPIO_KILL;
 	if (bio_op(bio) == REQ_OP_DISCARD) {
 		platter_count(p, PC_discards, 1);
-		if (!p->dev) {
+		if (!p->disk.dev) {
 			bio_endio(bio);
 			return DM_MAPIO_SUBMITTED;
 		}
-		bio_set_dev(bio, p->dev->bdev);
-		bio->bi_iter.bi_sector = p->start + sector;
+		bio_set_dev(bio, p->disk.dev->bdev);
+		bio->bi_iter.bi_sector = p->disk.start + sector;
 		return DM_MAPIO_REMAPPED;
 	}
 	if (sectors && ((sector | sectors) & (PLATTER_BLOCK_SECTORS - 1))) {
@@ -644,14 +645,14 @@ int platter_map_bio(struct platter *p, struct bio *bio)
 			platter_count(p, PC_fua_writes, 1);
 	}
 
-	if (READ_ONCE(p->fast)) {
+	if (READ_ONCE(p->queue.fast)) {
 		r = map_fast(p, bio, io);
 		if (r != -EAGAIN)
 			return r;
 	}
-	spin_lock_irqsave(&p->in_lock, flags);
-	list_add_tail(&io->list, &p->incoming);
-	spin_unlock_irqrestore(&p->in_lock, flags);
+	spin_lock_irqsave(&p->queue.in_lock, flags);
+	list_add_tail(&io->list, &p->queue.incoming);
+	spin_unlock_irqrestore(&p->queue.in_lock, flags);
 	platter_kick(p);
 	return DM_MAPIO_SUBMITTED;
 }
