@@ -106,7 +106,7 @@ static bool read_one(struct shingle_device *d)
 	u32 i;
 
 	/* Allocate before a page is taken: reads in flight return their bios. */
-	bio = bio_alloc_bioset(d->dev[dev]->bdev, 2, REQ_OP_READ | REQ_META, GFP_NOIO,
+	bio = bio_alloc_bioset(d->disks.dev[dev]->bdev, 2, REQ_OP_READ | REQ_META, GFP_NOIO,
 			       &d->pager.bios);
 	r = container_of(bio, struct page_read, bio);
 	spin_lock_irq(&d->map_lock);

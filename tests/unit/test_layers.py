@@ -20,11 +20,13 @@ DEFINED = re.compile(r"^(?!static\b|typedef\b|struct\b[^(]*\{)[a-z][\w *]*?\b(\w
                      re.M)
 # The work items that wake a worker, and the layer of each worker. Upper layers' workers are woken
 # through base/wake.h.
-WORKS = {"work": "io", "order_work": "medium", "commit_work": "log", "ckpt_work": "log",
-         "sb_work": "log", "clean_work": "clean", "idle_work": "clean"}
+WORKS = {"worker.work": "io", "wcache.work": "io", "order.work": "medium",
+         "log.commit_work": "log", "log.ckpt_work": "log", "log.sb_work": "log",
+         "pager.work": "log", "cleaner.work": "clean", "cleaner.idle_work": "clean"}
 # The permitted upward references. The last one marks the superblock when the mode goes down.
-UP = {("base/wake.h", "work"), ("base/wake.h", "clean_work"), ("base/wake.h", "idle_work"),
-      ("base/wake.h", "commit_work"), ("base/mode.c", "sb_work")}
+UP = {("base/wake.h", "worker.work"), ("base/wake.h", "cleaner.work"),
+      ("base/wake.h", "cleaner.idle_work"), ("base/wake.h", "log.commit_work"),
+      ("base/mode.c", "log.sb_work")}
 # The files of each of these directories call each other one way only.
 ROOMS = ("core/lib/engine", "core/lib/format", "core/lib/geometry", "core/lib/pages", "dm-platter",
          "dm-stl/set", "dm-stl/full", "dm-imr", "dm-tiler", "dm-dualbuffer/dual",
@@ -75,9 +77,8 @@ def faults(core):
         for called in sorted(set(re.findall(r"\b\w+\b", bare)) & owner.keys()):
             if rank(owner[called]) < rank(name):
                 found.append(f"{name} calls {called}() of {owner[called]}")
-        for work in re.findall(r"&d->(\w*work)\b", bare):
-            if work in WORKS and (name, work) not in UP and \
-                    LAYERS.index(WORKS[work]) < rank(name):
+        for work in re.findall(r"&d->([\w.]*work)\b", bare):
+            if (name, work) not in UP and LAYERS.index(WORKS[work]) < rank(name):
                 found.append(f"{name} queues {work} by itself, not by base/wake.h")
     return found
 
@@ -105,8 +106,10 @@ def test_every_layer_is_there():
      "medium/rw.c calls shingle_commit() of log/journal.c"),
     ("base/wake.h", "static inline void up(void) { shingle_message(0, 0, 0, 0, 0); }",
      "base/wake.h calls shingle_message() of target/message.c"),
-    ("log/journal.c", "static void up(void) { queue_work(d->wq, &d->work); }",
-     "log/journal.c queues work by itself, not by base/wake.h"),
+    ("log/journal.c", "static void up(void) { queue_work(d->worker.wq, &d->worker.work); }",
+     "log/journal.c queues worker.work by itself, not by base/wake.h"),
+    ("io/bio.c", "static void up(void) { mod_delayed_work(d->cleaner.wq, &d->cleaner.work, 0); }",
+     "io/bio.c queues cleaner.work by itself, not by base/wake.h"),
     ("lib/format/codec.c", "#include <linux/bio.h>", "lib/format/codec.c includes <linux/bio.h>"),
     ("lib/format/layout.h", '#include "base/device.h"', "lib/format/layout.h includes base/device.h"),
 ])
