@@ -58,7 +58,7 @@ static void begin(struct ckpt_writer *w, bool all)
 	spin_lock_irq(&d->map_lock);
 	changed = d->engine->marks.nr;
 	if (d->engine->pages)
-		changed += d->engine->pages->nr_marked;
+		changed += d->engine->pages->places.nr_marked;
 	spin_unlock_irq(&d->map_lock);
 	/* 2 for core's piece and the footer. */
 	if (all || !d->log.ckpt_end ||

@@ -174,12 +174,12 @@ static unsigned int emit_pages(const struct shingle_pages *p, char *result, unsi
 	unsigned int sz = 0;
 
 	DMEMIT("map_pages %u\n", p->nr_pages);
-	DMEMIT("map_dirty_pages %u\n", p->nr_dirty);
-	DMEMIT("map_page_hits %llu\n", p->hits);
-	DMEMIT("map_page_waits %llu\n", p->misses);
-	DMEMIT("map_page_reads %llu\n", p->reads);
-	DMEMIT("map_page_writes %llu\n", p->writes);
-	DMEMIT("map_crowded_waits %llu\n", p->crowded_waits);
+	DMEMIT("map_dirty_pages %u\n", p->changes.nr_dirty);
+	DMEMIT("map_page_hits %llu\n", p->counts.hits);
+	DMEMIT("map_page_waits %llu\n", p->counts.misses);
+	DMEMIT("map_page_reads %llu\n", p->counts.reads);
+	DMEMIT("map_page_writes %llu\n", p->counts.writes);
+	DMEMIT("map_crowded_waits %llu\n", p->counts.crowded_waits);
 	return sz;
 }
 

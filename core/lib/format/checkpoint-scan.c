@@ -197,7 +197,7 @@ static int decode_chunk(const struct shingle_layout *l, const struct shingle_loa
 /* Core has one piece with the unreadable blocks, and pieces with the places of pages. */
 static u32 core_pieces(const struct shingle_engine *e)
 {
-	return 1 + (e->pages ? e->pages->nr_pieces : 0);
+	return 1 + (e->pages ? e->pages->places.nr_pieces : 0);
 }
 
 /* The piece that a chunk holds; the last @core pieces are core's.  @pieces: none. */

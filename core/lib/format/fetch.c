@@ -6,8 +6,8 @@
 static int fetch(const struct shingle_reader *r, const struct shingle_layout *l,
 		 struct shingle_engine *e, u32 i)
 {
-	struct shingle_frame *f = &e->pages->frame[i];
-	enum shingle_page_place place = shingle_place_of(e->pages->places, f->nr);
+	struct shingle_frame *f = &e->pages->frames.frame[i];
+	enum shingle_page_place place = shingle_place_of(e->pages->places.now, f->nr);
 	int err = r->read(r->ctx, shingle_meta_dev(l), shingle_page_block(l, f->nr, place), 1,
 			  f->block);
 
@@ -133,7 +133,7 @@ int shingle_find_pages(const struct shingle_reader *r, const struct shingle_layo
 	if (!c)
 		return -ENOMEM;
 	for (nr = 0; nr < p->nr_pages; nr++) {
-		enum shingle_page_place place = shingle_place_of(p->places, nr), other;
+		enum shingle_page_place place = shingle_place_of(p->places.now, nr), other;
 		u64 seq;
 		int err;
 

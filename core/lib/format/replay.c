@@ -15,7 +15,7 @@ static int replay_engine(const struct shingle_reader *r, const struct shingle_la
 		shingle_pages_begin(e, SHINGLE_ASKER_LOAD);
 		err = to->ops->state.replay(e, rec);
 		if (err == SHINGLE_ABSENT) {
-			nr = e->pages->missed;
+			nr = e->pages->call.missed;
 			why = shingle_fetch(r, l, e);
 		}
 		shingle_pages_end(e, err == SHINGLE_ABSENT && !why);
