@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # The sources that know no kernel, as paths from the top.  Kbuild files build them into modules,
 # userspace/ and tests/ into programs: a new file of an engine is a word in one of these lists.
-CORE_FORMAT := $(addprefix core/lib/,$(addprefix format/,codec.c layout.c recover.c) \
+CORE_FORMAT := $(addprefix core/lib/,$(addprefix format/,codec.c layout.c bands.c superblock.c \
+	checkpoint-scan.c journal-scan.c journal-seal.c fetch.c replay.c recover.c) \
 	$(addprefix geometry/,geometry.c tracks.c) engine/badlist.c pages/pages.c)
 CORE_ENGINE := $(addprefix core/lib/engine/,slotlog.c slotmap.c streams.c)
 CORE_LIB    := $(CORE_FORMAT) $(CORE_ENGINE) $(addprefix core/lib/engine/,keys.c settings.c \

@@ -231,7 +231,7 @@ static bool is_for_another(const struct tiler *s, u32 i)
 	u32 asker;
 
 	for (asker = 0; asker < SHINGLE_NR_ASKERS; asker++) {
-		if (asker != s->engine.pages->asker && s->loading[asker] == i)
+		if (asker != s->engine.pages->call.asker && s->loading[asker] == i)
 			return true;
 	}
 	return false;
@@ -244,7 +244,7 @@ static bool may_go(const struct tiler *s, u32 i)
 	if (res->region == NO_REGION)
 		return true;
 	if (!res->loaded)
-		return s->engine.pages->asker != SHINGLE_ASKER_HOT && !is_for_another(s, i);
+		return s->engine.pages->call.asker != SHINGLE_ASKER_HOT && !is_for_another(s, i);
 	return res->region != s->cleaning && res != s->drained && !res->pending &&
 	       tiler_is_idle(&res->r);
 }
@@ -276,7 +276,7 @@ static void init_slot(const struct tiler_stretch *st, struct tiler_slot *slot, u
 /* From now on the current asker loads this resident, if it is one that waits. */
 static void begin_for(struct tiler *s, u32 i)
 {
-	enum shingle_asker asker = s->engine.pages->asker;
+	enum shingle_asker asker = s->engine.pages->call.asker;
 	u32 k;
 
 	for (k = 0; k < SHINGLE_NR_ASKERS; k++) {

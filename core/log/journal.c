@@ -93,7 +93,7 @@ int shingle_journal_remark(struct shingle_device *d, const struct shingle_recove
 
 	shingle_journal_seal_mark(&d->layout, b, rec->last_blocks, j->pos, j->durable_seq,
 				  j->prev_crc);
-	d->n.journal_blocks++;
+	d->stats.n.journal_blocks++;
 	return shingle_rw(d, REQ_OP_WRITE | REQ_FUA | REQ_SYNC, shingle_meta_dev(&d->layout),
 			  d->layout.journal.start + j->pos, 1, b);
 }
@@ -128,7 +128,7 @@ void shingle_journal_full(struct shingle_device *d)
 
 	lockdep_assert_held(&d->map_lock);
 	if (j->txn[j->open].nr)
-		mod_delayed_work(d->wq, &d->log.commit_work, 0);
+		mod_delayed_work(d->worker.wq, &d->log.commit_work, 0);
 	else
 		d->waiters.awaits_write = true;
 }
@@ -167,11 +167,11 @@ void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct sh
 	for (i = 0; i < emit->nr; i++, t->nr++)
 		t->blocks[t->nr / SHINGLE_JOURNAL_RECORDS]
 			.records[t->nr % SHINGLE_JOURNAL_RECORDS] = emit->rec[i];
-	d->n.records += emit->nr;
+	d->stats.n.records += emit->nr;
 	/* A pending commit will include these records: it must take the lock first. */
-	if (emit->nr && d->config.commit_ms && !d->held &&
+	if (emit->nr && d->config.commit_ms && !d->phase.held &&
 	    !delayed_work_pending(&d->log.commit_work))
-		queue_delayed_work(d->wq, &d->log.commit_work,
+		queue_delayed_work(d->worker.wq, &d->log.commit_work,
 				   msecs_to_jiffies(d->config.commit_ms));
 }
 
@@ -200,7 +200,7 @@ static int flush_data(struct shingle_device *d, const bool *dirty, bool meta_too
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		if (!dirty[i] || (!meta_too && i == shingle_meta_dev(&d->layout)))
 			continue;
-		err = blkdev_issue_flush(d->dev[i]->bdev);
+		err = blkdev_issue_flush(d->disks.dev[i]->bdev);
 		if (err)
 			return err;
 	}
@@ -211,8 +211,8 @@ static int flush_data(struct shingle_device *d, const bool *dirty, bool meta_too
 static void take_dirty(struct shingle_device *d, bool *dirty)
 {
 	lockdep_assert_held(&d->map_lock);
-	memcpy(dirty, d->dirty, sizeof(d->dirty));
-	memset(d->dirty, 0, sizeof(d->dirty));
+	memcpy(dirty, d->losses.dirty, sizeof(d->losses.dirty));
+	memset(d->losses.dirty, 0, sizeof(d->losses.dirty));
 }
 
 /* The flush has failed: no record of these data may be written before a flush succeeds. */
@@ -222,7 +222,7 @@ static void give_back_dirty(struct shingle_device *d, const bool *dirty)
 
 	spin_lock_irq(&d->map_lock);
 	for (i = 0; i < SHINGLE_NR_DEVS; i++)
-		d->dirty[i] |= dirty[i];
+		d->losses.dirty[i] |= dirty[i];
 	spin_unlock_irq(&d->map_lock);
 }
 
@@ -241,8 +241,8 @@ static void committed(struct shingle_device *d, struct shingle_txn *t, u32 nr)
 	if (j->pos >= d->layout.journal.blocks)
 		j->pos -= d->layout.journal.blocks;
 	j->used += nr;
-	d->n.commits++;
-	d->n.journal_blocks += nr + shingle_journal_mark(&d->layout);
+	d->stats.n.commits++;
+	d->stats.n.journal_blocks += nr + shingle_journal_mark(&d->layout);
 	spin_unlock_irq(&d->map_lock);
 }
 
@@ -355,7 +355,7 @@ static bool room_for(struct shingle_device *d, bool for_checkpoint)
 static void release_soon(struct shingle_device *d)
 {
 	spin_lock_irq(&d->map_lock);
-	if (!d->stopping && d->ops->clean.pending(d->engine))
+	if (!d->phase.stopping && d->ops->clean.pending(d->engine))
 		shingle_wake_cleaner(d);
 	spin_unlock_irq(&d->map_lock);
 }
@@ -446,8 +446,8 @@ int shingle_journal_make_room(struct shingle_device *d, u32 records)
 
 	if (err)
 		return err;
-	wait_event(d->wait, may_promise(d, records) || READ_ONCE(d->mode) != SHINGLE_RW);
-	return READ_ONCE(d->mode) == SHINGLE_RW ? 0 : -EROFS;
+	wait_event(d->wait, may_promise(d, records) || READ_ONCE(d->health.mode) != SHINGLE_RW);
+	return READ_ONCE(d->health.mode) == SHINGLE_RW ? 0 : -EROFS;
 }
 
 /**
@@ -471,7 +471,7 @@ void shingle_commit_work(struct work_struct *work)
 	spin_unlock_irq(&d->map_lock);
 
 	/* A flush may arrive before the state is read, and fails. */
-	err = READ_ONCE(d->loaded) ? shingle_commit(d, false) : -EROFS;
+	err = READ_ONCE(d->phase.loaded) ? shingle_commit(d, false) : -EROFS;
 	while ((bio = bio_list_pop(&done))) {
 		if (err)
 			bio->bi_status = BLK_STS_IOERR;
@@ -484,7 +484,7 @@ void shingle_commit_work(struct work_struct *work)
 		shingle_wake_cleaner(d);
 	/* After a temporary error the transaction must not wait for the next FLUSH. */
 	if (err && d->journal.closed && shingle_may_log(d) && d->config.commit_ms)
-		queue_delayed_work(d->wq, &d->log.commit_work,
+		queue_delayed_work(d->worker.wq, &d->log.commit_work,
 				   msecs_to_jiffies(d->config.commit_ms));
 	spin_unlock_irq(&d->map_lock);
 	if (kick)

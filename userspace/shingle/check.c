@@ -338,7 +338,7 @@ void check_pages(struct image *img, struct check *c, bool give_up)
 	c->unread_pages = 0;
 	c->idle_pages = 0;
 	for (nr = 0; p && nr < p->nr_pages; nr++) {
-		place = shingle_place_of(p->places, nr);
+		place = shingle_place_of(p->places.now, nr);
 		if (place == SHINGLE_PAGE_LOST) {
 			if (give_up && shingle_pages_forgive(p, nr)) {
 				c->idle_pages++;

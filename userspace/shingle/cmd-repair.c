@@ -199,7 +199,7 @@ static void tell_lost_pages(struct image *img, const struct repair *r)
 	tell("What will be lost: %u pages of the map, and with them where these blocks are:",
 	    r->pages_lost);
 	for (nr = 0; nr <= p->nr_pages; nr++) {
-		if (nr < p->nr_pages && shingle_place_of(p->places, nr) != SHINGLE_PAGE_LOST)
+		if (nr < p->nr_pages && shingle_place_of(p->places.now, nr) != SHINGLE_PAGE_LOST)
 			continue;
 		if (nr < p->nr_pages)
 			img->row->ops->pages.blocks(img->engine, nr, &lblk, &n);

@@ -233,7 +233,7 @@ int image_fresh_engine(struct image *img, const char **why)
 /* Read the valid copy of a page.  Returns 0 or the reason why it cannot be used. */
 int image_read_page(struct image *img, u32 nr, struct shingle_chunk *c)
 {
-	enum shingle_page_place place = shingle_place_of(img->engine->pages->places, nr);
+	enum shingle_page_place place = shingle_place_of(img->engine->pages->places.now, nr);
 	int err = device_read(image_meta(img), shingle_page_block(&img->l, nr, place), 1, c);
 
 	return err ?: shingle_page_check(&img->l, img->engine, c, nr, place);
@@ -295,7 +295,7 @@ static int write_pages(struct image *img, u64 seq, struct shingle_chunk *c)
 		if (!n)
 			continue;
 		shingle_pages_copy(p, nr, c->payload);
-		place = shingle_place_of(p->next, nr);
+		place = shingle_place_of(p->places.next, nr);
 		shingle_page_seal(&img->l, c, nr, place, seq);
 		err = device_write(image_meta(img), shingle_page_block(&img->l, nr, place), 1, c);
 	}
