@@ -157,7 +157,7 @@ def head():
 # --- a cleaning step of stl-set --------------------------------------------------------------
 
 def clean():
-    """What the two steps of stl-set read and write, and which copy is current."""
+    """The two steps of stl-set, with their sources, destinations and the current copy."""
     p = Picture(760, 400, "Cleaning a band in stl-set",
                 "Step 1, stage: the band and its cached blocks are read and written to the staging "
                 "band, the data are flushed, a record says that the staging band holds the band. "
@@ -315,10 +315,10 @@ def angle():
         p.line((left + share * width, y), (left + share * width, y + 20), (into, y + 20),
                colour=ORANGE)
     p.arrow((into, y + 20), (into, y), colour=ORANGE)
-    p.lines(left, y + 42, ("End of the round: hot blocks of new and FB_1 are",
-                           "copied to FB_2, the others move to their native places."),
+    p.lines(left, y + 42, ("Hot blocks of new and FB_1 are copied to FB_2 at",
+                           "the end, the others move to their native places."),
             colour=ORANGE)
-    p.lines(left, 226 + high + 24, ("What was FB_2 is FB_1; new begins behind it.  M, the",
+    p.lines(left, 226 + high + 24, ("The old FB_2 is FB_1; new begins behind it.  M, the",
                                     "share of new columns, is predicted in each round."))
     return p
 
