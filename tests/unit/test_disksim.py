@@ -33,7 +33,7 @@ import disksim_words
 import fictive
 
 COMPARE = TOP / "scripts/platter/disksim_compare.py"
-RST = TOP / "Documentation/platter-validation.rst"
+RST = TOP / "Documentation/reports/platter-validation.rst"
 
 
 @pytest.fixture(scope="session", name="sim")

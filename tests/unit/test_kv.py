@@ -633,8 +633,8 @@ def test_damage_is_named(tool, device):
 
 
 class OnDisk:
-    """A store with one synced write, interpreted only by the description in kv.rst. The other tests
-    use the library's own checksums, so they would not detect an error in them."""
+    """A store with one synced write, interpreted only by the description in kv-format.rst. The
+    other tests use the library's own checksums, so they would not detect an error in them."""
 
     def __init__(self, tool, device, closed=True):
         run(tool, "format", "--band", "64K", device)
@@ -778,7 +778,7 @@ def test_what_another_store_has_sealed_is_not_believed(tool, device, begin):
 
 
 def test_an_unsorted_table_on_the_disk(tool, device):
-    """The format of an unsorted table, as described in kv.rst."""
+    """The format of an unsorted table, as described in kv-format.rst."""
     run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
     lines = [f"{i * 7919 % 1000:03d}\t{'v' * (i % 300)}\n" for i in range(600)]
     run(tool, "load", "--batch", 3, device, text="".join(lines).encode())
@@ -850,7 +850,7 @@ def make_spare(tmp_path):
 
 
 def test_an_offload_device_on_the_disk(tool, device, spare):
-    """The header of an offload device, as described in kv.rst."""
+    """The header of an offload device, as described in kv-format.rst."""
     run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
     run(tool, "offload", "--size", "512K", device, spare)
     store = device.read_bytes()
