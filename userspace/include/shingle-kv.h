@@ -111,7 +111,7 @@ enum {
  *   of the log's band is filled with zeroes, as is the rest of a table's band, and writes
  *   wait for merges, which run without a thread.  Documentation/kv.rst gives the cost
  * @log_buffer_bytes: amount of writes collected before they go to the log without KV_SYNC:
- *   4096 to a fourth of a band (1 MiB, or a fourth of a band)
+ *   4096 to a fourth of a band (1 MiB, or a fourth of a band).  Eight times that is used
  * @cache_bytes: size of the cache of blocks, indexes and Bloom filters (64 MiB)
  * @around_bytes: amount read at once around a block that is not in the cache, as long as the
  *   cache has unused room: up to 1 MiB in steps of 4096; 4096 reads only the block (128 KiB)
