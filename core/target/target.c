@@ -483,10 +483,11 @@ EXPORT_SYMBOL_GPL(shingle_presuspend_undo);
 /* Data that could not be committed by now are lost unless this table is resumed. */
 static void end_of_log(struct shingle_device *d)
 {
+	const struct shingle_journal *j = &d->journal;
 	bool lost;
 
 	spin_lock_irq(&d->map_lock);
-	lost = d->journal.failed && d->journal.closed;
+	lost = j->failed && (j->closed || j->txn[j->open].nr);
 	spin_unlock_irq(&d->map_lock);
 	if (lost)
 		shingle_set_mode(d, SHINGLE_RO, true,
