@@ -346,7 +346,7 @@ class Store:
         """Make a snapshot of the current contents."""
         handle = _lib.kv_snapshot_new(self._open())
         if not handle:
-            raise MemoryError
+            raise MemoryError((_lib.kv_error() or b"").decode(errors="replace"))
         return Snapshot(self, handle)
 
     # --- writing
