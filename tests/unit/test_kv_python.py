@@ -242,6 +242,47 @@ def test_children_of_fork_read_a_read_only_store(kv, device):
     store.close()
 
 
+def test_a_store_in_a_cycle_is_collected(kv, device):
+    """The collector clears weak references before it calls finalizers, and calls these in any
+    order.  Iterators, snapshots and batches must be freed before their store, and once."""
+    program = f"""
+import gc
+import shingle_kv
+class Owner:
+    pass
+for i in range(20):
+    owner = Owner()
+    owner.itself = owner
+    owner.store = shingle_kv.open({str(device)!r})
+    owner.store[b"%d" % i] = bytes(1000)
+    owner.iterator = owner.store.iterator()
+    owner.iterator.seek()
+    owner.snapshot = owner.store.snapshot()
+    owner.batch = owner.store.batch()
+    owner.batch.put(b"a", b"b")
+    del owner
+    gc.collect()
+with shingle_kv.open({str(device)!r}) as store:
+    assert len(list(store)) == 20
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          check=False, env=dict(os.environ, PYTHONPATH=str(BINDING / "src"),
+                                                MALLOC_PERTURB_="165"))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_numbers_are_not_cut_off(kv, device):
+    """ctypes takes any number, and drops the bits that have no room."""
+    for option, value in (("memtable_bytes", (1 << 32) + 65536), ("cache_bytes", -1),
+                          ("l0_trigger", 1 << 32)):
+        with pytest.raises(OverflowError, match=option):
+            kv.open(device, **{option: value})
+    for option, value in (("band_bytes", (1 << 32) + 65536), ("bytes", -1)):
+        with pytest.raises(OverflowError, match=option):
+            kv.format(device, **{option: value})
+    kv.open(device, memtable_bytes=65536, cache_bytes=1 << 33).close()
+
+
 def test_threads(kv, device):
     """Each thread has its own error message."""
     said = {}
