@@ -170,8 +170,10 @@ EXPORTED int kv_check(struct kv *kv, void (*report)(void *ctx, const char *sente
 {
 	struct checker c = { .kv = kv, .report = report, .ctx = ctx };
 	struct version *v;
-	int err;
+	int err = store_ours(kv);
 
+	if (err)
+		return err;
 	if (kv->lost_error)
 		found(&c, kv->lost, kv->lost_error);
 	pthread_mutex_lock(&kv->committing);

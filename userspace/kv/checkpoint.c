@@ -180,7 +180,8 @@ EXPORTED int kv_checkpoint(struct kv *kv, const char *path, const struct kv_form
 	char file[4096];
 	uuid_t uuid;
 	bool made;
-	int err = take_sized(&all, sizeof(all), opt, opt ? opt->size : 0, "kv_format_options") ?:
+	int err = store_ours(kv) ?:
+		take_sized(&all, sizeof(all), opt, opt ? opt->size : 0, "kv_format_options") ?:
 		make_file(kv, opt ? &all : NULL, path, file, sizeof(file), &made);
 
 	if (err)

@@ -221,6 +221,13 @@ void live_stop(struct live *l)
 	free(l);
 }
 
+/* In a child of fork(): close the socket, on which the parent goes on to answer. */
+void live_leave(struct live *l)
+{
+	if (l)
+		close(l->listener);
+}
+
 /* Connect to the program that has the store open. */
 static int ask(const char *path, int *fd)
 {

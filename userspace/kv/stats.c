@@ -84,6 +84,8 @@ EXPORTED int kv_stats(struct kv *kv, struct kv_stats *stats)
 
 	if (stats->size < 2 * sizeof(stats->size))
 		return kv_says(-EINVAL, "struct kv_stats does not have its size");
+	if (store_ours(kv))
+		return -EPERM;
 	all_stats(kv, &all);
 	all.size = stats->size;
 	give_sized(stats, stats->size, &all, sizeof(all));
@@ -96,6 +98,8 @@ EXPORTED int kv_shape(struct kv *kv, struct kv_shape *shape)
 
 	if (shape->size < 2 * sizeof(shape->size))
 		return kv_says(-EINVAL, "struct kv_shape does not have its size");
+	if (store_ours(kv))
+		return -EPERM;
 	pthread_mutex_lock(&kv->lock);
 	all = (struct kv_shape){ .size = shape->size, .organisation = kv->head.organisation,
 				    .band_bytes = kv->head.band_bytes,
@@ -112,8 +116,10 @@ EXPORTED int kv_bands(struct kv *kv, int (*fn)(void *ctx, const struct kv_band *
 	struct log_band logs[MAX_LOG_BANDS];
 	struct version *v;
 	u32 i, level, nr;
-	int got = 0;
+	int got = store_ours(kv);
 
+	if (got)
+		return got;
 	pthread_mutex_lock(&kv->lock);
 	v = kv->version;
 	__atomic_fetch_add(&v->refs, 1, __ATOMIC_RELAXED);

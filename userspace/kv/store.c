@@ -18,6 +18,42 @@
 /* Size of one write of zeroes. */
 #define MOST_ZEROES	(1U << 20)
 
+/* Number of forks that have led to this process since the first store was opened. */
+static u32 forks;
+
+static void forked(void)
+{
+	forks++;
+}
+
+static void count_forks(void)
+{
+	pthread_atfork(NULL, NULL, forked);
+}
+
+static bool inherited(const struct kv *kv)
+{
+	return kv->forks != forks;
+}
+
+/**
+ * store_ours() - may this process use the store?
+ * @kv: the store
+ *
+ * A child of fork() has the memory of its parent's store, but not its threads, and any lock may be
+ * held for ever.  If both wrote, each would overwrite what the other has synced.  Without writes,
+ * both can read.
+ *
+ * Return: 0; or -EPERM with the message set.
+ */
+int store_ours(const struct kv *kv)
+{
+	if (!inherited(kv) || (kv->opt.flags & KV_READ_ONLY))
+		return 0;
+	return kv_says(-EPERM, "%s was opened before a fork, by the parent of this process",
+		       kv->disk->name);
+}
+
 u64 now_us(void)
 {
 	struct timespec t;
@@ -220,10 +256,13 @@ static void store_free(struct kv *kv)
 
 static struct kv *store_new(struct kv_disk *disk)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct kv *kv = calloc(1, sizeof(*kv));
 
 	if (!kv)
 		return NULL;
+	pthread_once(&once, count_forks);
+	kv->forks = forks;
 	kv->disk = disk;
 	kv->next = NO_BAND;
 	kv->unit.band = NO_BAND;
@@ -752,12 +791,26 @@ EXPORTED int kv_lost_error(const struct kv *kv)
 	return kv->lost_error;
 }
 
+/* In a child of fork() the memory stays: a lock of the parent may be held for ever. */
+static void leave(struct kv *kv)
+{
+	live_leave(kv->live);
+	if (kv->disk->ops->leave)
+		kv->disk->ops->leave(kv->disk);
+	if (kv->offload && kv->offload->ops->leave)
+		kv->offload->ops->leave(kv->offload);
+}
+
 EXPORTED int kv_close(struct kv *kv)
 {
 	int err = 0;
 
 	if (!kv)
 		return 0;
+	if (inherited(kv)) {
+		leave(kv);
+		return 0;
+	}
 	pthread_mutex_lock(&kv->lock);
 	kv->stop = true;
 	pthread_cond_broadcast(&kv->work);

@@ -331,6 +331,7 @@ struct kv_snapshot {
  * @full_released: value of @released at that time
  * @released: number of snapshots and bands ever released
  * @cache: the cache
+ * @forks: number of forks that had led to this process when the store was opened
  * @stats: counters, updated atomically
  */
 struct kv {
@@ -372,6 +373,7 @@ struct kv {
 	int lost_error;
 	u64 full, full_released, released;
 	struct cache *cache;
+	u32 forks;
 	struct kv_stats stats;
 };
 
@@ -415,6 +417,7 @@ int store_write(struct kv *kv, struct kv_disk *disk, u64 offset, const void *buf
 int store_wrote(struct kv *kv, const struct kv_disk *disk, int err, u64 offset);
 int store_flush_disk(struct kv *kv, struct kv_disk *disk);
 int store_flush(struct kv *kv);
+int store_ours(const struct kv *kv);
 u64 now_us(void);
 void wait_init(pthread_cond_t *cond);
 void wait_us(pthread_cond_t *cond, pthread_mutex_t *lock, u64 us);

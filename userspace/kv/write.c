@@ -215,8 +215,10 @@ static int no_log(const struct kv *kv)
 EXPORTED int kv_write(struct kv *kv, const struct kv_batch *batch, uint32_t flags)
 {
 	u64 number = 0;
-	int err = 0;
+	int err = store_ours(kv);
 
+	if (err)
+		return err;
 	if (flags & ~KV_SYNC)
 		return kv_says(-EINVAL, "unknown flags of a write");
 	if (flags & KV_SYNC)
@@ -261,7 +263,7 @@ EXPORTED int kv_delete(struct kv *kv, const void *key, size_t key_bytes, uint32_
 EXPORTED int kv_sync(struct kv *kv)
 {
 	u64 number;
-	int err = no_log(kv);
+	int err = store_ours(kv) ?: no_log(kv);
 
 	if (err || (kv->opt.flags & KV_READ_ONLY))
 		return err;
@@ -275,7 +277,7 @@ static int may_write(struct kv *kv)
 {
 	if (kv->opt.flags & KV_READ_ONLY)
 		return kv_says(-EROFS, "%s was opened to be read only", kv->disk->name);
-	return store_broken(kv);
+	return store_ours(kv) ?: store_broken(kv);
 }
 
 EXPORTED int kv_flush(struct kv *kv)
@@ -326,13 +328,14 @@ EXPORTED int kv_settle(struct kv *kv)
 	bool did = true;
 	int err = may_write(kv);
 
+	if (err)
+		return err;
 	begin_compacting(kv);
 	/* The caller may have removed the cause of an earlier failure. */
 	pthread_mutex_lock(&kv->lock);
 	kv->held = 0;
 	pthread_mutex_unlock(&kv->lock);
-	if (!err)
-		err = compact_frozen(kv);
+	err = compact_frozen(kv);
 	while (!err && did)
 		err = compact_step(kv, &did);
 	end_compacting(kv);
