@@ -19,7 +19,8 @@ TILER := $(addprefix dm-tiler/tiler-,engine.c resident.c steps.c format.c option
 	write.c clean.c map.c)
 
 # The algorithms alone, which tests build without core.
-DUAL_ALGORITHMS := $(addprefix dm-dualbuffer/dual/,cache.c clean.c select.c rounds.c predict.c)
+DUAL_ALGORITHMS := $(addprefix dm-dualbuffer/dual/,ready.c cache.c clean.c select.c rounds.c \
+	predict.c)
 DUAL := $(addprefix dm-dualbuffer/dual/,engine.c steps.c recover.c options.c) $(DUAL_ALGORITHMS)
 RMWF := $(addprefix dm-dualbuffer/rmwf/,engine.c steps.c recover.c options.c space.c flash.c \
 	collect.c)

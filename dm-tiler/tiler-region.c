@@ -276,6 +276,36 @@ void tiler_commit(struct tiler_region *r, u32 laro, const struct tiler_run *run,
 }
 
 /**
+ * tiler_take() - place blocks
+ * @r: the region
+ * @slot: the slot
+ * @paro: first place
+ * @n: number of places, all in one row
+ * @out: result
+ *
+ * Context: under the map lock.
+ */
+void tiler_take(struct tiler_region *r, struct tiler_slot *slot, u32 paro, u32 n,
+		struct tiler_run *out)
+{
+	out->slot = slot;
+	out->paro = paro;
+	out->n = n;
+	tiler_set_cells(r->shape, slot->taken, paro, n);
+	r->inflight += n;
+}
+
+/*
+ * A write to the slot that a region is moved to has failed.  If the clean needs the room, the next
+ * write uses these places again; no other was placed after them.
+ */
+static void take_back(struct tiler_region *r, const struct tiler_run *run)
+{
+	if (tiler_slack(r) < 0 && run->slot == r->to && r->to->fill == run->paro + run->n)
+		r->to->fill = run->paro;
+}
+
+/**
  * tiler_abort() - placed blocks were not written
  * @r: the region
  * @run: from tiler_place()
@@ -290,7 +320,7 @@ void tiler_abort(struct tiler_region *r, const struct tiler_run *run)
 	clear_cells(r->shape, run->slot->taken, run->paro, run->n);
 	r->dry = false;
 	if (r->to)
-		tiler_clean_aborted(r, run);
+		take_back(r, run);
 }
 
 /**

@@ -423,3 +423,78 @@ void tiler_settle(struct tiler *s, struct tiler_resident *res)
 	s->nr_pending += pending - res->pending;
 	res->pending = pending;
 }
+
+/* ------------------------------------------------------------------------
+ * Holding pages
+ */
+
+static u32 page_of(const struct tiler_region *r, const struct tiler_slot *slot, u32 laro)
+{
+	return tiler_map_page_of(tiler_stretch_of(r->shape), slot->number, laro);
+}
+
+/**
+ * tiler_hold() - hold the pages that a change of an L-ARO needs
+ * @s: the engine
+ * @r: the region
+ * @laro: the L-ARO
+ *
+ * If the region is being moved these are pages of both slots; @r->to must not change until
+ * tiler_put().
+ *
+ * Context: map lock.
+ * Return: false if a page is absent; then none is held.
+ */
+bool tiler_hold(struct tiler *s, struct tiler_region *r, u32 laro)
+{
+	if (!shingle_page_hold(&s->engine, page_of(r, r->at, laro)))
+		return false;
+	if (!r->to || shingle_page_hold(&s->engine, page_of(r, r->to, laro)))
+		return true;
+	shingle_page_put(&s->engine, page_of(r, r->at, laro));
+	return false;
+}
+
+static void bind_slot(struct tiler *s, struct tiler_region *r, struct tiler_slot *slot, u32 laro)
+{
+	slot->page[laro / TILER_PAGE_ENTRIES] = shingle_page_held(&s->engine,
+								  page_of(r, slot, laro));
+}
+
+/**
+ * tiler_bind() - point a region to the pages held for an L-ARO
+ * @s: the engine
+ * @r: the region
+ * @laro: the L-ARO
+ *
+ * Context: map lock; valid during one call.
+ */
+void tiler_bind(struct tiler *s, struct tiler_region *r, u32 laro)
+{
+	bind_slot(s, r, r->at, laro);
+	if (r->to)
+		bind_slot(s, r, r->to, laro);
+}
+
+static void put_slot(struct tiler *s, struct tiler_region *r, struct tiler_slot *slot, u32 laro)
+{
+	if (slot->changed)
+		shingle_page_dirty(&s->engine, page_of(r, slot, laro));
+	slot->changed = 0;
+	shingle_page_put(&s->engine, page_of(r, slot, laro));
+}
+
+/**
+ * tiler_put() - undo tiler_hold()
+ * @s: the engine
+ * @r: the region
+ * @laro: the L-ARO
+ *
+ * Context: map lock, in the same call as any change of the pages.
+ */
+void tiler_put(struct tiler *s, struct tiler_region *r, u32 laro)
+{
+	put_slot(s, r, r->at, laro);
+	if (r->to)
+		put_slot(s, r, r->to, laro);
+}

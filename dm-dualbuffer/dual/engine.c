@@ -94,25 +94,6 @@ static int engine_create(struct shingle_engine **out, const struct shingle_layou
 	return 0;
 }
 
-/**
- * dual_set_home() - record whether the native place of a band holds its content
- * @s: the engine
- * @band: the band
- * @there: it does; otherwise it is empty
- *
- * Context: map lock.
- */
-void dual_set_home(struct dualbuffer *s, u32 band, bool there)
-{
-	if (test_bit(band, s->home) == there)
-		return;
-	if (there)
-		__set_bit(band, s->home);
-	else
-		__clear_bit(band, s->home);
-	shingle_mark(&s->engine, dual_home_piece(s, band), 1);
-}
-
 /* ------------------------------------------------------------------------
  * Reads and writes
  */

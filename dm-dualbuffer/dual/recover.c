@@ -265,6 +265,25 @@ u32 dual_home_piece(const struct dualbuffer *s, u32 band)
 	       band / SHINGLE_CHUNK_BITS;
 }
 
+/**
+ * dual_set_home() - record whether the native place of a band holds its content
+ * @s: the engine
+ * @band: the band
+ * @there: it does; otherwise it is empty
+ *
+ * Context: map lock.
+ */
+void dual_set_home(struct dualbuffer *s, u32 band, bool there)
+{
+	if (test_bit(band, s->home) == there)
+		return;
+	if (there)
+		__set_bit(band, s->home);
+	else
+		__clear_bit(band, s->home);
+	shingle_mark(&s->engine, dual_home_piece(s, band), 1);
+}
+
 const struct shingle_piece_kind dual_pieces[] = {
 	[DUAL_PIECE_STATE] = { nr_alone, encode_state, decode_state },
 	[DUAL_PIECE_CURVE] = { nr_alone, encode_curve, decode_curve },

@@ -127,9 +127,6 @@ static inline bool dual_at_home(const struct dualbuffer *s, u32 band)
 	return test_bit(band, s->home) && !dual_is_staged(s, band);
 }
 
-/* dual/engine.c */
-void dual_set_home(struct dualbuffer *s, u32 band, bool there);
-
 /* dual/steps.c */
 void dual_emit_m(struct dualbuffer *s, struct shingle_emit *emit);
 int dual_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step);
@@ -148,6 +145,7 @@ bool dual_pending(struct shingle_engine *e);
 /* dual/recover.c */
 int dual_layout_shape(const struct shingle_layout *l, struct dual_shape *shape, const char **why);
 u32 dual_home_piece(const struct dualbuffer *s, u32 band);
+void dual_set_home(struct dualbuffer *s, u32 band, bool there);
 int dual_replay(struct shingle_engine *e, const struct shingle_record *rec);
 int dual_engine_ready(struct shingle_engine *e, const char **why);
 extern const struct shingle_piece_kind dual_pieces[];

@@ -33,9 +33,6 @@ ROOMS = ("core/lib/engine", "core/lib/format", "core/lib/geometry", "core/lib/pa
          "dm-dualbuffer/rmwf")
 # The files of these rooms that still call each other in a circle.
 CIRCLES = {
-    "dm-tiler": [["tiler-clean.c", "tiler-region.c", "tiler-write.c"],
-                 ["tiler-engine.c", "tiler-steps.c"]],
-    "dm-dualbuffer/dual": [["cache.c", "clean.c", "rounds.c"], ["engine.c", "steps.c"]],
     "dm-dualbuffer/rmwf": [["engine.c", "steps.c"]],
 }
 
@@ -126,8 +123,9 @@ def references(room):
     code = {path.name: COMMENT.sub("", path.read_text(encoding="utf-8"))
             for path in sorted(room.glob("*.c"))}
     owner = {function: name for name, text in code.items() for function in DEFINED.findall(text)}
-    # A member of a struct may have the name of a function.
-    return {name: {owner[word] for word in re.findall(r"(?<![.>\w])\w+\b", STRING.sub("", text))
+    # A struct, and a member of one, may have the name of a function.
+    return {name: {owner[word] for word in re.findall(r"(?<![.>\w])(?<!struct )\w+\b",
+                                                      STRING.sub("", text))
                    if owner.get(word, name) != name}
             for name, text in code.items()}
 
