@@ -5,7 +5,6 @@
  * A bio that needs no further work is remapped directly in .map.  All others wait, see waiting.c.
  */
 #include "base/device.h"
-#include "base/shingle.h"
 #include "base/wake.h"
 #include "io/io.h"
 #include "log/log.h"
@@ -441,7 +440,6 @@ int shingle_map(struct dm_target *ti, struct bio *bio)
 		host_done(d);
 	return r;
 }
-EXPORT_SYMBOL_GPL(shingle_map);
 
 /**
  * shingle_end_io() - a bio is about to end
@@ -480,4 +478,3 @@ int shingle_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 	host_done(d);
 	return DM_ENDIO_DONE;
 }
-EXPORT_SYMBOL_GPL(shingle_end_io);

@@ -2,7 +2,6 @@
 /* Messages. */
 #include "base/device.h"
 #include "base/mode.h"
-#include "base/shingle.h"
 #include "base/wake.h"
 #include "target/target.h"
 #include "io/wcache.h"
@@ -369,4 +368,3 @@ int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *
 	DMERR("%s: unknown message %s", name, argv[0]);
 	return -EINVAL;
 }
-EXPORT_SYMBOL_GPL(shingle_message);

@@ -3,7 +3,6 @@
 #include "base/device.h"
 #include "base/host.h"
 #include "base/mode.h"
-#include "base/shingle.h"
 #include "target/target.h"
 
 static const char *mode_name(const struct shingle_device *d)
@@ -167,7 +166,6 @@ void shingle_status(struct dm_target *ti, status_type_t type, unsigned int flags
 		break;
 	}
 }
-EXPORT_SYMBOL_GPL(shingle_status);
 
 static unsigned int emit_pages(const struct shingle_pages *p, char *result, unsigned int maxlen)
 {

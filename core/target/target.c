@@ -243,23 +243,15 @@ static int alloc_buffers(struct shingle_device *d)
 			   BIOSET_NEED_BVECS);
 }
 
-/**
- * shingle_ctr() - construct a translation target
- * @ti: the target
- * @argc: number of arguments
- * @argv: ``<data dev> <cache dev|-> <metadata dev|-> [<#features> <feature>... [<#keys> <key>
- *	<value>...]]``
- * @ops: the engine
- *
- * The geometry is not in the table but in the superblock, which `shingle format` has written.  The
- * constructor writes nothing to the devices.
- *
- * Context: may sleep.
- * Return: 0 or -errno with a sentence in @ti->error.
+/*
+ * The arguments are <data dev> <cache dev|-> <metadata dev|-> [<#features> <feature>... [<#keys>
+ * <key> <value>...]].  The geometry is not in the table but in the superblock, which `shingle
+ * format` has written.  The constructor writes nothing to the devices.
  */
-int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
-		const struct shingle_engine_ops *ops)
+static int construct(struct dm_target *ti, unsigned int argc, char **argv)
 {
+	const struct shingle_engine_ops *ops = container_of(ti->type, struct shingle_target,
+							     type)->ops;
 	struct dm_arg_set as = { .argc = argc, .argv = argv };
 	struct shingle_device *d;
 	int err = -ENOMEM;
@@ -326,19 +318,11 @@ bad:
 	free_device(d);
 	return err;
 }
-EXPORT_SYMBOL_GPL(shingle_ctr);
 
-/**
- * shingle_dtr() - undo shingle_ctr()
- * @ti: the target
- *
- * Context: may sleep.
- */
-void shingle_dtr(struct dm_target *ti)
+static void destruct(struct dm_target *ti)
 {
 	free_device(ti->private);
 }
-EXPORT_SYMBOL_GPL(shingle_dtr);
 
 /* ------------------------------------------------------------------------
  * Activation, suspend, resume
@@ -377,17 +361,11 @@ static int claim(struct shingle_device *d)
 	return err;
 }
 
-/**
- * shingle_preresume() - the device is about to take I/O
- * @ti: the target
- *
+/*
  * Reads the state from the disk at the first resume.  The constructor cannot, because the table
  * that this one replaces is still changing it then.
- *
- * Context: may sleep.
- * Return: 0 or -errno, with the reason in the log.
  */
-int shingle_preresume(struct dm_target *ti)
+static int preresume(struct dm_target *ti)
 {
 	struct shingle_device *d = ti->private;
 	unsigned int noio;
@@ -420,15 +398,9 @@ int shingle_preresume(struct dm_target *ti)
 		shingle_loss_take(d, false);
 	return err;
 }
-EXPORT_SYMBOL_GPL(shingle_preresume);
 
-/**
- * shingle_resume() - take I/O from now on
- * @ti: the target
- *
- * Context: may sleep.
- */
-void shingle_resume(struct dm_target *ti)
+/* The device takes I/O from now on. */
+static void resume(struct dm_target *ti)
 {
 	struct shingle_device *d = ti->private;
 
@@ -442,7 +414,6 @@ void shingle_resume(struct dm_target *ti)
 	/* Blocks may be away from home since before. */
 	shingle_arm_idle(d);
 }
-EXPORT_SYMBOL_GPL(shingle_resume);
 
 static void set_leaving(struct shingle_device *d, bool yes)
 {
@@ -453,32 +424,20 @@ static void set_leaving(struct shingle_device *d, bool yes)
 	wake_up_all(&d->wait);
 }
 
-/**
- * shingle_presuspend() - a suspend begins
- * @ti: the target
- *
+/*
  * From now on dm holds I/O back until all messages have returned, so messages that may wait long
  * give up.  I/O in flight goes on.
- *
- * Context: may sleep, does not.
  */
-void shingle_presuspend(struct dm_target *ti)
+static void presuspend(struct dm_target *ti)
 {
 	set_leaving(ti->private, true);
 }
-EXPORT_SYMBOL_GPL(shingle_presuspend);
 
-/**
- * shingle_presuspend_undo() - the suspend was cancelled
- * @ti: the target
- *
- * Context: may sleep, does not.
- */
-void shingle_presuspend_undo(struct dm_target *ti)
+/* The suspend was cancelled. */
+static void presuspend_undo(struct dm_target *ti)
 {
 	set_leaving(ti->private, false);
 }
-EXPORT_SYMBOL_GPL(shingle_presuspend_undo);
 
 /* Data that could not be committed by now are lost unless this table is resumed. */
 static void end_of_log(struct shingle_device *d)
@@ -494,17 +453,12 @@ static void end_of_log(struct shingle_device *d)
 				 "it is suspended with data that could not be committed");
 }
 
-/**
- * shingle_postsuspend() - no I/O is in flight any more
- * @ti: the target
- *
- * Writes the content of the write cache and commits all that was acknowledged.  Logs the number of
- * blocks for which that fails; the next FLUSH then fails, even with another table.  Interrupts a
- * cleaning step between two pieces; it starts again after resume.
- *
- * Context: may sleep.
+/*
+ * No I/O is in flight any more.  Writes the content of the write cache and commits all that was
+ * acknowledged.  Logs the number of blocks for which that fails; the next FLUSH then fails, even
+ * with another table.  Interrupts a cleaning step between two pieces; it starts again after resume.
  */
-void shingle_postsuspend(struct dm_target *ti)
+static void postsuspend(struct dm_target *ti)
 {
 	struct shingle_device *d = ti->private;
 
@@ -533,7 +487,6 @@ void shingle_postsuspend(struct dm_target *ti)
 	cancel_delayed_work_sync(&d->log.commit_work);
 	shingle_loss_keep(d);
 }
-EXPORT_SYMBOL_GPL(shingle_postsuspend);
 
 /* ------------------------------------------------------------------------
  * Hibernation
@@ -610,16 +563,7 @@ void shingle_let_go(struct shingle_device *d)
 	shingle_arm_idle(d);
 }
 
-/**
- * shingle_iterate_devices() - see struct target_type
- * @ti: the target
- * @fn: called for each device
- * @data: argument of @fn
- *
- * Context: may sleep.
- * Return: 0, or the first nonzero value of @fn.
- */
-int shingle_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data)
+static int iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data)
 {
 	struct shingle_device *d = ti->private;
 	int i, r = 0;
@@ -631,7 +575,6 @@ int shingle_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn,
 	}
 	return r;
 }
-EXPORT_SYMBOL_GPL(shingle_iterate_devices);
 
 /* The limits of a queue are 32-bit numbers of bytes. */
 #define MAX_LIMIT_BLOCKS	(1U << (31 - SHINGLE_BLOCK_SHIFT))
@@ -645,16 +588,8 @@ EXPORT_SYMBOL_GPL(shingle_iterate_devices);
  */
 #define READ_BLOCKS		256U
 
-/**
- * shingle_io_hints() - see struct target_type
- * @ti: the target
- * @limits: limits of the queue
- *
- * The optimal size of I/O for an engine that gathers writes is its unit.
- *
- * Context: may sleep.
- */
-void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits)
+/* The optimal size of I/O for an engine that gathers writes is its unit. */
+static void io_hints(struct dm_target *ti, struct queue_limits *limits)
 {
 	struct shingle_device *d = ti->private;
 	u32 best = d->gathers ? d->engine->gather_blocks : READ_BLOCKS;
@@ -672,7 +607,67 @@ void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	shingle_limit_write_zeroes(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1));
 	shingle_limit_disk(limits, d->config.rotational);
 }
-EXPORT_SYMBOL_GPL(shingle_io_hints);
+
+/* ------------------------------------------------------------------------
+ * Registration
+ */
+
+/**
+ * shingle_register() - register targets with dm, all or none
+ * @targets: the targets
+ * @nr: number of targets
+ * @owner: their module
+ *
+ * Context: may sleep.
+ * Return: 0 or -errno.
+ */
+int shingle_register(struct shingle_target *targets, u32 nr, struct module *owner)
+{
+	u32 i;
+	int err;
+
+	for (i = 0; i < nr; i++) {
+		targets[i].type = (struct target_type){
+			.name = targets[i].name,
+			.version = { 1, 0, 0 },
+			.module = owner,
+			.ctr = construct,
+			.dtr = destruct,
+			.map = shingle_map,
+			.end_io = shingle_end_io,
+			.presuspend = presuspend,
+			.presuspend_undo = presuspend_undo,
+			.postsuspend = postsuspend,
+			.preresume = preresume,
+			.resume = resume,
+			.status = shingle_status,
+			.message = shingle_message,
+			.iterate_devices = iterate_devices,
+			.io_hints = io_hints,
+		};
+		err = dm_register_target(&targets[i].type);
+		if (err) {
+			shingle_unregister(targets, i);
+			return err;
+		}
+	}
+	return 0;
+}
+EXPORT_SYMBOL_GPL(shingle_register);
+
+/**
+ * shingle_unregister() - undo shingle_register()
+ * @targets: the targets
+ * @nr: number of targets
+ *
+ * Context: may sleep.
+ */
+void shingle_unregister(struct shingle_target *targets, u32 nr)
+{
+	while (nr--)
+		dm_unregister_target(&targets[nr].type);
+}
+EXPORT_SYMBOL_GPL(shingle_unregister);
 
 MODULE_AUTHOR("the dm-shingle project");
 MODULE_DESCRIPTION("dm-shingle: what shingled and interlaced translation targets share");

@@ -328,6 +328,7 @@ static u64 engine_cached_blocks(struct shingle_engine *e)
 
 const struct shingle_engine_ops dualbuffer_engine_ops = {
 	.name = "dualbuffer",
+	.needs = { .cache = true, .one_cache = true, .staging = 1 },
 	.commit_records = 2,
 	.step_records = DUAL_ROUND_RECORDS + 2,
 	.step_kinds = {

@@ -477,6 +477,7 @@ static u64 engine_cached_blocks(struct shingle_engine *e)
 
 const struct shingle_engine_ops rmwf_engine_ops = {
 	.name = "rmwf",
+	.needs = { .cache = true, .one_cache = true, .staging = 1 },
 	.commit_records = 1,
 	.step_records = 1,
 	.step_kinds = {

@@ -360,6 +360,7 @@ static u64 stl_set_cached_blocks(struct shingle_engine *e)
 
 const struct shingle_engine_ops stl_set_engine_ops = {
 	.name = "stl-set",
+	.needs = { .cache = true, .staging = 1 },
 	.commit_records = 1,
 	.step_records = 2,
 	.step_kinds = {

@@ -301,12 +301,12 @@ static bool find_media(struct format_args *a, struct image *img)
 				return false;
 			}
 			if (!plan_uniform_tracks(m, d->blocks, a->track_blocks,
-						 img->row->interlaced)) {
+						 img->row->ops->needs.interlaced)) {
 				fail("--track of %s is out of bounds: DATA, which has %s, may have at most 2^30 tracks",
 				     blocks_text(a->track_blocks).s, blocks_text(d->blocks).s);
 				return false;
 			}
-			k = img->row->interlaced ? 1 : 2;
+			k = img->row->ops->needs.interlaced ? 1 : 2;
 		} else if (a->tracks == TRACKS_NONE) {
 			plan_no_tracks(m, d->blocks);
 		} else if (a->tracks == TRACKS_FILE && i == SHINGLE_DEV_DATA) {
@@ -423,7 +423,7 @@ static bool journal_is_long_enough(const struct format_args *a)
 /* An engine with a single cache band uses it for the whole cache; its length has 32 bits. */
 static bool cache_is_short_enough(const struct format_args *a, const struct engine_row *row)
 {
-	if (!row->one_cache || a->req.cache_band_blocks ||
+	if (!row->ops->needs.one_cache || a->req.cache_band_blocks ||
 	    a->req.cache_unit != PLAN_CACHE_BLOCKS || a->req.cache <= U32_MAX)
 		return true;
 	fail("the cache is one band here, and a band of %llu blocks (4 KiB each) is too long: a smaller --cache-size will do",
@@ -437,11 +437,11 @@ static bool means_something(const struct format_args *a, struct image *img)
 	const struct engine_row *row = img->row;
 	const char *why;
 
-	if (!row->interlaced && a->req.backup_tracks) {
+	if (!row->ops->needs.interlaced && a->req.backup_tracks) {
 		fail("--backup-tracks means nothing to %s: leave it out", row->ops->name);
 		return false;
 	}
-	if (!row->cached && (a->req.cache || a->req.cache_first || a->req.cache_band_blocks ||
+	if (!row->ops->needs.cache && (a->req.cache || a->req.cache_first || a->req.cache_band_blocks ||
 			     a->cache)) {
 		fail("%s means nothing to %s, which has no cache bands: leave it out",
 		     a->cache ? "--cache" : a->req.cache ? "--cache-size" :
@@ -449,7 +449,7 @@ static bool means_something(const struct format_args *a, struct image *img)
 		     row->ops->name);
 		return false;
 	}
-	if (row->interlaced ? !interlaced_means_something(a) : !journal_is_long_enough(a))
+	if (row->ops->needs.interlaced ? !interlaced_means_something(a) : !journal_is_long_enough(a))
 		return false;
 	if (!cache_is_short_enough(a, row) || !take_params(a, row, &img->l))
 		return false;
@@ -485,14 +485,7 @@ static bool plan(struct format_args *a, struct image *img)
 	snprintf(img->l.engine, sizeof(img->l.engine), "%s", img->row->ops->name);
 	snprintf(img->l.label, sizeof(img->l.label), "%s", a->label ?: "");
 	img->l.ctime = (u64)time(NULL);
-	a->req.cached = img->row->cached;
-	a->req.one_cache = img->row->one_cache;
-	a->req.staging_bands = img->row->staging_bands;
-	a->req.pieces = img->row->ops->state.pieces;
-	a->req.nr_pages = img->row->ops->pages.nr_pages;
-	a->req.logical_blocks = img->row->ops->logical_blocks;
-	a->req.settle = img->row->settle;
-	a->req.interlaced = img->row->interlaced;
+	a->req.row = img->row;
 	if (!a->req.band_blocks && img->row->band)
 		a->req.band_blocks =
 			img->row->band(&img->l,

@@ -463,8 +463,23 @@ struct shingle_observe_ops {
 };
 
 /**
+ * struct shingle_bands_needed - the bands that an engine works with, for the tool that lays them out
+ * @cache: it has cache bands, which may be on a separate device
+ * @one_cache: the whole cache is one band
+ * @staging: number of staging bands
+ * @interlaced: every band is one of interlaced tracks
+ */
+struct shingle_bands_needed {
+	bool cache;
+	bool one_cache;
+	u32 staging;
+	bool interlaced;
+};
+
+/**
  * struct shingle_engine_ops - a translation layer
  * @name: as in the superblock and the table line
+ * @needs: the bands that it works with
  * @commit_records: maximum of records that commit() leaves
  * @step_records: maximum that step_done() leaves, unless the step has its own
  * @step_kinds: names of the values of struct shingle_step::kind, for the statistics of
@@ -491,6 +506,7 @@ struct shingle_observe_ops {
  */
 struct shingle_engine_ops {
 	const char *name;
+	struct shingle_bands_needed needs;
 	u32 commit_records;
 	u32 step_records;
 	const char *step_kinds[SHINGLE_STEP_KINDS];
