@@ -5,8 +5,8 @@
 # its keys, the values of KEY, or the targets themselves.
 _shingle_options()
 {
-	shingle open --help | awk -v what="$1" -v target="$2" -v key="$3" '
-		/^Keys of every target/ { at = "every"; next }
+	shingle create --help | awk -v what="$1" -v target="$2" -v key="$3" '
+		/^Keys of every translation layer/ { at = "every"; next }
 		/^Features and keys of / { at = $5; sub(/:$/, "", at)
 			if (what == "targets") print at
 			next }
