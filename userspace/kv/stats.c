@@ -75,7 +75,7 @@ EXPORTED int kv_stats(struct kv *kv, struct kv_stats *stats)
 	struct kv_stats all;
 
 	if (stats->size < 2 * sizeof(stats->size))
-		return kv_says(-EINVAL, "struct kv_stats does not have its size");
+		return kv_says(-EINVAL, "struct kv_stats has an unknown size");
 	all_stats(kv, &all);
 	all.size = stats->size;
 	give_sized(stats, stats->size, &all, sizeof(all));
@@ -87,7 +87,7 @@ EXPORTED int kv_shape(struct kv *kv, struct kv_shape *shape)
 	struct kv_shape all;
 
 	if (shape->size < 2 * sizeof(shape->size))
-		return kv_says(-EINVAL, "struct kv_shape does not have its size");
+		return kv_says(-EINVAL, "struct kv_shape has an unknown size");
 	pthread_mutex_lock(&kv->lock);
 	all = (struct kv_shape){ .size = shape->size, .organisation = kv->head.organisation,
 				    .band_bytes = kv->head.band_bytes,
