@@ -2565,6 +2565,12 @@ def completer(run):
     ("shingle set x wcache=", ["off", "on"]), ("shingle set x --default wc",
                                                ["wcache", "wcache_blocks"]),
     ("shingle set x wc", ["wcache=", "wcache_blocks="]),
+    ("shingle create plat", ["platter"]), ("shingle presets ma-t", ["ma-tiler"]),
+    ("shingle create platter d x --set time_", ["time_scale="]),
+    ("shingle create platter d x --set timing=", ["model", "none"]),
+    ("shingle create platter --profile st5", ["st5000as0011", "st500dm002"]),
+    ("shingle create platter d x --si", ["--size"]), ("shingle create imr d x --cache", []),
+    ("shingle create imr d x --backup", ["--backup-tracks"]),
 ])
 def test_completion(complete, line, offered):
     """Completion offers values of the named target, and not files."""
@@ -2805,7 +2811,7 @@ def test_stats_fields(two):
                                                      "medium": {"seek_us": 2}}
     assert two.run("stats", "--prometheus", "--fields", "steps").count("\n") == 3
     said = two.run("stats", "disk", "--fields", "steps,seek_us", rc=USAGE)
-    assert said == ("shingle: --fields: this device has no 'seek_us'; 'shingle stats' lists "
+    assert said == ("shingle: --fields: the device has no counter 'seek_us'; 'shingle stats' "
                     "lists all\n")
     assert "no device has counter 'step'" in two.run("stats", "--fields", "step", rc=USAGE)
 
@@ -2914,9 +2920,9 @@ def test_prometheus(two):
     assert value["shingle_read_bytes_total", "medium"] == "12288"
     assert value["shingle_media_written_bytes_total", "medium"] == "16384"
     assert value["shingle_late_max_seconds", "medium"] == "0.001500"
-    assert ("# HELP shingle_media_written_bytes_total media written in bytes, since it was "
+    assert ("# HELP shingle_media_written_bytes_total media written in bytes, since the device was "
             "opened or cleared; media_blocks_written of 'shingle stats'.\n") in said
-    assert ("# HELP shingle_late_max_seconds late max in seconds, the most since it was "
+    assert ("# HELP shingle_late_max_seconds late max in seconds, maximum since the device was "
             "opened or cleared; late_max_us of 'shingle stats'.\n") in said
     assert value["shingle_write_amplification_ratio", "disk"] == "1.700000"
     assert ("shingle_write_amplification_ratio", "medium") not in value
