@@ -84,24 +84,50 @@ static const struct layout_text {
 	const char *option;
 	const char *help;
 } layout_texts[] = {
-	{ FOR_PRESETS, "--preset NAME", "options and settings of a drive of the literature, see 'shingle presets'; TARGET is then omitted, and other options take precedence" },
-	{ FOR_PRESETS, "--scale N", "with --preset: divide all capacities by N; bands keep their length" },
-	{ FOR_BANDS, "--band SIZE", "data in a band (default: 30M, rounded to whole tracks; with --rows that many tracks)" },
-	{ FOR_ALL, "--bands N", "exactly N bands of data, and a cache of exactly the requested size (default: as many bands as fit)" },
-	{ FOR_CACHED, "--cache DEV", "put the persistent cache and staging on another device" },
-	{ FOR_CACHED, "--cache-size N", "size of the cache: N% of all bands (default: 5%), a SIZE, or Nb for N bands" },
-	{ FOR_CACHED, "--cache-band SIZE", "length of a band of the cache (default: as --band; dualbuffer and rmwf: the whole cache)" },
-	{ FOR_CACHED, "--cache-location L", "id: after the data bands (default); od: before them" },
-	{ FOR_ALL, "--meta DEV", "put superblocks, checkpoints and journal on another device, so that DATA receives only data" },
-	{ FOR_ALL, "--journal SIZE", "length of the journal (default: 64M, at most 1/64 of DATA; imr without --meta: a track)" },
-	{ FOR_ALL, "--geometry auto|pack|none|FILE", "tracks of DATA. auto: as the platter below reports them (default); pack: the same, but no tracks if its head destroys none; none: no tracks; FILE: a platter's answer to the message geometry" },
-	{ FOR_ALL, "--track SIZE", "all tracks of DATA have this length (default for imr: 2M)" },
-	{ FOR_ALL, "--head-tracks K", "the write head is K tracks wide (default with --track: 2)" },
-	{ FOR_INTERLACED, "--backup-tracks N", "tracks to save tops in (default: 1/16 of all, 2 to 128)" },
-	{ FOR_ALL, "--label TEXT", "a label of up to 32 bytes" },
-	{ FOR_ALL, "--force", "format even if DATA has contents, and wipe their signatures" },
-	{ FOR_ALL, "--dry-run", "print the layout and the dmsetup command; change nothing" },
-	{ FOR_ALL, "--json", "print the layout in JSON" },
+	{ FOR_PRESETS, "--preset NAME",
+	  "options and settings of a drive of the literature, see 'shingle presets'; "
+	  "TARGET is then omitted, and other options take precedence" },
+	{ FOR_PRESETS, "--scale N",
+	  "with --preset: divide all capacities by N; bands keep their length" },
+	{ FOR_BANDS, "--band SIZE",
+	  "data in a band (default: 30M, rounded to whole tracks; with --rows that many "
+	  "tracks)" },
+	{ FOR_ALL, "--bands N",
+	  "exactly N bands of data, and a cache of exactly the requested size (default: "
+	  "as many bands as fit)" },
+	{ FOR_CACHED, "--cache DEV",
+	  "put the persistent cache and staging on another device" },
+	{ FOR_CACHED, "--cache-size N",
+	  "size of the cache: N% of all bands (default: 5%), a SIZE, or Nb for N bands" },
+	{ FOR_CACHED, "--cache-band SIZE",
+	  "length of a band of the cache (default: as --band; dualbuffer and rmwf: the "
+	  "whole cache)" },
+	{ FOR_CACHED, "--cache-location L",
+	  "id: after the data bands (default); od: before them" },
+	{ FOR_ALL, "--meta DEV",
+	  "put superblocks, checkpoints and journal on another device, so that DATA "
+	  "receives only data" },
+	{ FOR_ALL, "--journal SIZE",
+	  "length of the journal (default: 64M, at most 1/64 of DATA; imr without --meta: "
+	  "a track)" },
+	{ FOR_ALL, "--geometry auto|pack|none|FILE",
+	  "tracks of DATA. auto: as the platter below reports them (default); pack: the "
+	  "same, but no tracks if its head destroys none; none: no tracks; FILE: a "
+	  "platter's answer to the message geometry" },
+	{ FOR_ALL, "--track SIZE",
+	  "all tracks of DATA have this length (default for imr: 2M)" },
+	{ FOR_ALL, "--head-tracks K",
+	  "the write head is K tracks wide (default with --track: 2)" },
+	{ FOR_INTERLACED, "--backup-tracks N",
+	  "tracks to save tops in (default: 1/16 of all, 2 to 128)" },
+	{ FOR_ALL, "--label TEXT",
+	  "a label of up to 32 bytes" },
+	{ FOR_ALL, "--force",
+	  "format even if DATA has contents, and wipe their signatures" },
+	{ FOR_ALL, "--dry-run",
+	  "print the layout and the dmsetup command; change nothing" },
+	{ FOR_ALL, "--json",
+	  "print the layout in JSON" },
 };
 
 static bool cache_size(struct plan_request *req, const char *text)
@@ -400,7 +426,7 @@ static u64 fitting_scale(const struct format_args *a, const struct engine_row *r
 
 	if (!band_wanted(a, &blocks))
 		return 0;
-	most = min(preset_max_scale(a->preset, blocks), (u64)PRESET_MAX_SCALE);
+	most = min_t(u64, preset_max_scale(a->preset, blocks), PRESET_MAX_SCALE);
 	if (!most)
 		return 0;
 	scale = least_fit(a, row, 1, most, true);
