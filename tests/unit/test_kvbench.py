@@ -853,7 +853,7 @@ DIURNAL = ("--target", 5, "-n", 3, "--arrivals", "diurnal", "-p", "diurnal.modul
       for form in ("csv", "iolog3") for block in ("3000B", "1B", "4097B")),
 ))
 def test_what_was_not_asked_properly(tool, words, args):
-    """The exit status is 16, as in kvbench.8, and there is no output."""
+    """The exit status is 16, as in kvbench.1, and there is no output."""
     done = subprocess.run([tool, *map(str, args)], text=True, capture_output=True, check=False)
     assert done.returncode == USAGE and words in done.stderr and not done.stdout, done
 

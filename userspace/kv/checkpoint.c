@@ -149,7 +149,7 @@ static int make_file(const struct kv *kv, const struct kv_format_options *opt, c
 	if (fd < 0 && errno == EEXIST)
 		fd = open(file, O_RDWR | O_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, (off_t)bytes))
-		err = kv_says(-errno, "%s cannot be made: %s", file, strerror(errno));
+		err = kv_says(-errno, "%s cannot be created: %s", file, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	if (err && *made)
@@ -166,7 +166,7 @@ static int sync_folder(const char *file)
 	if (!copy)
 		return kv_no_memory();
 	if (fd < 0 || fsync(fd))
-		err = kv_says(-errno, "the folder of %s: %s", file, strerror(errno));
+		err = kv_says(-errno, "the directory of %s: %s", file, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	free(copy);

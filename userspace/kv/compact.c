@@ -345,7 +345,7 @@ static int keep(struct merger *g, const struct entry *e, bool again)
 	if (!err)
 		err = table_add(g->w, e, &full);
 	if (!err && full)
-		err = kv_says(-EUCLEAN, "an entry that no table has room for");
+		err = kv_says(-EUCLEAN, "an entry is too large for a table");
 	return err;
 }
 
@@ -755,7 +755,7 @@ int compact_range(struct kv *kv, struct slice from, struct slice to)
 		if (!err && kv->head.organisation == KV_SOC)
 			alone = pick_piece(kv, &p, &oldest);
 		if (!err && alone && !p.nr)
-			err = kv_says(-ENOSPC, "%s: there is no room to merge more",
+			err = kv_says(-ENOSPC, "%s: no room to merge more",
 				      kv->disk->name);
 		more = !err && p.nr;
 		if (more && !alone) {

@@ -311,7 +311,7 @@ static int take(struct real *r, const char *path, bool writing)
 	if (!r->is_block && !S_ISREG(st.st_mode))
 		return kv_says(-EINVAL, "%s is neither a block device nor a file", path);
 	if (!r->is_block && loop_over(&st, loop, sizeof(loop)))
-		return kv_says(-EBUSY, "%s is in use by the loop device /dev/%s: name that one",
+		return kv_says(-EBUSY, "%s is in use by the loop device /dev/%s: use that device instead",
 			       path, loop);
 	if (r->is_block && writing)
 		flags |= O_EXCL;

@@ -104,7 +104,7 @@ EXPORTED int kv_get_into(struct kv *kv, const struct kv_snapshot *snap, const vo
 	if (!found.borrowed)
 		free(found.data);
 	if (!err && !found.borrowed)
-		err = kv_says(-ENOBUFS, "a value of %zu bytes, and room for %zu", *value_bytes,
+		err = kv_says(-ENOBUFS, "a value of %zu bytes does not fit in %zu", *value_bytes,
 			      room);
 	return err;
 }
@@ -302,7 +302,7 @@ EXPORTED int kv_iter_prev(struct kv_iter *iter)
 	struct slice key = buffer_slice(&iter->key);
 
 	if (!iter->here)
-		return kv_says(-EINVAL, "the iterator is at no key");
+		return kv_says(-EINVAL, "the iterator is not at a key");
 	if (store_ours(iter->kv))
 		return -EPERM;
 	return iter->back ? settle_back(iter) : seek_back(iter, &key);
@@ -325,7 +325,7 @@ EXPORTED int kv_iter_next(struct kv_iter *iter)
 	int err;
 
 	if (!iter->here)
-		return kv_says(-EINVAL, "the iterator is at no key");
+		return kv_says(-EINVAL, "the iterator is not at a key");
 	if (store_ours(iter->kv))
 		return -EPERM;
 	iter->here = false;

@@ -30,9 +30,9 @@ static const struct {
 	u64 magic;
 	const char *name;
 } kinds[] = {
-	[HEADER_STORE] = { KV_MAGIC, "key-value store" },
-	[HEADER_OFFLOAD] = { KV_OFFLOAD_MAGIC, "offload device" },
-	[HEADER_UNFINISHED] = { KV_UNFINISHED_MAGIC, "checkpoint that is being written" },
+	[HEADER_STORE] = { KV_MAGIC, "a key-value store" },
+	[HEADER_OFFLOAD] = { KV_OFFLOAD_MAGIC, "an offload device" },
+	[HEADER_UNFINISHED] = { KV_UNFINISHED_MAGIC, "a checkpoint that is being written" },
 };
 
 /* The copy is in the last block before the bands. */
@@ -102,9 +102,9 @@ static int parse(struct kv_disk *disk, enum header_kind kind, struct header *h, 
 		return kv_says(-EMEDIUMTYPE, "%s has a checkpoint that was not finished",
 			       disk->name);
 	if (le64_to_cpu(h->magic) != kinds[kind].magic)
-		return kv_says(-EMEDIUMTYPE, "%s is no %s", disk->name, kinds[kind].name);
+		return kv_says(-EMEDIUMTYPE, "%s is not %s", disk->name, kinds[kind].name);
 	if (le32_to_cpu(h->version) != FORMAT_VERSION)
-		return kv_says(-EPROTONOSUPPORT, "%s: format %u is not known, only %u",
+		return kv_says(-EPROTONOSUPPORT, "%s: format %u is not supported, only %u",
 			       disk->name, le32_to_cpu(h->version), FORMAT_VERSION);
 	if (le32_to_cpu(h->crc) != header_crc(h))
 		return kv_says(-EUCLEAN, "%s: the header is damaged", disk->name);
@@ -119,9 +119,9 @@ static int parse(struct kv_disk *disk, enum header_kind kind, struct header *h, 
 	s->kind = kind;
 	memcpy(s->own, h->own, sizeof(s->own));
 	if (!sane(s))
-		return kv_says(-EUCLEAN, "%s: the header contradicts itself", disk->name);
+		return kv_says(-EUCLEAN, "%s: the header is inconsistent", disk->name);
 	if (s->device_bytes > disk->bytes)
-		return kv_says(-EUCLEAN, "%s has %llu bytes, and had %llu when it was formatted",
+		return kv_says(-EUCLEAN, "%s has %llu bytes, but had %llu when it was formatted",
 			       disk->name, disk->bytes, s->device_bytes);
 	return 0;
 }

@@ -119,7 +119,7 @@ static void answer(struct live *l, int fd)
 	    transfer(fd, path, q.bytes, false))
 		return;
 	if (!may_ask(fd)) {
-		a.err = kv_says(-EPERM, "only root and the user who has %s open are answered",
+		a.err = kv_says(-EPERM, "only root and the user of the program that has %s open may do this",
 				l->kv->disk->name);
 	} else if (q.what == LIVE_STATS) {
 		a.err = kv_stats(l->kv, &stats);
@@ -244,14 +244,14 @@ static int ask(const char *path, int *fd)
 		return kv_says(-errno, "a socket: %s", strerror(errno));
 	if (connect(*fd, (struct sockaddr *)&name, bytes)) {
 		close(*fd);
-		return kv_says(-ENOTCONN, "no program that answers has %s open", path);
+		return kv_says(-ENOTCONN, "%s is not open in a program that answers", path);
 	}
 	/* Any user may bind a name that is free. */
 	if (!getsockopt(*fd, SOL_SOCKET, SO_PEERCRED, &who, &size) &&
 	    (!who.uid || who.uid == geteuid() || who.uid == owner))
 		return 0;
 	close(*fd);
-	return kv_says(-EPERM, "what answers for %s is another user's program", path);
+	return kv_says(-EPERM, "the program that answers for %s belongs to another user", path);
 }
 
 /* Send a request.  @out: gets up to @room bytes of the answer; the rest is dropped. */
@@ -274,7 +274,7 @@ static int request(const char *path, u32 what, const char *arg, void *out, size_
 	err = err ?: transfer(fd, text, a.bytes, false);
 	close(fd);
 	if (err)
-		return kv_says(err, "who has %s open does not answer: %s", path, strerror(-err));
+		return kv_says(err, "the program that has %s open does not answer: %s", path, strerror(-err));
 	if (a.err)
 		return kv_says(a.err, "%s", text);
 	if (room)
@@ -288,7 +288,7 @@ EXPORTED int kv_live_stats(const char *path, struct kv_stats *stats)
 	int err = 0;
 
 	if (stats->size < 2 * sizeof(stats->size))
-		err = kv_says(-EINVAL, "struct kv_stats does not have its size");
+		err = kv_says(-EINVAL, "struct kv_stats has an unknown size");
 	err = err ?: request(path, LIVE_STATS, "", &all, sizeof(all));
 	if (err)
 		return err;
@@ -308,7 +308,7 @@ EXPORTED int kv_live_checkpoint(const char *path, const char *to)
 	else if (getcwd(here, sizeof(here)))
 		n = snprintf(full, sizeof(full), "%s/%s", here, to);
 	else
-		return kv_says(-errno, "the current folder: %s", strerror(errno));
+		return kv_says(-errno, "the current directory: %s", strerror(errno));
 	if (n < 0 || (size_t)n >= sizeof(full))
 		return kv_says(-ENAMETOOLONG, "%s: the name is too long", to);
 	return request(path, LIVE_CHECKPOINT, full, NULL, 0);

@@ -206,7 +206,7 @@ static void given_up(struct kv *kv, const struct log_band *b, u32 from, u32 to, 
 
 	snprintf(text, sizeof(text), "log band %u (log %llu): bytes %u to %u are given up: %s",
 		 b->band, b->id, from, to - 1,
-		 err == -EUCLEAN ? "no whole chunk is there" : strerror(-err));
+		 err == -EUCLEAN ? "there is no sound chunk" : strerror(-err));
 	kv->repair->report(kv->repair->ctx, text);
 }
 
@@ -299,7 +299,7 @@ int log_verify(struct kv *kv, struct table *t, u32 bytes)
 	}
 	free(r.buf);
 	if (err == -EUCLEAN)
-		return table_damaged(t, "no whole chunk at byte %u", at);
+		return table_damaged(t, "no sound chunk at byte %u", at);
 	return !err || err == -ENOMEM ? err :
 		kv_says(err, "band %u (table %llu): byte %u cannot be read: %s", t->band, t->id,
 			at, strerror(-err));

@@ -83,7 +83,7 @@ EXPORTED int kv_stats(struct kv *kv, struct kv_stats *stats)
 	struct kv_stats all;
 
 	if (stats->size < 2 * sizeof(stats->size))
-		return kv_says(-EINVAL, "struct kv_stats does not have its size");
+		return kv_says(-EINVAL, "struct kv_stats has an unknown size");
 	if (store_ours(kv))
 		return -EPERM;
 	all_stats(kv, &all);
@@ -97,7 +97,7 @@ EXPORTED int kv_shape(struct kv *kv, struct kv_shape *shape)
 	struct kv_shape all;
 
 	if (shape->size < 2 * sizeof(shape->size))
-		return kv_says(-EINVAL, "struct kv_shape does not have its size");
+		return kv_says(-EINVAL, "struct kv_shape has an unknown size");
 	if (store_ours(kv))
 		return -EPERM;
 	pthread_mutex_lock(&kv->lock);

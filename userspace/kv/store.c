@@ -113,7 +113,7 @@ int take_sized(void *to, size_t ours, const void *from, u64 size, const char *na
 		return 0;
 	/* A caller that has not set the size has 0 there. */
 	if (size < 2 * sizeof(size_t))
-		return kv_says(-EINVAL, "struct %s does not have its size", name);
+		return kv_says(-EINVAL, "struct %s has an unknown size", name);
 	for (i = ours; i < size; i++) {
 		if (bytes[i])
 			return kv_says(-E2BIG, "struct %s has fields that this library does not know",
@@ -154,7 +154,7 @@ int store_broken(struct kv *kv)
 {
 	if (!__atomic_load_n(&kv->broken, __ATOMIC_ACQUIRE))
 		return 0;
-	return kv_says(-EROFS, "nothing is written any more, since %s", kv->broken_text);
+	return kv_says(-EROFS, "the store is read-only, because %s", kv->broken_text);
 }
 
 /**
@@ -317,7 +317,7 @@ static int shape_of(struct kv_disk *disk, const struct kv_format_options *opt,
 	s->slot_bytes = at.slot_bytes;
 	s->bands_offset = at.bands_offset;
 	if (s->bands < MIN_BANDS)
-		return kv_says(-EINVAL, "%s: %llu bytes have room for %u bands of %u bytes, and %u are needed",
+		return kv_says(-EINVAL, "%s: %llu bytes have room for %u bands of %u bytes, but %u are needed",
 			       disk->name, bytes, s->bands, s->band_bytes, MIN_BANDS);
 	return 0;
 }
@@ -539,8 +539,8 @@ static int replay(struct kv *kv)
 	kv->lost_error = lost;
 	if (!err && lost && !read_only)
 		err = kv_says(lost, "%s; %s", kv->lost, lost == -EUCLEAN ?
-			      "what is left can be read only" :
-			      "nothing was changed, and the disk may read it the next time");
+			      "the rest can only be read" :
+			      "nothing was changed, and the next read may succeed");
 	return err;
 }
 
@@ -564,11 +564,11 @@ static int begin_threads(struct kv *kv)
 	bool logs = !(kv->opt.flags & KV_NO_LOG);
 
 	if (logs && pthread_create(&kv->log.thread, NULL, log_thread, kv))
-		return kv_says(-EAGAIN, "the system refuses a thread");
+		return kv_says(-EAGAIN, "no thread can be started");
 	if (pthread_create(&kv->thread, NULL, compact_thread, kv)) {
 		if (logs)
 			log_stop(kv);
-		return kv_says(-EAGAIN, "the system refuses a thread");
+		return kv_says(-EAGAIN, "no thread can be started");
 	}
 	kv->has_thread = true;
 	return 0;

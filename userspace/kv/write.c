@@ -180,9 +180,9 @@ static int add(struct kv *kv, const struct kv_batch *b, u64 *number)
 	int err;
 
 	if (kv->opt.flags & KV_READ_ONLY)
-		return kv_says(-EROFS, "%s was opened to be read only", kv->disk->name);
+		return kv_says(-EROFS, "%s was opened read-only", kv->disk->name);
 	if (b->entries > SEQ_END - seq)
-		return kv_says(-EOVERFLOW, "%s has used up its numbers", kv->disk->name);
+		return kv_says(-EOVERFLOW, "%s has used all its sequence numbers", kv->disk->name);
 	err = find_room(kv, b);
 	count(&kv->stats.slow_us, now_us() - began);
 	if (!err)
@@ -209,7 +209,7 @@ static int add(struct kv *kv, const struct kv_batch *b, u64 *number)
 static int no_log(const struct kv *kv)
 {
 	return kv->opt.flags & KV_NO_LOG ?
-		kv_says(-EINVAL, "without a log nothing can be synced: kv_flush() does more") : 0;
+		kv_says(-EINVAL, "without a log a sync is impossible: use kv_flush()") : 0;
 }
 
 EXPORTED int kv_write(struct kv *kv, const struct kv_batch *batch, uint32_t flags)
@@ -276,7 +276,7 @@ EXPORTED int kv_sync(struct kv *kv)
 static int may_write(struct kv *kv)
 {
 	if (kv->opt.flags & KV_READ_ONLY)
-		return kv_says(-EROFS, "%s was opened to be read only", kv->disk->name);
+		return kv_says(-EROFS, "%s was opened read-only", kv->disk->name);
 	return store_ours(kv) ?: store_broken(kv);
 }
 

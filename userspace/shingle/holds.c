@@ -136,7 +136,7 @@ bool device_holds(struct device *d, char *what, size_t size)
 	fd = open(d->path, O_RDONLY | O_CLOEXEC);
 	pr = blkid_new_probe();
 	if (fd < 0 || !pr || blkid_probe_set_device(pr, fd, 0, 0)) {
-		snprintf(what, size, "something that libblkid cannot look at");
+		snprintf(what, size, "contents that libblkid cannot read");
 		goto out;
 	}
 	blkid_probe_enable_superblocks(pr, 1);
@@ -146,7 +146,7 @@ bool device_holds(struct device *d, char *what, size_t size)
 	if (got == -2) {
 		snprintf(what, size, "signatures of more than one file system");
 	} else if (got < 0) {
-		snprintf(what, size, "blocks that cannot be read, so nobody knows what else");
+		snprintf(what, size, "blocks that cannot be read, so its contents are unknown");
 	} else if (got == 0) {
 		type = lookup(pr, "TYPE");
 		label = lookup(pr, "LABEL");

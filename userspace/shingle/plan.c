@@ -295,7 +295,7 @@ static int divide_apart(const struct plan_request *req, const struct shingle_lay
 		return no_data_band(l, why);
 	nr[SHINGLE_ROLE_DATA] = bands;
 	if (req->data_bands && req->cache && there < wanted_cache(req, bands))
-		return no_room(why, "CACHE has room for %llu of the %llu cache bands of %u blocks (4 KiB each) that are wanted",
+		return no_room(why, "CACHE has room for %llu of the %llu cache bands of %u blocks (4 KiB each) that are requested",
 			       there, wanted_cache(req, bands), each);
 	nr[SHINGLE_ROLE_CACHE] = req->cache ? cache_bands(req, bands, there) : min(there, bands);
 	return 0;
@@ -365,7 +365,7 @@ static int place_all_bands(const struct plan_request *req, struct shingle_layout
 
 	*got = bands;
 	if (req->data_bands && limit != U64_MAX && bands < limit)
-		return no_room(why, "DATA has room for %llu of the %llu bands of %u blocks (4 KiB each) that are wanted",
+		return no_room(why, "DATA has room for %llu of the %llu bands of %u blocks (4 KiB each) that are requested",
 			       bands, limit, l->band_blocks[SHINGLE_ROLE_DATA]);
 	nr[SHINGLE_ROLE_STAGING] = needs(req)->staging;
 	nr[SHINGLE_ROLE_DATA] = bands;
@@ -516,7 +516,7 @@ static int interlaced_tracks(const struct shingle_medium *m, u32 *track_blocks, 
 		return 0;
 	*track_blocks = only_length(m);
 	if (!*track_blocks)
-		return sorry(why, "DATA has tracks of several lengths, and imr needs one: give it with --track");
+		return sorry(why, "DATA has tracks of several lengths, and imr needs tracks of one length: give it with --track");
 	return 0;
 }
 
@@ -563,7 +563,7 @@ static int interlaced_bands(const struct plan_request *req, struct shingle_layou
 			       end, track, data);
 	n = end - data;
 	if (req->data_bands && req->data_bands > n)
-		return no_room(why, "DATA has room for %llu of the %llu tracks that are wanted", n,
+		return no_room(why, "DATA has room for %llu of the %llu tracks that are requested", n,
 			       req->data_bands);
 	g[0].start = shingle_pblk(SHINGLE_DEV_DATA, (from + 1) * track);
 	g[0].stride = 2ULL * track;
@@ -595,7 +595,7 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 	if (req->head_tracks > 1 && shingle_medium_has_tracks(data) && !is_interlaced(data))
 		return sorry(why, "DATA is shingled, and imr is for interlaced or conventional tracks");
 	if (req->band_blocks && req->band_blocks != track)
-		return sorry(why, "--band means nothing to imr: a band is a track, see --track");
+		return sorry(why, "--band does not apply to imr: a band is a track, see --track");
 	l->interlaced = true;
 	l->head_tracks = 1;
 	l->band_blocks[SHINGLE_ROLE_DATA] = track;
@@ -609,7 +609,7 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 			return sorry(why, "a track of %u blocks is too short for the journal: put the metadata on another device with --meta",
 				     track);
 		if (req->journal_blocks)
-			return sorry(why, "--journal needs --meta here: on DATA it is as long as a track");
+			return sorry(why, "--journal requires --meta here: on DATA the journal is as long as a track");
 	}
 	err = interlaced_bands(req, l, from, end, why);
 	if (err)
@@ -686,7 +686,7 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 		l->medium[i] = req->medium[i];
 	for (i = SHINGLE_DEV_CACHE; i < SHINGLE_NR_DEVS; i++) {
 		if (req->medium[i].blocks && is_interlaced(&req->medium[i]))
-			return sorry(why, "%s is interlaced, where every second write would destroy what is beside it: choose another medium, or --geometry none",
+			return sorry(why, "%s is interlaced, where every second write would destroy its neighbours: choose another medium, or --geometry none",
 				     i == SHINGLE_DEV_CACHE ? "CACHE" : "META");
 	}
 	l->head_tracks = req->head_tracks;
@@ -695,11 +695,11 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 	if (needs(req)->interlaced) {
 		err = lay_interlaced(&r, l, why);
 		if (!err && l->logical_blocks && shingle_layout_check(l, &what))
-			err = sorry(why, "these sizes do not go together: %s", what);
+			err = sorry(why, "these sizes do not fit together: %s", what);
 		return err;
 	}
 	if (is_interlaced(data))
-		return sorry(why, "DATA is interlaced, where bands of shingled tracks make no sense: choose another medium, or --geometry none");
+		return sorry(why, "DATA is interlaced, and this target is for shingled tracks: choose another medium, or --geometry none");
 	if (!r.band_blocks) {
 		/* The default is a multiple of the track length, if all tracks have one length. */
 		u32 track = only_length(data) ?: 1;
@@ -712,7 +712,7 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 		r.cache = 1;
 	}
 	if (r.cache_band_blocks > U32_MAX)
-		return sorry(why, "the cache is one band here, and a band of %llu blocks (4 KiB each) is too long: a smaller --cache-size will do",
+		return sorry(why, "the cache of this target is one band, and %llu blocks (4 KiB each) are too long for a band: choose a smaller --cache-size",
 			     r.cache_band_blocks);
 	if (!r.cache_band_blocks)
 		r.cache_band_blocks = r.band_blocks;
@@ -733,10 +733,10 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 	if (err)
 		return err;
 	if (l->pages.blocks && !pages_are_safe(req, l))
-		return sorry(why, "the map of this layer is written all over, which would destroy what is beside it on shingled tracks: put the metadata on a conventional device with --meta, or have conventional tracks where they lie, %llu blocks from block %llu on",
+		return sorry(why, "the map of this target is written in any order, which would destroy its neighbours on shingled tracks: put the metadata on a conventional device with --meta, or on conventional tracks, %llu blocks from block %llu on",
 			     l->pages.blocks, l->pages.start);
 	/* If no logical blocks are left, the engine itself reports the reason. */
 	if (l->logical_blocks && shingle_layout_check(l, &what))
-		return sorry(why, "these sizes do not go together: %s", what);
+		return sorry(why, "these sizes do not fit together: %s", what);
 	return 0;
 }
