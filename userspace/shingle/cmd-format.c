@@ -973,9 +973,9 @@ static void layout_help(const struct engine_row *row)
 	for (i = 0; i < ARRAY_SIZE(layout_texts); i++) {
 		const struct layout_text *t = &layout_texts[i];
 
-		if (!row || t->who == FOR_ALL || (t->who == FOR_BANDS && !row->interlaced) ||
-		    (t->who == FOR_CACHED && row->cached) ||
-		    (t->who == FOR_INTERLACED && row->interlaced))
+		if (!row || t->who == FOR_ALL || (t->who == FOR_BANDS && !row->ops->needs.interlaced) ||
+		    (t->who == FOR_CACHED && row->ops->needs.cache) ||
+		    (t->who == FOR_INTERLACED && row->ops->needs.interlaced))
 			print_option(t->option, t->help);
 	}
 }
