@@ -281,9 +281,9 @@ void tiler_commit(struct tiler_region *r, u32 laro, const struct tiler_run *run,
  * @r: the region
  * @run: from tiler_place()
  *
- * No write uses these places again before the region has been moved: if one of them cannot be
- * written for good and all others are in use, each write to the region would fail there.  While
- * the region is being moved they may be needed; a later failure takes them out of use.
+ * No write uses these places again before the region has been moved, or has left memory.
+ * Otherwise each write to a region without other free places would fail at a bad one.  While the
+ * region is being moved the places may be needed; a later failure takes them out of use.
  *
  * Context: under the map lock.
  */
