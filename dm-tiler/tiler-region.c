@@ -52,6 +52,7 @@ void tiler_slot_init(const struct tiler_shape *shape, struct tiler_slot *slot)
 	slot->changed = 0;
 	slot->fill = 0;
 	slot->live = 0;
+	slot->spent = 0;
 }
 
 /**
@@ -310,17 +311,22 @@ static void take_back(struct tiler_region *r, const struct tiler_run *run)
  * @r: the region
  * @run: from tiler_place()
  *
- * The log does not return to these places.
+ * No write uses these places again before the region has been moved, or has left memory.
+ * Otherwise each write to a region without other free places would fail at a bad one.  While the
+ * region is being moved the places may be needed; a later failure takes them out of use.
  *
  * Context: under the map lock.
  */
 void tiler_abort(struct tiler_region *r, const struct tiler_run *run)
 {
 	r->inflight -= run->n;
+	if (!r->to) {
+		run->slot->spent += run->n;
+		return;
+	}
 	clear_cells(r->shape, run->slot->taken, run->paro, run->n);
 	r->dry = false;
-	if (r->to)
-		take_back(r, run);
+	take_back(r, run);
 }
 
 /**
@@ -446,7 +452,7 @@ static u32 verify_slot(const struct tiler_region *r, const struct tiler_slot *sl
 		       laro, paro);
 		bad++;
 	}
-	taken = live + (slot == tiler_newest(r) ? r->inflight : 0);
+	taken = live + slot->spent + (slot == tiler_newest(r) ? r->inflight : 0);
 	for (i = 0; i < ARRAY_SIZE(slot->pins); i++)
 		taken += nr_set(slot->pins[i].cells, blocks);
 	if (taken != nr_set(slot->taken, blocks)) {

@@ -75,15 +75,18 @@ struct tiler_pins {
  * @column: first block of the track in the slot's first row
  * @page: pages of the map, owned by the caller
  * @changed: one bit per changed page; the caller clears the bits
- * @taken: bitmap of cells that must not be destroyed: current, pinned, or being written
+ * @taken: bitmap of cells that must not be destroyed: current, pinned, or being written; and
+ *	of those that could not be written
  * @pins: the cells in @taken that were given up, but that recovery or a reader may still
  *	look up.  There are two generations: the first waits for its transaction while the
  *	second grows
  * @fill: first P-ARO that the log has not reached; the number of places if it has reached
  *	all
  * @live: entries that are not TILER_NONE
+ * @spent: cells in @taken that could not be written, and that no write uses before the slot
+ *	is emptied
  *
- * Everything but pages and numbers can be derived from the pages when nothing is pinned or
+ * Everything but pages, numbers and @spent can be derived from the pages when nothing is pinned or
  * in flight.
  */
 struct tiler_slot {
@@ -95,6 +98,7 @@ struct tiler_slot {
 	struct tiler_pins pins[2];
 	u32 fill;
 	u32 live;
+	u32 spent;
 };
 
 /**

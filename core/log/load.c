@@ -130,5 +130,6 @@ int shingle_load_state(struct shingle_device *d)
 	err = shingle_checkpoint(d);
 	if (!err && d->engine->pages)
 		shingle_pages_shrink(d->engine->pages);
-	return err;
+	/* After a write error the device is read-only, and its map is complete. */
+	return READ_ONCE(d->mode) == SHINGLE_RW ? err : 0;
 }

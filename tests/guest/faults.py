@@ -1787,7 +1787,8 @@ def _fua(game, block):
 def broken_destage(ctx, geo):
     """Data of acknowledged writes cannot be written."""
     area = "cache" if "cache" in ctx.target.areas(geo) else "data"
-    with faulty(ctx, geo) as game:
+    # tiler: a region with a place for each attempt.  It cleans a full one, which would fail, too.
+    with faulty(ctx, geo.but(places=16)) as game:
         game.fill()
         game.write(0, must=True)
         game.flush(must=True)
