@@ -290,7 +290,8 @@ static int shape_of(struct kv_disk *disk, const struct kv_format_options *opt,
 	u64 bytes = opt->bytes ?: disk->bytes;
 	struct kv_places at;
 
-	static_assert(KV_BLOCK_BYTES == BLOCK_BYTES && KV_SLOTS == SLOTS &&
+	static_assert(KV_COPY_OFFSET == offsetof(struct header, copy_offset) &&
+		      KV_BLOCK_BYTES == BLOCK_BYTES && KV_SLOTS == SLOTS &&
 		      KV_ENTRY_MAX == BANDS_ENTRY_MAX, "others look for another store");
 	memset(s, 0, sizeof(*s));
 	memcpy(s->uuid, uuid, sizeof(s->uuid));
@@ -582,7 +583,8 @@ static int open_all(struct kv *kv, const struct kv_options *opt)
 	kv->spare_free = kv->spare.bands;
 	err = bandtable_read(kv);
 	if (!err && !read_only)
-		err = bandtable_copies(kv, NULL, NULL) ?: log_init(kv);
+		err = header_copies(kv, NULL, NULL) ?: bandtable_copies(kv, NULL, NULL) ?:
+			log_init(kv);
 	if (!err)
 		err = replay(kv);
 	if (err)

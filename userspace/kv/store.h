@@ -369,6 +369,7 @@ void store_break(struct kv *kv, int err, const char *text);
 /* header.c */
 int header_write(struct kv_disk *disk, const struct shape *s);
 int header_read(struct kv_disk *disk, enum header_kind kind, struct shape *s);
+int header_copies(struct kv *kv, void (*report)(void *ctx, const char *text, int err), void *ctx);
 struct kv_disk *band_disk(const struct kv *kv, u32 band);
 u64 band_offset(const struct kv *kv, u32 band);
 
