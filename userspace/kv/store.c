@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A store as a whole: format, open, close, and the state after a failed write. */
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
@@ -49,6 +50,29 @@ int store_ours(const struct kv *kv)
 		return 0;
 	return kv_says(-EPERM, "%s was opened before a fork, by the parent of this process",
 		       kv->disk->name);
+}
+
+/**
+ * thread_start() - start a thread of the library
+ * @thread: result
+ * @run: its function
+ * @arg: argument of @run
+ *
+ * All signals are blocked in it: they are for the threads of the program itself, which may block a
+ * signal later in order to wait for it.
+ *
+ * Return: 0 or an errno.
+ */
+int thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(thread, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
 }
 
 u64 now_us(void)
@@ -595,7 +619,7 @@ static int open_all(struct kv *kv, const struct kv_options *opt)
 	/* A program that opens the store for a single write has no later time for due merges. */
 	if (kv->opt.flags & (KV_NO_THREAD | KV_STREAM))
 		return kv->stats.flushes ? compact_due(kv) : 0;
-	if (pthread_create(&kv->thread, NULL, compact_thread, kv))
+	if (thread_start(&kv->thread, compact_thread, kv))
 		return kv_says(-EAGAIN, "no thread is to be had");
 	kv->has_thread = true;
 	return 0;

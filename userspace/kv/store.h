@@ -358,6 +358,7 @@ int store_wrote(struct kv *kv, const struct kv_disk *disk, int err, u64 offset);
 int store_flush_disk(struct kv *kv, struct kv_disk *disk);
 int store_flush(struct kv *kv);
 int store_ours(const struct kv *kv);
+int thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 u64 now_us(void);
 void wait_init(pthread_cond_t *cond);
 void wait_us(pthread_cond_t *cond, pthread_mutex_t *lock, u64 us);
