@@ -600,6 +600,40 @@ def test_an_offload_device_whose_first_block_is_gone(tool, device, spare):
     run(tool, "offload", device, spare)
 
 
+@pytest.mark.parametrize("second, at", ((False, 0), (False, 8), (False, 80), (False, 4095),
+                                        (True, 0)))
+def test_a_bit_of_the_header(tool, device, second, at):
+    """Either copy of the header is enough, a check finds the damage of the other one, and the next
+    open to write repairs it."""
+    run(tool, "format", "--band", "64K", device)
+    run(tool, "put", device, "a", "1")
+    raw = bytearray(device.read_bytes())
+    raw[at + (struct.unpack_from("<Q", raw, 80)[0] if second else 0)] ^= 16
+    device.write_bytes(raw)
+    assert run(tool, "scan", device) == "a\t1\n"
+    name = "2 of 2" if second else "1 of 2"
+    assert f"header: copy {name} is damaged" in run(tool, "check", device, rc=DAMAGED)
+    assert "holds a key-value store" in run(tool, "format", "--band", "64K", device, rc=FAILED)
+    assert device.read_bytes() == raw
+    run(tool, "put", device, "b", "2")
+    run(tool, "check", device)
+    assert run(tool, "scan", device) == "a\t1\nb\t2\n"
+
+
+def test_a_bit_of_the_header_of_an_offload_device(tool, device, spare):
+    run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
+    run(tool, "offload", device, spare)
+    raw = bytearray(spare.read_bytes())
+    raw[0] ^= 16
+    spare.write_bytes(raw)
+    assert "header: copy 1 of 2 is damaged" in \
+        run(tool, "check", "--offload", spare, device, rc=DAMAGED)
+    assert "holds the offload device of a key-value store" in \
+        run(tool, "offload", device, spare, rc=FAILED)
+    run(tool, "put", "--offload", spare, device, "a", "b")
+    run(tool, "check", "--offload", spare, device)
+
+
 def test_shingle_knows_a_store(tool, device):
     build("userspace/shingle")
     run(tool, "format", "--band", "64K", device)

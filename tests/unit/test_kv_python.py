@@ -283,6 +283,37 @@ def test_numbers_are_not_cut_off(kv, device):
     kv.open(device, memtable_bytes=65536, cache_bytes=1 << 33).close()
 
 
+def test_signals_are_for_the_threads_of_the_program(kv, device):
+    """A program that blocks a signal after it has opened a store can wait for it: no thread of the
+    library takes it, which would end the program without a close."""
+    program = f"""
+import os, signal, time
+import shingle_kv
+def sleeping(thread):
+    with open(f"/proc/self/task/{{thread}}/stat") as f:
+        return f.read().rpartition(")")[2].split()[0] == "S"
+def all_sleep():
+    try:
+        return all(map(sleeping, set(os.listdir("/proc/self/task")) - {{str(os.getpid())}}))
+    except OSError:         # a thread has just ended
+        return False
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+with shingle_kv.open({str(device)!r}) as store:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    store[b"a"] = b"1"
+    # A thread that is about to start has all signals blocked.
+    while not all_sleep():
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.sigwaitinfo([signal.SIGTERM]).si_signo == signal.SIGTERM
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          check=False, env=dict(os.environ, PYTHONPATH=str(BINDING / "src")))
+    assert (done.returncode, done.stderr) == (0, "")
+    with kv.open(device, read_only=True) as store:
+        assert store[b"a"] == b"1"
+
+
 def test_threads(kv, device):
     """Each thread has its own error message."""
     said = {}

@@ -176,6 +176,9 @@ EXPORTED int kv_check(struct kv *kv, void (*report)(void *ctx, const char *sente
 		return err;
 	if (kv->lost_error)
 		found(&c, kv->lost, kv->lost_error);
+	err = header_copies(kv, found, &c);
+	if (err)
+		return err;
 	pthread_mutex_lock(&kv->committing);
 	err = bandtable_copies(kv, found, &c);
 	pthread_mutex_unlock(&kv->committing);

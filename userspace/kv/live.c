@@ -9,7 +9,6 @@
  * Both programs are on one machine, so numbers have its byte order.  Only root and the user of the
  * program get answers.
  */
-#include <signal.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -172,10 +171,8 @@ struct live *live_start(struct kv *kv, const char *path)
 {
 	struct live *l = calloc(1, sizeof(*l));
 	struct sockaddr_un name;
-	sigset_t all, before;
 	socklen_t bytes;
 	uid_t owner;
-	int err;
 
 	if (!l)
 		return NULL;
@@ -186,12 +183,7 @@ struct live *live_start(struct kv *kv, const char *path)
 	    bind(l->listener, (struct sockaddr *)&name, bytes) || listen(l->listener, 16))
 		goto fail;
 	pthread_mutex_init(&l->lock, NULL);
-	/* Signals are for the threads of the program itself. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&l->thread, NULL, serve, l);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!err)
+	if (!thread_start(&l->thread, serve, l))
 		return l;
 	pthread_mutex_destroy(&l->lock);
 fail:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A store as a whole: format, open, close, and the state after a failed write. */
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
@@ -52,6 +53,29 @@ int store_ours(const struct kv *kv)
 		return 0;
 	return kv_says(-EPERM, "%s was opened before a fork, by the parent of this process",
 		       kv->disk->name);
+}
+
+/**
+ * thread_start() - start a thread of the library
+ * @thread: result
+ * @run: its function
+ * @arg: argument of @run
+ *
+ * All signals are blocked in it: they are for the threads of the program itself, which may block a
+ * signal later in order to wait for it.
+ *
+ * Return: 0 or an errno.
+ */
+int thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(thread, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
 }
 
 u64 now_us(void)
@@ -295,7 +319,8 @@ static int shape_of(struct kv_disk *disk, const struct kv_format_options *opt,
 	u64 bytes = opt->bytes ?: disk->bytes;
 	struct kv_places at;
 
-	static_assert(KV_BLOCK_BYTES == BLOCK_BYTES && KV_SLOTS == SLOTS &&
+	static_assert(KV_COPY_OFFSET == offsetof(struct header, copy_offset) &&
+		      KV_BLOCK_BYTES == BLOCK_BYTES && KV_SLOTS == SLOTS &&
 		      KV_ENTRY_MAX == BANDS_ENTRY_MAX, "others look for another store");
 	memset(s, 0, sizeof(*s));
 	memcpy(s->uuid, uuid, sizeof(s->uuid));
@@ -563,9 +588,9 @@ static int begin_threads(struct kv *kv)
 {
 	bool logs = !(kv->opt.flags & KV_NO_LOG);
 
-	if (logs && pthread_create(&kv->log.thread, NULL, log_thread, kv))
+	if (logs && thread_start(&kv->log.thread, log_thread, kv))
 		return kv_says(-EAGAIN, "no thread can be started");
-	if (pthread_create(&kv->thread, NULL, compact_thread, kv)) {
+	if (thread_start(&kv->thread, compact_thread, kv)) {
 		if (logs)
 			log_stop(kv);
 		return kv_says(-EAGAIN, "no thread can be started");
@@ -604,7 +629,8 @@ static int open_all(struct kv *kv, const struct kv_options *opt)
 	kv->spare_free = kv->spare.bands;
 	err = bandtable_read(kv);
 	if (!err && !read_only)
-		err = bandtable_copies(kv, NULL, NULL) ?: log_init(kv);
+		err = header_copies(kv, NULL, NULL) ?: bandtable_copies(kv, NULL, NULL) ?:
+			log_init(kv);
 	if (!err)
 		err = replay(kv);
 	if (err)

@@ -418,6 +418,7 @@ int store_wrote(struct kv *kv, const struct kv_disk *disk, int err, u64 offset);
 int store_flush_disk(struct kv *kv, struct kv_disk *disk);
 int store_flush(struct kv *kv);
 int store_ours(const struct kv *kv);
+int thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 u64 now_us(void);
 void wait_init(pthread_cond_t *cond);
 void wait_us(pthread_cond_t *cond, pthread_mutex_t *lock, u64 us);
@@ -429,6 +430,7 @@ void store_break(struct kv *kv, int err, const char *text);
 /* header.c */
 int header_write(struct kv_disk *disk, const struct shape *s);
 int header_read(struct kv_disk *disk, enum header_kind kind, struct shape *s);
+int header_copies(struct kv *kv, void (*report)(void *ctx, const char *text, int err), void *ctx);
 struct kv_disk *band_disk(const struct kv *kv, u32 band);
 u64 band_offset(const struct kv *kv, u32 band);
 
