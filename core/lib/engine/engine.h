@@ -505,11 +505,13 @@ struct shingle_observe_ops {
 };
 
 /**
- * struct shingle_bands_needed - the bands that an engine works with, for the tool that lays them out
+ * struct shingle_bands_needed - the bands that an engine works with
  * @cache: it has cache bands, which may be on a separate device
  * @one_cache: the whole cache is one band
  * @staging: number of staging bands
  * @interlaced: every band is one of interlaced tracks
+ *
+ * The tool lays the bands out.
  */
 struct shingle_bands_needed {
 	bool cache;
