@@ -119,7 +119,7 @@ static void engine_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shi
 	}
 	out->n = n > 1 && s->cache.bands.live[band] ? shingle_slotmap_absent(m, lblk, n) : n;
 	if (dual_is_staged(s, band)) {
-		out->pblk = dual_staging_pblk(s) + offset;
+		out->pblk = shingle_staging_pblk(s->layout) + offset;
 		return;
 	}
 	out->pblk = dual_native(s, band) + offset;

@@ -73,7 +73,6 @@ struct dual_counts {
  * @nr_bands: data bands
  * @cache_pblk: first block of the cache
  * @home: bitmap of data bands with content at their native place
- * @hashed: the slots that a checkpoint describes are in the hash of @cache
  * @step: the step in progress, or the last one offered
  * @stepping: a step is in progress
  * @forced: a forced clean is in progress
@@ -90,7 +89,6 @@ struct dualbuffer {
 	u32 nr_bands;
 	u64 cache_pblk;
 	unsigned long *home;
-	bool hashed;
 	struct dual_step step;
 	bool stepping;
 	bool forced;
@@ -109,11 +107,6 @@ static inline struct dualbuffer *to_dual(const struct shingle_engine *e)
 static inline u64 dual_native(const struct dualbuffer *s, u32 band)
 {
 	return shingle_band_pblk(s->layout, SHINGLE_ROLE_DATA, band);
-}
-
-static inline u64 dual_staging_pblk(const struct dualbuffer *s)
-{
-	return shingle_band_pblk(s->layout, SHINGLE_ROLE_STAGING, 0);
 }
 
 static inline bool dual_is_staged(const struct dualbuffer *s, u32 band)
