@@ -184,6 +184,7 @@ void platter_media_submit(struct platter *p, struct bio *bio, u64 blk, u32 n, bi
 	clone->bi_end_io = end;
 	submit_bio_noacct(clone);
 }
+
 struct shadow_ctx {
 	struct platter *p;
 	struct bio *bio;

@@ -83,6 +83,7 @@ static bool finish_active(struct platter *p, u64 now, struct list_head *done)
 	end_io(p, io, now, done);
 	return true;
 }
+
 static bool start_destage(struct platter *p, u64 now, enum platter_destage_why why,
 			  struct list_head *done)
 {

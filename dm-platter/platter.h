@@ -238,8 +238,10 @@ struct platter_worker {
  * All but @in_lock and @incoming are under the drive's lock.
  */
 struct platter_queue {
-	spinlock_t in_lock;
+	spinlock_t in_lock;	/* protects @incoming; in any context */
 	struct list_head incoming;
+
+	/* under the drive's lock */
 	struct list_head pending;
 	struct list_head visible;
 	struct list_head timed;
@@ -375,6 +377,7 @@ struct platter {
 	struct platter_worker worker;
 	struct platter_queue queue;
 
+	/* protects everything below, and the queue but for @incoming */
 	struct mutex lock;
 	struct lock_class_key lock_key;
 	struct platter_mech mech;

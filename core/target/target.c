@@ -147,7 +147,8 @@ static int check_devices(struct shingle_device *d)
 		if (has && d->disks.blocks[i] < l->dev_blocks[i])
 			return shingle_refuse(ti, -EINVAL,
 					      "The %s device has %llu blocks of 4096 bytes, fewer than the %llu at format time: restore its size",
-					      shingle_dev_names[i], d->disks.blocks[i], l->dev_blocks[i]);
+					      shingle_dev_names[i], d->disks.blocks[i],
+					      l->dev_blocks[i]);
 		if (has && d->disks.blocks[i] > l->dev_blocks[i])
 			DMINFO("%s: %s device: %llu blocks, %llu at format: the rest is not used",
 			       dm_table_device_name(ti->table), shingle_dev_names[i],
