@@ -90,6 +90,8 @@ unload: have-kdir
 	@scripts/modules unload $(MODDIR)
 
 install: install-modules install-userspace
+	@echo "Completion for bash: $(PREFIX)/share/bash-completion/completions/shingle; new shells"
+	@echo "use it if Debian's package bash-completion, or another one of it, is installed."
 
 # All that needs no kernel.
 install-userspace: install-tools install-skylight install-doc
@@ -152,19 +154,19 @@ uninstall:
 	-$(if $(KREL),rmdir $(ROOMS:%=$(MODINST)/%) 2>/dev/null)
 	@test -z "$(KREL)" -o -n "$(DESTDIR)" || depmod $(KREL)
 	rm -rf $(SKYLIGHT) $(DOCDIR) $(dir $(TRACE))
-	rm -f $(DESTDIR)$(PREFIX)/sbin/shingle $(DESTDIR)$(PREFIX)/sbin/shingle-levels \
+	rm -f $(DESTDIR)$(PREFIX)/sbin/shingle $(DESTDIR)$(PREFIX)/bin/shingle-levels \
 	  $(DESTDIR)$(PREFIX)/bin/platter-sim $(DESTDIR)$(PREFIX)/include/shingle-imr.h \
 	  $(DESTDIR)$(PREFIX)/share/man/man8/shingle.8 \
-	  $(DESTDIR)$(PREFIX)/sbin/kv $(DESTDIR)$(PREFIX)/share/man/man8/kv.8 \
+	  $(DESTDIR)$(PREFIX)/bin/kv $(DESTDIR)$(PREFIX)/share/man/man1/kv.1 \
 	  $(addprefix $(DESTDIR)$(PREFIX)/,include/shingle-kv.h lib/libshingle-kv.a lib/libshingle-kv.so \
 	    lib/libshingle-kv.so.1 lib/libshingle-kv.so.1.0.0 \
 	    lib/pkgconfig/shingle-kv.pc) \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/shingle \
 	  $(DESTDIR)$(UDEVDIR)/65-shingle.rules \
-	  $(addprefix $(DESTDIR)$(PREFIX)/,sbin/kvbench share/man/man8/kvbench.8 \
+	  $(addprefix $(DESTDIR)$(PREFIX)/,bin/kvbench share/man/man1/kvbench.1 \
 	    sbin/shingle-trace share/man/man8/shingle-trace.8 \
 	    sbin/skylight share/man/man8/skylight.8 share/man/man5/shingletab.5 share/man/man1/platter-sim.1 \
-	    share/man/man8/shingle-levels.8 lib/systemd/system-generators/shingle-generator)
+	    share/man/man1/shingle-levels.1 lib/systemd/system-generators/shingle-generator)
 
 # --- in virtual machines; each gets what it lacks -----------------------------
 .PHONY: demo check kunit bench python

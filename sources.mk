@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # The sources that know no kernel, as paths from the top.  Kbuild files build them into modules,
 # userspace/ and tests/ into programs: a new file of an engine is a word in one of these lists.
-CORE_FORMAT := $(addprefix core/lib/,$(addprefix format/,codec.c layout.c recover.c) \
+CORE_FORMAT := $(addprefix core/lib/,$(addprefix format/,codec.c layout.c bands.c superblock.c \
+	checkpoint-scan.c journal-scan.c journal-seal.c fetch.c replay.c recover.c) \
 	$(addprefix geometry/,geometry.c tracks.c) engine/badlist.c pages/pages.c)
 CORE_ENGINE := $(addprefix core/lib/engine/,slotlog.c slotmap.c streams.c)
 CORE_LIB    := $(CORE_FORMAT) $(CORE_ENGINE) $(addprefix core/lib/engine/,keys.c settings.c \
@@ -18,7 +19,8 @@ TILER := $(addprefix dm-tiler/tiler-,engine.c resident.c steps.c format.c option
 	write.c clean.c map.c)
 
 # The algorithms alone, which tests build without core.
-DUAL_ALGORITHMS := $(addprefix dm-dualbuffer/dual/,cache.c clean.c select.c rounds.c predict.c)
+DUAL_ALGORITHMS := $(addprefix dm-dualbuffer/dual/,ready.c cache.c clean.c select.c rounds.c \
+	predict.c)
 DUAL := $(addprefix dm-dualbuffer/dual/,engine.c steps.c recover.c options.c) $(DUAL_ALGORITHMS)
 RMWF := $(addprefix dm-dualbuffer/rmwf/,engine.c steps.c recover.c options.c space.c flash.c \
 	collect.c)

@@ -142,4 +142,39 @@ static inline void counted_hash(struct shingle_slotmap *m, u16 *count)
 	}
 }
 
+/**
+ * counted_replay() - prepare the map for replay, before each record
+ * @m: the slots
+ * @count: update counts
+ * @blocks: number of blocks
+ *
+ * Context: before I/O, may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+static inline int counted_replay(struct shingle_slotmap *m, u16 *count, u64 blocks)
+{
+	int err;
+
+	if (m->group_blocks)
+		return 0;
+	err = shingle_slotmap_count_groups(m, blocks);
+	if (!err)
+		counted_hash(m, count);
+	return err;
+}
+
+/**
+ * counted_ready() - the last record has been replayed, if there was one
+ * @m: the slots
+ * @count: update counts
+ *
+ * Context: before I/O, may sleep.
+ */
+static inline void counted_ready(struct shingle_slotmap *m, u16 *count)
+{
+	if (!m->group_blocks)
+		counted_hash(m, count);
+	shingle_slotmap_drop_groups(m);
+}
+
 #endif /* SHINGLE_COUNTED_H */

@@ -269,6 +269,7 @@ static u64 imr_map_bytes(struct shingle_engine *e)
 
 const struct shingle_engine_ops imr_engine_ops = {
 	.name = "imr",
+	.needs = { .interlaced = true },
 	.commit_records = 0,
 	.step_records = 1,
 	.step_kinds = {

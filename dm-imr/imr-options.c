@@ -41,9 +41,8 @@ static int set_levels(void *of, u32 levels, const char **why)
 }
 
 #define OPTION(member)	SHINGLE_OPTION_AT(struct imr, member)
-#define UNSAFE(word, member, what)						\
-	{ .name = word, .kind = SHINGLE_OPTION_FEATURE, .when = SHINGLE_OPTION_TABLE,	\
-	  OPTION(member), .help = "for tests, without " what }
+#define UNSAFE(word, member, what)	\
+	{ SHINGLE_OPTION_UNSAFE(word, struct imr, member, "without " what) }
 
 /* The words follow enum imr_policy, enum imr_levels, LARGEST_AUTO and LARGEST_MOST. */
 const struct shingle_option imr_options[] = {
@@ -101,9 +100,7 @@ const struct shingle_option imr_options[] = {
 	{ }
 };
 
-#define PARAM(word, member, most)						\
-	.name = word, .kind = SHINGLE_OPTION_NUMBER, .when = SHINGLE_OPTION_FORMAT,	\
-	SHINGLE_OPTION_AT(struct imr_params, member), .max = most
+#define PARAM(word, member, most) SHINGLE_OPTION_PARAM(word, struct imr_params, member, most)
 
 const struct shingle_option imr_format_options[] = {
 	{ PARAM("spare-tracks", spare_tracks, U32_MAX), .from = "0",

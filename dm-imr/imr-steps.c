@@ -17,10 +17,8 @@
  */
 int imr_sync_step(struct shingle_step *step, enum imr_cause cause, enum shingle_sync sync)
 {
-	memset(step, 0, sizeof(*step));
+	shingle_step_init(step);
 	step->kind = STEP_SYNC;
-	step->base = SHINGLE_NOWHERE;
-	step->lblk = SHINGLE_NOWHERE;
 	step->cookie = cause;
 	step->sync = sync;
 	return 1;

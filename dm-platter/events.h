@@ -185,7 +185,7 @@ TRACE_EVENT(platter_destroyed_read,
 		struct platter_pos pos;
 		u64 first = blk;
 
-		damage_next(&p->damage, &first, blk + n);
+		damage_next(&p->state.damage, &first, blk + n);
 		platter_geo_pos(&p->geo, first, &pos);
 		strscpy(__entry->dev, dm_table_device_name(p->ti->table), PLATTER_TRACE_DEV);
 		__entry->block = blk;
@@ -231,7 +231,7 @@ TRACE_EVENT(platter_destage,
 		__entry->block = blk;
 		__entry->n = n;
 		__entry->why = why;
-		__entry->cached = p->wcache_count;
+		__entry->cached = p->wcache.count;
 	),
 	TP_printk("%s why=%s block=%llu n=%u cached=%u", __entry->dev,
 		  platter_show_destage(__entry->why), __entry->block, __entry->n,

@@ -28,7 +28,7 @@
  */
 #define CACHE_GFP	(GFP_NOIO | __GFP_NORETRY | __GFP_NOMEMALLOC | __GFP_NOWARN)
 
-/* The mark in p->wcache of one of the two generations that can exist at a time. */
+/* The mark in p->wcache.blocks of one of the two generations that can exist at a time. */
 #define GENERATION(gen)	((gen) & 1 ? XA_MARK_1 : XA_MARK_0)
 /* The actuator is writing this block, or a newer version of it. */
 #define UNDER_WAY	XA_MARK_2
@@ -53,9 +53,7 @@ static void *get_spare(struct spare **spares)
 /* Free a block that leaves the cache, or is about to be replaced there. */
 static void put_block(struct platter *p, u64 blk, void *block)
 {
-	bool past_cache = p->active && !p->active->destage;
-
-	if (past_cache || !xa_get_mark(&p->wcache, blk, UNDER_WAY))
+	if (p->wcache.covered || !xa_get_mark(&p->wcache.blocks, blk, UNDER_WAY))
 		kmem_cache_free(block_cache, block);
 	/* otherwise platter_cache_destaged() frees it */
 }
@@ -63,16 +61,16 @@ static void put_block(struct platter *p, u64 blk, void *block)
 static void store_block(struct platter *p, u64 blk, void *block)
 {
 	u64 gen = platter_cache_generation(p);
-	void *old = xa_load(&p->wcache, blk);
+	void *old = xa_load(&p->wcache.blocks, blk);
 
 	if (old)
 		put_block(p, blk, old);
 	else
-		p->wcache_count++;
-	xa_store(&p->wcache, blk, block, GFP_NOIO);
-	xa_clear_mark(&p->wcache, blk, UNDER_WAY);
-	xa_clear_mark(&p->wcache, blk, GENERATION(gen + 1));
-	xa_set_mark(&p->wcache, blk, GENERATION(gen));
+		p->wcache.count++;
+	xa_store(&p->wcache.blocks, blk, block, GFP_NOIO);
+	xa_clear_mark(&p->wcache.blocks, blk, UNDER_WAY);
+	xa_clear_mark(&p->wcache.blocks, blk, GENERATION(gen + 1));
+	xa_set_mark(&p->wcache.blocks, blk, GENERATION(gen));
 }
 
 /**
@@ -84,7 +82,7 @@ static void store_block(struct platter *p, u64 blk, void *block)
  */
 u64 platter_cache_generation(struct platter *p)
 {
-	return p->wcache_gen + !!platter_geo_window(&p->geo);
+	return p->wcache.gen + !!platter_geo_window(&p->geo);
 }
 
 /**
@@ -106,7 +104,7 @@ int platter_cache_write(struct platter *p, struct bio *bio, u64 blk, u32 n)
 	u32 i, off = 0;
 	void *block;
 
-	if (p->wcache_count + n > platter_wcache_blocks(p))
+	if (p->wcache.count + n > platter_wcache_blocks(p))
 		return -ENOSPC;
 	/* allocate first, so that a failure leaves the cache unchanged */
 	for (i = 0; i < n; i++) {
@@ -115,8 +113,8 @@ int platter_cache_write(struct platter *p, struct bio *bio, u64 blk, u32 n)
 			goto nomem;
 		spare->next = spares;
 		spares = spare;
-		if (!xa_load(&p->wcache, blk + i) &&
-		    xa_reserve(&p->wcache, blk + i, CACHE_GFP))
+		if (!xa_load(&p->wcache.blocks, blk + i) &&
+		    xa_reserve(&p->wcache.blocks, blk + i, CACHE_GFP))
 			goto nomem;
 	}
 
@@ -141,7 +139,7 @@ int platter_cache_write(struct platter *p, struct bio *bio, u64 blk, u32 n)
 
 nomem:
 	for (i = 0; i < n; i++)
-		xa_release(&p->wcache, blk + i);
+		xa_release(&p->wcache.blocks, blk + i);
 	while ((spare = get_spare(&spares)))
 		kmem_cache_free(block_cache, spare);
 	return -ENOMEM;
@@ -163,10 +161,10 @@ bool platter_cache_holds(struct platter *p, u64 blk, u32 n, bool *any)
 	u32 i;
 
 	*any = false;
-	if (!p->wcache_count)
+	if (!p->wcache.count)
 		return false;
 	for (i = 0; i < n; i++) {
-		if (xa_load(&p->wcache, blk + i))
+		if (xa_load(&p->wcache.blocks, blk + i))
 			*any = true;
 		else
 			all = false;
@@ -193,7 +191,7 @@ void platter_cache_read(struct platter *p, struct bio *bio, u64 blk)
 
 		while (done < bv.bv_len) {
 			u32 len = min(bv.bv_len - done, PLATTER_BLOCK_SIZE - off);
-			void *block = xa_load(&p->wcache, blk);
+			void *block = xa_load(&p->wcache.blocks, blk);
 
 			if (block)
 				memcpy_to_page(bv.bv_page, bv.bv_offset + done,
@@ -210,7 +208,7 @@ void platter_cache_read(struct platter *p, struct bio *bio, u64 blk)
 
 /**
  * platter_cache_cover() - a write past the cache begins
- * @p: the drive; the write is p->active
+ * @p: the drive; no block is being written
  * @blk: its first block
  * @n: number of blocks
  *
@@ -224,10 +222,11 @@ void platter_cache_cover(struct platter *p, u64 blk, u32 n)
 	unsigned long i;
 	void *block;
 
-	if (!n || !p->wcache_count)
+	if (!n || !p->wcache.count)
 		return;
-	xa_for_each_range(&p->wcache, i, block, blk, blk + n - 1)
-		xa_set_mark(&p->wcache, i, UNDER_WAY);
+	p->wcache.covered = true;
+	xa_for_each_range(&p->wcache.blocks, i, block, blk, blk + n - 1)
+		xa_set_mark(&p->wcache.blocks, i, UNDER_WAY);
 }
 
 /**
@@ -246,16 +245,17 @@ void platter_cache_covered(struct platter *p, u64 blk, u32 n, bool ok)
 	unsigned long i;
 	void *block;
 
-	if (!n || !p->wcache_count)
+	p->wcache.covered = false;
+	if (!n || !p->wcache.count)
 		return;
-	xa_for_each_range(&p->wcache, i, block, blk, blk + n - 1) {
-		if (!xa_get_mark(&p->wcache, i, UNDER_WAY))
+	xa_for_each_range(&p->wcache.blocks, i, block, blk, blk + n - 1) {
+		if (!xa_get_mark(&p->wcache.blocks, i, UNDER_WAY))
 			continue;
-		xa_clear_mark(&p->wcache, i, UNDER_WAY);
+		xa_clear_mark(&p->wcache.blocks, i, UNDER_WAY);
 		if (!ok)
 			continue;
-		xa_erase(&p->wcache, i);
-		p->wcache_count--;
+		xa_erase(&p->wcache.blocks, i);
+		p->wcache.count--;
 		kmem_cache_free(block_cache, block);
 	}
 }
@@ -268,30 +268,33 @@ void platter_cache_covered(struct platter *p, u64 blk, u32 n, bool ok)
  * fate is known when the medium is done with them.
  *
  * Context: under p->lock.
+ * Return: number of the blocks that the actuator is writing or superseding.
  */
-void platter_cache_drop(struct platter *p)
+u32 platter_cache_drop(struct platter *p)
 {
 	unsigned long i;
+	u32 under_way = 0;
 	void *block;
 
-	xa_for_each(&p->wcache, i, block) {
-		if (!xa_get_mark(&p->wcache, i, UNDER_WAY))
+	xa_for_each(&p->wcache.blocks, i, block) {
+		if (!xa_get_mark(&p->wcache.blocks, i, UNDER_WAY))
 			platter_count(p, PC_wcache_lost_blocks, 1);
-		else if (p->active)
-			p->active->cut_n++;
+		else
+			under_way++;
 		put_block(p, i, block);
-		xa_erase(&p->wcache, i);
+		xa_erase(&p->wcache.blocks, i);
 	}
-	p->wcache_count = 0;
+	p->wcache.count = 0;
+	return under_way;
 }
 
 /* Find the first block from @from on that belongs to this pass of the sweep. */
 static bool next_block(struct platter *p, unsigned long *from)
 {
-	while (xa_find(&p->wcache, from, ULONG_MAX, GENERATION(p->wcache_gen))) {
+	while (xa_find(&p->wcache.blocks, from, ULONG_MAX, GENERATION(p->wcache.gen))) {
 		u64 end;
 
-		if (platter_geo_pass(&p->geo, *from, &end) == p->wcache_pass)
+		if (platter_geo_pass(&p->geo, *from, &end) == p->wcache.pass)
 			return true;
 		*from = end;
 		cond_resched();
@@ -302,10 +305,10 @@ static bool next_block(struct platter *p, unsigned long *from)
 /* Begin again at the outer diameter: the next pass, or the next sweep. */
 static void next_pass(struct platter *p)
 {
-	if (++p->wcache_pass < platter_geo_passes(&p->geo))
+	if (++p->wcache.pass < platter_geo_passes(&p->geo))
 		return;
-	p->wcache_pass = 0;
-	p->wcache_gen = platter_cache_generation(p);
+	p->wcache.pass = 0;
+	p->wcache.gen = platter_cache_generation(p);
 }
 
 /**
@@ -323,39 +326,39 @@ static void next_pass(struct platter *p)
 struct bio *platter_cache_run(struct platter *p, u64 *blk, u32 *n)
 {
 	xa_mark_t generation;
-	unsigned long i = p->destage_cursor;
+	unsigned long i = p->wcache.cursor;
 	struct bio *bio;
 	u64 end;
 
-	if (!p->wcache_count)
+	if (!p->wcache.count)
 		return NULL;
 	while (!next_block(p, &i)) {
 		next_pass(p);
 		i = 0;
 	}
-	generation = GENERATION(p->wcache_gen);
+	generation = GENERATION(p->wcache.gen);
 	bio = bio_alloc_bioset(NULL, PLATTER_DESTAGE_BLOCKS, REQ_OP_WRITE, GFP_NOIO,
-			       &p->destage_bs);
+			       &p->wcache.bs);
 	*blk = i;
 	*n = 0;
 	platter_geo_pass(&p->geo, *blk, &end);
 	do {
-		void *block = xa_load(&p->wcache, *blk + *n);
+		void *block = xa_load(&p->wcache.blocks, *blk + *n);
 
 		if (bio_add_page(bio, virt_to_page(block), PLATTER_BLOCK_SIZE,
 				 offset_in_page(block)) != PLATTER_BLOCK_SIZE)
 			break;
-		xa_set_mark(&p->wcache, *blk + *n, UNDER_WAY);
-		p->destaging[(*n)++] = block;
+		xa_set_mark(&p->wcache.blocks, *blk + *n, UNDER_WAY);
+		p->wcache.run[(*n)++] = block;
 	} while (*n < PLATTER_DESTAGE_BLOCKS && *blk + *n < end &&
-		 xa_get_mark(&p->wcache, *blk + *n, generation));
-	p->destage_cursor = *blk + *n;
+		 xa_get_mark(&p->wcache.blocks, *blk + *n, generation));
+	p->wcache.cursor = *blk + *n;
 	return bio;
 }
 
 static int write_one(struct platter *p, u64 blk, void *block)
 {
-	struct bio *bio = bio_alloc_bioset(NULL, 1, REQ_OP_WRITE, GFP_NOIO, &p->destage_bs);
+	struct bio *bio = bio_alloc_bioset(NULL, 1, REQ_OP_WRITE, GFP_NOIO, &p->wcache.bs);
 	int r;
 
 	__bio_add_page(bio, virt_to_page(block), PLATTER_BLOCK_SIZE, offset_in_page(block));
@@ -385,15 +388,15 @@ u32 platter_cache_destaged(struct platter *p, struct bio *bio, u64 blk, u32 n, b
 
 	for (i = 0; i < n; i++) {
 		/* otherwise it was replaced meanwhile, or a power cut emptied the cache */
-		bool ours = xa_get_mark(&p->wcache, blk + i, UNDER_WAY);
+		bool ours = xa_get_mark(&p->wcache.blocks, blk + i, UNDER_WAY);
 
-		if (ours && !ok && write_one(p, blk + i, p->destaging[i]))
+		if (ours && !ok && write_one(p, blk + i, p->wcache.run[i]))
 			lost++;
 		if (ours) {
-			xa_erase(&p->wcache, blk + i);
-			p->wcache_count--;
+			xa_erase(&p->wcache.blocks, blk + i);
+			p->wcache.count--;
 		}
-		kmem_cache_free(block_cache, p->destaging[i]);
+		kmem_cache_free(block_cache, p->wcache.run[i]);
 	}
 	bio_put(bio);
 	return lost;
@@ -403,7 +406,7 @@ static bool holds_of(struct platter *p, u64 from, u64 end, u64 gen)
 {
 	unsigned long i = from;
 
-	return xa_find(&p->wcache, &i, end - 1, GENERATION(gen));
+	return xa_find(&p->wcache.blocks, &i, end - 1, GENERATION(gen));
 }
 
 /**
@@ -424,11 +427,11 @@ bool platter_cache_threatens(struct platter *p, u64 blk, u32 n, u64 gen)
 	u64 from, g;
 	u32 count;
 
-	if (!p->wcache_count)
+	if (!p->wcache.count)
 		return false;
 	platter_reach_begin(&reach, &p->geo, blk, n, PLATTER_DESTROYED_BY);
 	while (platter_reach_next(&reach, &from, &count)) {
-		for (g = p->wcache_gen; g <= min(gen, p->wcache_gen + 1); g++) {
+		for (g = p->wcache.gen; g <= min(gen, p->wcache.gen + 1); g++) {
 			if (holds_of(p, from, from + count, g))
 				return true;
 		}
@@ -441,7 +444,7 @@ bool platter_cache_threatens(struct platter *p, u64 blk, u32 n, u64 gen)
  * @p: the drive; no request is in flight
  *
  * Takes no model time, because the drive is leaving.  Blocks that cannot be written are
- * lost and counted in p->unreported.
+ * lost and counted in p->loss.unreported.
  *
  * Context: under p->lock; may sleep.
  */
@@ -452,7 +455,7 @@ void platter_cache_flush_untimed(struct platter *p)
 	u32 n;
 	int r;
 
-	while (!p->powered_off && (bio = platter_cache_run(p, &blk, &n))) {
+	while (!p->power.off && (bio = platter_cache_run(p, &blk, &n))) {
 		trace_platter_destage(p, blk, n, PLATTER_DESTAGE_LEAVE);
 		r = platter_media_write_sync(p, bio, blk, n);
 		platter_loss_add(p, platter_cache_destaged(p, bio, blk, n, !r));

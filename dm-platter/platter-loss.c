@@ -2,7 +2,7 @@
 /*
  * Acknowledged blocks that are lost because the device below failed to write them.
  *
- * A FLUSH reports them by failing.  Until then p->unreported counts them.  When a drive is
+ * A FLUSH reports them by failing.  Until then p->loss.unreported counts them.  When a drive is
  * suspended the count moves to a table of the module, because the drive may not come back:
  * its mapped device may get another table, or be removed.  The next drive that is resumed
  * takes the count from there if it belongs to the same mapped device, or overlaps the same
@@ -11,7 +11,8 @@
  * Disks are identified by their sequence numbers, which are unique while the kernel runs;
  * device numbers are reused.
  *
- * Calls are made under p->lock, which is taken before losses_lock.
+ * Calls are made under p->lock, which is taken before losses_lock.  After a call that changes
+ * p->loss.unreported the caller calls platter_update_fast().
  */
 #include <linux/blkdev.h>
 #include <linux/lockdep.h>
@@ -46,12 +47,12 @@ static void describe(struct platter *p, struct loss *loss)
 {
 	*loss = (struct loss){
 		.mapped = dm_disk(dm_table_get_md(p->ti->table))->diskseq,
-		.blocks = p->unreported,
+		.blocks = p->loss.unreported,
 	};
-	if (!p->dev)
+	if (!p->disk.dev)
 		return;
-	loss->disk = p->dev->bdev->bd_disk->diskseq;
-	loss->from = get_start_sect(p->dev->bdev) + p->start;
+	loss->disk = p->disk.dev->bdev->bd_disk->diskseq;
+	loss->from = get_start_sect(p->disk.dev->bdev) + p->disk.start;
 	loss->end = loss->from + p->ti->len;
 }
 
@@ -74,8 +75,7 @@ void platter_loss_add(struct platter *p, u32 blocks)
 	if (!blocks)
 		return;
 	platter_count(p, PC_wcache_lost_blocks, blocks);
-	WRITE_ONCE(p->unreported, p->unreported + blocks);
-	platter_update_fast(p);
+	WRITE_ONCE(p->loss.unreported, p->loss.unreported + blocks);
 }
 
 /**
@@ -88,10 +88,9 @@ void platter_loss_add(struct platter *p, u32 blocks)
 bool platter_loss_report(struct platter *p)
 {
 	lockdep_assert_held(&p->lock);
-	if (!p->unreported)
+	if (!p->loss.unreported)
 		return false;
-	WRITE_ONCE(p->unreported, 0);
-	platter_update_fast(p);
+	WRITE_ONCE(p->loss.unreported, 0);
 	return true;
 }
 
@@ -99,7 +98,7 @@ bool platter_loss_report(struct platter *p)
  * platter_loss_keep() - store losses that no FLUSH has reported for the next drive
  * @p: the drive; no request is in flight
  *
- * p->unreported keeps its value, for status and messages.
+ * p->loss.unreported keeps its value, for status and messages.
  *
  * Context: under p->lock; sleeps.
  */
@@ -108,7 +107,7 @@ void platter_loss_keep(struct platter *p)
 	struct loss *loss, *place = losses;
 
 	lockdep_assert_held(&p->lock);
-	if (!p->unreported || p->loss_kept)
+	if (!p->loss.unreported || p->loss.kept)
 		return;
 	mutex_lock(&losses_lock);
 	for (loss = losses; loss < losses + MAX_LOSSES; loss++) {
@@ -125,7 +124,7 @@ void platter_loss_keep(struct platter *p)
 	describe(p, place);
 	place->nr = ++last_nr;
 	mutex_unlock(&losses_lock);
-	p->loss_kept = true;
+	p->loss.kept = true;
 }
 
 /**
@@ -136,7 +135,7 @@ void platter_loss_keep(struct platter *p)
  */
 void platter_loss_take(struct platter *p)
 {
-	u64 blocks = p->loss_kept ? 0 : p->unreported;
+	u64 blocks = p->loss.kept ? 0 : p->loss.unreported;
 	struct loss self, *loss;
 
 	lockdep_assert_held(&p->lock);
@@ -149,7 +148,6 @@ void platter_loss_take(struct platter *p)
 		}
 	}
 	mutex_unlock(&losses_lock);
-	p->loss_kept = false;
-	WRITE_ONCE(p->unreported, blocks);
-	platter_update_fast(p);
+	p->loss.kept = false;
+	WRITE_ONCE(p->loss.unreported, blocks);
 }

@@ -22,10 +22,10 @@
 
 static int save_arg(struct platter *p, const char *arg)
 {
-	p->saved[p->nr_saved] = kstrdup(arg, GFP_KERNEL);
-	if (!p->saved[p->nr_saved])
+	p->saved.arg[p->saved.nr] = kstrdup(arg, GFP_KERNEL);
+	if (!p->saved.arg[p->saved.nr])
 		return -ENOMEM;
-	p->nr_saved++;
+	p->saved.nr++;
 	return 0;
 }
 
@@ -34,13 +34,13 @@ static int save_pair(struct platter *p, const char *key, const char *value)
 {
 	unsigned int i;
 
-	for (i = 0; i < p->nr_saved && strcmp(p->saved[i], key); i += 2)
+	for (i = 0; i < p->saved.nr && strcmp(p->saved.arg[i], key); i += 2)
 		;
-	if (i == p->nr_saved)
+	if (i == p->saved.nr)
 		return save_arg(p, key) ?: save_arg(p, value);
-	kfree(p->saved[i + 1]);
-	p->saved[i + 1] = kstrdup(value, GFP_KERNEL);
-	return p->saved[i + 1] ? 0 : -ENOMEM;
+	kfree(p->saved.arg[i + 1]);
+	p->saved.arg[i + 1] = kstrdup(value, GFP_KERNEL);
+	return p->saved.arg[i + 1] ? 0 : -ENOMEM;
 }
 
 static int parse_features(struct platter_options *s, struct dm_arg_set *as, char **error)
@@ -103,8 +103,8 @@ static int parse_keys(struct platter *p, struct platter_options *s, struct dm_ar
 		*error = "Key arguments come in pairs: the number must be even";
 		return -EINVAL;
 	}
-	p->saved = kcalloc(argc + 1, sizeof(*p->saved), GFP_KERNEL);
-	if (!p->saved) {
+	p->saved.arg = kcalloc(argc + 1, sizeof(*p->saved.arg), GFP_KERNEL);
+	if (!p->saved.arg) {
 		*error = "Out of memory";
 		return -ENOMEM;
 	}
@@ -142,7 +142,7 @@ static int open_device(struct platter *p, const char *path, const char *start,
 		*error = "The start sector must be a number and a multiple of 8";
 		return -EINVAL;
 	}
-	p->start = sector;
+	p->disk.start = sector;
 	if (!strcmp(path, "none")) {
 		if (sector) {
 			*error = "The start sector must be 0 when there is no device";
@@ -150,20 +150,20 @@ static int open_device(struct platter *p, const char *path, const char *start,
 		}
 		return 0;
 	}
-	r = dm_get_device(ti, path, dm_table_get_mode(ti->table), &p->dev);
+	r = dm_get_device(ti, path, dm_table_get_mode(ti->table), &p->disk.dev);
 	if (r) {
 		*error = p->read_only ? "Cannot open the device" :
 					"Cannot open the device for writing";
 		return r;
 	}
 	/* Some kernels open read-only devices for writing, too. */
-	p->read_only |= bdev_read_only(p->dev->bdev);
-	if (bdev_logical_block_size(p->dev->bdev) > PLATTER_BLOCK_SIZE) {
+	p->read_only |= bdev_read_only(p->disk.dev->bdev);
+	if (bdev_logical_block_size(p->disk.dev->bdev) > PLATTER_BLOCK_SIZE) {
 		*error = "The device's logical blocks are larger than 4096 bytes";
 		return -EINVAL;
 	}
-	if (sector > bdev_nr_sectors(p->dev->bdev) ||
-	    ti->len > bdev_nr_sectors(p->dev->bdev) - sector) {
+	if (sector > bdev_nr_sectors(p->disk.dev->bdev) ||
+	    ti->len > bdev_nr_sectors(p->disk.dev->bdev) - sector) {
 		*error = "The device is too small: start sector plus length lie beyond its end";
 		return -EINVAL;
 	}
@@ -202,7 +202,7 @@ static u64 geometry_hash(const struct platter_geo *geo)
 
 static int build(struct platter *p, char **error)
 {
-	struct platter_config *cfg = &p->cfg;
+	struct platter_config *cfg = &p->opt.cfg;
 	const char *sentence = "Invalid geometry";
 	u32 i;
 	int r;
@@ -210,16 +210,16 @@ static int build(struct platter *p, char **error)
 	if (cfg->profile.media == PLATTER_CMR) {
 		/* no block can be destroyed, and surfaces alternate too often to differ */
 		cfg->profile.density_spread = 0;
-		p->damage_mode = DAMAGE_NONE;
+		p->opt.damage_mode = DAMAGE_NONE;
 	}
 	r = platter_config_build(cfg, &p->geo, &p->mech, &sentence);
 	if (r) {
 		*error = (char *)sentence;
 		return r;
 	}
-	p->mech.lookahead_blocks = p->lookahead_on ? platter_lookahead_blocks(p) : 0;
-	if (p->damage_mode == DAMAGE_SHADOW) {
-		if (!p->dev) {
+	p->mech.lookahead_blocks = p->act.lookahead_on ? platter_lookahead_blocks(p) : 0;
+	if (p->opt.damage_mode == DAMAGE_SHADOW) {
+		if (!p->disk.dev) {
 			*error = "damage shadow needs a device to hold the shadows";
 			return -EINVAL;
 		}
@@ -240,25 +240,25 @@ static int open_state(struct platter *p, const char *path, char **error)
 
 	if (!path)
 		return 0;
-	if (p->damage_mode == DAMAGE_NONE) {
+	if (p->opt.damage_mode == DAMAGE_NONE) {
 		*error = "A state device needs media smr or imr and damage other than none";
 		return -EINVAL;
 	}
-	r = dm_get_device(ti, path, dm_table_get_mode(ti->table), &p->state_dev);
+	r = dm_get_device(ti, path, dm_table_get_mode(ti->table), &p->state.dev);
 	if (r) {
 		*error = "Cannot open the state device";
 		return r;
 	}
-	p->read_only |= bdev_read_only(p->state_dev->bdev);
-	if (bdev_logical_block_size(p->state_dev->bdev) > PLATTER_BLOCK_SIZE) {
+	p->read_only |= bdev_read_only(p->state.dev->bdev);
+	if (bdev_logical_block_size(p->state.dev->bdev) > PLATTER_BLOCK_SIZE) {
 		*error = "The state device's logical blocks are larger than 4096 bytes";
 		return -EINVAL;
 	}
-	if (p->dev && p->state_dev->bdev == p->dev->bdev) {
+	if (p->disk.dev && p->state.dev->bdev == p->disk.dev->bdev) {
 		*error = "The state device must be another one than the device of the contents";
 		return -EINVAL;
 	}
-	return damage_open(&p->damage, p->state_dev->bdev, p->read_only, p->geo.blocks,
+	return damage_open(&p->state.damage, p->state.dev->bdev, p->read_only, p->geo.blocks,
 			   geometry_hash(&p->geo), error);
 }
 
@@ -266,26 +266,26 @@ static void platter_free(struct platter *p)
 {
 	unsigned int i;
 
-	if (p->wq) {
-		hrtimer_cancel(&p->timer);
-		flush_work(&p->work);
-		hrtimer_cancel(&p->timer);
-		destroy_workqueue(p->wq);
+	if (p->worker.wq) {
+		hrtimer_cancel(&p->worker.timer);
+		flush_work(&p->worker.work);
+		hrtimer_cancel(&p->worker.timer);
+		destroy_workqueue(p->worker.wq);
 	}
 	platter_cache_drop(p);
-	xa_destroy(&p->wcache);
-	damage_exit(&p->damage);
-	bioset_exit(&p->bs);
-	bioset_exit(&p->destage_bs);
-	if (p->state_dev)
-		dm_put_device(p->ti, p->state_dev);
-	if (p->dev)
-		dm_put_device(p->ti, p->dev);
-	for (i = 0; i < p->nr_saved; i++)
-		kfree(p->saved[i]);
-	kfree(p->saved);
-	kvfree(p->log);
-	platter_io_exit(p);
+	xa_destroy(&p->wcache.blocks);
+	damage_exit(&p->state.damage);
+	bioset_exit(&p->disk.bs);
+	bioset_exit(&p->wcache.bs);
+	if (p->state.dev)
+		dm_put_device(p->ti, p->state.dev);
+	if (p->disk.dev)
+		dm_put_device(p->ti, p->disk.dev);
+	for (i = 0; i < p->saved.nr; i++)
+		kfree(p->saved.arg[i]);
+	kfree(p->saved.arg);
+	kvfree(p->log.entry);
+	platter_queue_exit(p);
 	kvfree(p);
 }
 
@@ -305,34 +305,19 @@ static u32 damage_pages(const struct platter *p)
 static int start_machinery(struct platter *p, char **error)
 {
 	*error = "Out of memory";
-	if (p->log_size) {
-		p->log = kvcalloc(p->log_size, sizeof(*p->log), GFP_KERNEL);
-		if (!p->log)
+	if (p->log.size) {
+		p->log.entry = kvcalloc(p->log.size, sizeof(*p->log.entry), GFP_KERNEL);
+		if (!p->log.entry)
 			return -ENOMEM;
 	}
-	if (p->damage_mode != DAMAGE_NONE &&
-	    damage_reserve(&p->damage, p->geo.blocks, damage_pages(p)))
+	if (p->opt.damage_mode != DAMAGE_NONE &&
+	    damage_reserve(&p->state.damage, p->geo.blocks, damage_pages(p)))
 		return -ENOMEM;
-	if (bioset_init(&p->bs, 64, 0, 0) ||
-	    bioset_init(&p->destage_bs, 2, 0, BIOSET_NEED_BVECS))
+	if (bioset_init(&p->disk.bs, 64, 0, 0) ||
+	    bioset_init(&p->wcache.bs, 2, 0, BIOSET_NEED_BVECS))
 		return -ENOMEM;
-	p->wq = alloc_ordered_workqueue("dm-" DM_MSG_PREFIX, WQ_MEM_RECLAIM | WQ_HIGHPRI);
-	return p->wq ? 0 : -ENOMEM;
-}
-
-static void take_options(struct platter *p, const struct platter_options *s)
-{
-	p->cfg = s->cfg;
-	p->damage_mode = s->damage_mode;
-	p->discard = s->discard;
-	p->timing = s->timing;
-	p->sptf = s->sptf;
-	p->wcache_on = s->wcache_on;
-	p->lookahead_on = s->lookahead_on;
-	p->rotational = s->rotational;
-	p->queue_depth = s->queue_depth;
-	p->wcache_idle_ms = s->wcache_idle_ms;
-	p->log_size = s->headlog;
+	p->worker.wq = alloc_ordered_workqueue("dm-" DM_MSG_PREFIX, WQ_MEM_RECLAIM | WQ_HIGHPRI);
+	return p->worker.wq ? 0 : -ENOMEM;
 }
 
 /*
@@ -344,7 +329,7 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	const struct platter_profile *profile;
 	const char *path, *start, *name;
 	struct dm_arg_set as = { .argc = argc, .argv = argv };
-	struct platter_options *s = NULL;
+	struct platter_options *s;
 	struct platter *p;
 	int r;
 
@@ -357,19 +342,17 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		return -EINVAL;
 	}
 	p = kvzalloc(sizeof(*p), GFP_KERNEL);
-	s = kvzalloc(sizeof(*s), GFP_KERNEL);
-	if (!p || !s) {
+	if (!p) {
 		ti->error = "Out of memory";
-		kvfree(s);
-		kvfree(p);
 		return -ENOMEM;
 	}
+	s = &p->opt;
 	p->ti = ti;
 	p->read_only = !shingle_table_writable(ti->table);
-	xa_init(&p->wcache);
-	p->wcache_gen = 1;
-	damage_init(&p->damage);
-	platter_io_init(p);
+	xa_init(&p->wcache.blocks);
+	p->wcache.gen = 1;
+	damage_init(&p->state.damage);
+	platter_queue_init(p);
 
 	path = dm_shift_arg(&as);
 	start = dm_shift_arg(&as);
@@ -391,7 +374,9 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	if (s->cfg.profile.media == PLATTER_SMR && profile->media != PLATTER_SMR &&
 	    !s->head_given)
 		s->cfg.profile.head_mtracks = 2000;
-	take_options(p, s);
+	p->wcache.on = s->wcache_on;
+	p->act.lookahead_on = s->lookahead_on;
+	p->log.size = s->headlog;
 	r = open_device(p, path, start, &ti->error);
 	if (r)
 		goto bad;
@@ -399,6 +384,8 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	if (r)
 		goto bad;
 	r = open_state(p, s->state, &ti->error);
+	/* It points into the table line. */
+	s->state = NULL;
 	if (r)
 		goto bad;
 	r = start_machinery(p, &ti->error);
@@ -408,16 +395,14 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	platter_update_fast(p);
 	ti->num_flush_bios = 1;
 	ti->flush_supported = true;
-	if (p->discard)
+	if (p->opt.discard)
 		ti->num_discard_bios = 1;
 	ti->per_io_data_size = sizeof(struct platter_io);
 	ti->private = p;
 	ti->error = NULL;
-	kvfree(s);
 	return 0;
 
 bad:
-	kvfree(s);
 	platter_free(p);
 	return r;
 }
@@ -446,9 +431,9 @@ static int platter_preresume(struct dm_target *ti)
 	int r = 0;
 
 	mutex_lock(&p->lock);
-	if (p->state_dev && !p->damage_loaded) {
-		r = damage_load(&p->damage, p->geo.blocks, geometry_hash(&p->geo), &error);
-		p->damage_loaded = !r;
+	if (p->state.dev && !p->state.loaded) {
+		r = damage_load(&p->state.damage, p->geo.blocks, geometry_hash(&p->geo), &error);
+		p->state.loaded = !r;
 	}
 	mutex_unlock(&p->lock);
 	if (r) {
@@ -457,8 +442,9 @@ static int platter_preresume(struct dm_target *ti)
 	}
 	mutex_lock(&p->lock);
 	platter_loss_take(p);
+	platter_update_fast(p);
 	mutex_unlock(&p->lock);
-	WRITE_ONCE(p->suspending, false);
+	WRITE_ONCE(p->power.suspending, false);
 	return 0;
 }
 
@@ -467,22 +453,22 @@ static void platter_presuspend(struct dm_target *ti)
 {
 	struct platter *p = ti->private;
 
-	WRITE_ONCE(p->suspending, true);
-	wake_up_all(&p->drained);
+	WRITE_ONCE(p->power.suspending, true);
+	wake_up_all(&p->wcache.drained);
 }
 
 static void platter_presuspend_undo(struct dm_target *ti)
 {
 	struct platter *p = ti->private;
 
-	WRITE_ONCE(p->suspending, false);
+	WRITE_ONCE(p->power.suspending, false);
 }
 
 static void platter_resume(struct dm_target *ti)
 {
 	struct platter *p = ti->private;
 
-	shingle_tell_disk(ti, p->rotational);
+	shingle_tell_disk(ti, p->opt.rotational);
 }
 
 /* An orderly power-down: write the cache to the medium. */
@@ -492,22 +478,23 @@ static void platter_postsuspend(struct dm_target *ti)
 
 	/* No host request is in flight, but a destage may be. */
 	mutex_lock(&p->lock);
-	p->leaving = true;
+	p->power.leaving = true;
 	mutex_unlock(&p->lock);
-	wait_event(p->drained, !READ_ONCE(p->active));
-	hrtimer_cancel(&p->timer);
-	flush_work(&p->work);
+	wait_event(p->wcache.drained, !READ_ONCE(p->act.io));
+	hrtimer_cancel(&p->worker.timer);
+	flush_work(&p->worker.work);
 	mutex_lock(&p->lock);
-	p->leaving = false;
-	if (p->active || !list_empty(&p->timed))
+	p->power.leaving = false;
+	if (p->act.io || !list_empty(&p->queue.timed))
 		DMERR("suspended with requests in flight");
 	else
 		platter_cache_flush_untimed(p);
-	if (p->unreported)
+	platter_update_fast(p);
+	if (p->loss.unreported)
 		DMERR("%s: %llu acknowledged blocks could not be written; the next FLUSH fails",
-		      dm_table_device_name(ti->table), p->unreported);
+		      dm_table_device_name(ti->table), p->loss.unreported);
 	platter_loss_keep(p);
-	wake_up_all(&p->drained);
+	wake_up_all(&p->wcache.drained);
 	mutex_unlock(&p->lock);
 }
 
@@ -521,14 +508,14 @@ static u64 counter(struct platter *p, enum platter_counter c)
 /* Read each value that messages change only once, so that the count and the words agree. */
 static void emit_table(struct platter *p, char *result, unsigned int maxlen)
 {
-	bool wcache_on = READ_ONCE(p->wcache_on), lookahead_on = READ_ONCE(p->lookahead_on);
+	bool wcache_on = READ_ONCE(p->wcache.on), lookahead_on = READ_ONCE(p->act.lookahead_on);
 	unsigned int i, sz = 0;
 
-	DMEMIT("%s %llu %s %u%s %u", p->dev ? p->dev->name : "none",
-	       (unsigned long long)p->start, p->cfg.profile.name, p->discard,
-	       p->discard ? " discard" : "", p->nr_saved + 2 * wcache_on + 2 * lookahead_on);
-	for (i = 0; i < p->nr_saved; i++)
-		DMEMIT(" %s", p->saved[i]);
+	DMEMIT("%s %llu %s %u%s %u", p->disk.dev ? p->disk.dev->name : "none",
+	       (unsigned long long)p->disk.start, p->opt.cfg.profile.name, p->opt.discard,
+	       p->opt.discard ? " discard" : "", p->saved.nr + 2 * wcache_on + 2 * lookahead_on);
+	for (i = 0; i < p->saved.nr; i++)
+		DMEMIT(" %s", p->saved.arg[i]);
 	if (wcache_on)
 		DMEMIT(" wcache on");
 	if (lookahead_on)
@@ -551,18 +538,18 @@ static void emit_ima(struct platter *p, char *result, unsigned int maxlen)
 
 	DMEMIT_TARGET_NAME_VERSION(p->ti->type);
 	DMEMIT(",device=%s,start=%llu,profile=%s,media=%s,damage=%s",
-	       p->dev ? p->dev->name : "none", (unsigned long long)p->start,
-	       p->cfg.profile.name, platter_media_names[p->geo.media],
-	       platter_damage_names[p->damage_mode]);
-	DMEMIT(",discard=%c,wcache=%s,lookahead=%s", p->discard ? 'y' : 'n',
-	       platter_onoff_names[READ_ONCE(p->wcache_on)],
-	       platter_onoff_names[READ_ONCE(p->lookahead_on)]);
-	for (i = 0; i + 1 < p->nr_saved; i += 2) {
+	       p->disk.dev ? p->disk.dev->name : "none", (unsigned long long)p->disk.start,
+	       p->opt.cfg.profile.name, platter_media_names[p->geo.media],
+	       platter_damage_names[p->opt.damage_mode]);
+	DMEMIT(",discard=%c,wcache=%s,lookahead=%s", p->opt.discard ? 'y' : 'n',
+	       platter_onoff_names[READ_ONCE(p->wcache.on)],
+	       platter_onoff_names[READ_ONCE(p->act.lookahead_on)]);
+	for (i = 0; i + 1 < p->saved.nr; i += 2) {
 		/* These are printed already, with their current values. */
-		if (!strcmp(p->saved[i], "media") || !strcmp(p->saved[i], "damage"))
+		if (!strcmp(p->saved.arg[i], "media") || !strcmp(p->saved.arg[i], "damage"))
 			continue;
-		DMEMIT(",%s=", p->saved[i]);
-		sz += emit_escaped(p->saved[i + 1], result + sz, maxlen - sz);
+		DMEMIT(",%s=", p->saved.arg[i]);
+		sz += emit_escaped(p->saved.arg[i + 1], result + sz, maxlen - sz);
 	}
 	DMEMIT(";");
 }
@@ -572,12 +559,12 @@ static void emit_info(struct platter *p, char *result, unsigned int maxlen)
 	unsigned int sz = 0;
 
 	DMEMIT("%s %s %llu %llu %llu %llu %llu %llu %llu %u/%u %s",
-	       platter_media_names[p->geo.media], platter_damage_names[p->damage_mode],
+	       platter_media_names[p->geo.media], platter_damage_names[p->opt.damage_mode],
 	       counter(p, PC_reads), counter(p, PC_writes),
 	       counter(p, PC_blocks_read), counter(p, PC_blocks_written),
-	       READ_ONCE(p->damage.damaged), counter(p, PC_destroyed_reads),
-	       counter(p, PC_late), READ_ONCE(p->wcache_count), platter_wcache_blocks(p),
-	       READ_ONCE(p->powered_off) ? "fail" : READ_ONCE(p->unreported) ? "lost" :
+	       READ_ONCE(p->state.damage.damaged), counter(p, PC_destroyed_reads),
+	       counter(p, PC_late), READ_ONCE(p->wcache.count), platter_wcache_blocks(p),
+	       READ_ONCE(p->power.off) ? "fail" : READ_ONCE(p->loss.unreported) ? "lost" :
 	       p->read_only ? "ro" : "rw");
 }
 
@@ -620,28 +607,28 @@ static int msg_stats(struct platter *p, char *result, unsigned int maxlen)
 			n = div_u64(n, 1000);
 		DMEMIT("%s %llu\n", counter_names[i], n);
 	}
-	DMEMIT("damaged_blocks %llu\n", p->damage.damaged);
-	DMEMIT("damage_map_bytes %llu\n", p->damage.nr_pages * DAMAGE_PAGE_BYTES);
-	DMEMIT("wcache_dirty_blocks %u\n", p->wcache_count);
-	DMEMIT("unreported_blocks %llu\n", p->unreported);
+	DMEMIT("damaged_blocks %llu\n", p->state.damage.damaged);
+	DMEMIT("damage_map_bytes %llu\n", p->state.damage.nr_pages * DAMAGE_PAGE_BYTES);
+	DMEMIT("wcache_dirty_blocks %u\n", p->wcache.count);
+	DMEMIT("unreported_blocks %llu\n", p->loss.unreported);
 	return 1;
 }
 
 static int msg_headlog(struct platter *p, bool clear, char *result, unsigned int maxlen)
 {
-	u64 i, first = p->log_head > p->log_size ? p->log_head - p->log_size : 0;
+	u64 i, first = p->log.head > p->log.size ? p->log.head - p->log.size : 0;
 	unsigned int sz = 0;
 
 	if (clear) {
-		p->log_head = 0;
+		p->log.head = 0;
 		return 0;
 	}
-	for (i = first; i < p->log_head; i++) {
+	for (i = first; i < p->log.head; i++) {
 		const struct platter_log_entry *e;
 		u32 slot;
 
-		div_u64_rem(i, p->log_size, &slot);
-		e = &p->log[slot];
+		div_u64_rem(i, p->log.size, &slot);
+		e = &p->log.entry[slot];
 		DMEMIT("%llu %c %llu %u %u %u %u %u %u\n", e->time_us, e->op,
 		       e->blk, e->n, e->cyl, e->surface, e->seek_us,
 		       e->rotation_us, e->total_us);
@@ -716,9 +703,9 @@ static int msg_damaged(struct platter *p, u64 blk, u64 n, char *result,
 	u64 end = blk + n, from;
 	unsigned int sz = 0;
 
-	while (damage_next(&p->damage, &blk, end)) {
+	while (damage_next(&p->state.damage, &blk, end)) {
 		from = blk++;
-		while (blk < end && damage_count(&p->damage, blk, 1))
+		while (blk < end && damage_count(&p->state.damage, blk, 1))
 			blk++;
 		DMEMIT("%llu %llu\n", from, blk - from);
 		if (sz + 64 > maxlen) {
@@ -738,18 +725,18 @@ static int msg_poison(struct platter *p, u64 blk, u64 n, bool heal)
 	u64 newly = 0;
 	int r = 0;
 
-	if (p->damage_mode == DAMAGE_NONE)
+	if (p->opt.damage_mode == DAMAGE_NONE)
 		return -EINVAL;
 	while (n && !r) {
 		u32 piece = min_t(u64, n, DAMAGE_PAGE_BLOCKS);
 
 		if (heal)
-			damage_clear(&p->damage, blk, piece);
+			damage_clear(&p->state.damage, blk, piece);
 		else
-			r = damage_set(&p->damage, blk, piece, &newly);
+			r = damage_set(&p->state.damage, blk, piece, &newly);
 		if (!r)
-			r = damage_sync(&p->damage);
-		damage_trim(&p->damage, blk, piece);
+			r = damage_sync(&p->state.damage);
+		damage_trim(&p->state.damage, blk, piece);
 		platter_mech_invalidate(&p->mech, blk, piece);
 		blk += piece;
 		n -= piece;
@@ -764,19 +751,19 @@ static int msg_powercut(struct platter *p, const char *arg)
 
 	mutex_lock(&p->lock);
 	if (!strcmp(arg, "off")) {
-		p->cut_armed = false;
-		if (p->powered_off) {
+		p->power.cut_armed = false;
+		if (p->power.off) {
 			u64 now = ktime_get_ns();
 
 			platter_mech_init(&p->mech, &p->geo);
 			p->mech.free_ns = now;
 		}
-		WRITE_ONCE(p->powered_off, false);
+		WRITE_ONCE(p->power.off, false);
 		platter_update_fast(p);
 	} else if (!kstrtou64(arg, 10, &n)) {
 		if (n) {
-			p->cut_left = n;
-			p->cut_armed = true;
+			p->power.cut_left = n;
+			p->power.cut_armed = true;
 			platter_update_fast(p);
 		} else {
 			platter_power_off(p, &done);
@@ -800,7 +787,7 @@ static int msg_wcache(struct platter *p, bool on)
 	int r = 0;
 
 	mutex_lock(&p->lock);
-	p->wcache_on = on;
+	p->wcache.on = on;
 	platter_update_fast(p);
 	mutex_unlock(&p->lock);
 	if (on)
@@ -808,11 +795,11 @@ static int msg_wcache(struct platter *p, bool on)
 	platter_kick(p);
 	if (dm_suspended(p->ti))
 		return 0;
-	if (wait_event_interruptible(p->drained,
-				     !READ_ONCE(p->wcache_count) || READ_ONCE(p->suspending)))
+	if (wait_event_interruptible(p->wcache.drained,
+				     !READ_ONCE(p->wcache.count) || READ_ONCE(p->power.suspending)))
 		r = -EINTR;
 	mutex_lock(&p->lock);
-	if (!r && p->wcache_count && !p->wcache_on)
+	if (!r && p->wcache.count && !p->wcache.on)
 		r = -EAGAIN;
 	platter_update_fast(p);
 	mutex_unlock(&p->lock);
@@ -825,7 +812,7 @@ static int msg_wcache(struct platter *p, bool on)
 static int msg_lookahead(struct platter *p, bool on)
 {
 	mutex_lock(&p->lock);
-	p->lookahead_on = on;
+	p->act.lookahead_on = on;
 	platter_mech_drop(&p->mech);
 	p->mech.lookahead_blocks = on ? platter_lookahead_blocks(p) : 0;
 	mutex_unlock(&p->lock);
@@ -859,7 +846,7 @@ static int may_touch_map(struct platter *p, const char *what)
 	bool heal = !strcmp(what, "heal"), poison = !strcmp(what, "poison");
 	const char *name = dm_table_device_name(p->ti->table);
 
-	if (p->state_dev && !p->damage_loaded && (heal || poison || !strcmp(what, "damaged"))) {
+	if (p->state.dev && !p->state.loaded && (heal || poison || !strcmp(what, "damaged"))) {
 		DMERR("%s: %s refused: it is not active yet", name, what);
 		return -EAGAIN;
 	}
@@ -937,7 +924,7 @@ static int platter_iterate_devices(struct dm_target *ti, iterate_devices_callout
 {
 	struct platter *p = ti->private;
 
-	return p->dev ? fn(ti, p->dev, p->start, ti->len, data) : 0;
+	return p->disk.dev ? fn(ti, p->disk.dev, p->disk.start, ti->len, data) : 0;
 }
 
 static void platter_io_hints(struct dm_target *ti, struct queue_limits *limits)
@@ -945,9 +932,10 @@ static void platter_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	struct platter *p = ti->private;
 
 	shingle_limit_blocks(limits, PLATTER_BLOCK_SIZE,
-			     !p->dev || shingle_aligned(p->dev->bdev, PLATTER_BLOCK_SIZE));
+			     !p->disk.dev ||
+			     shingle_aligned(p->disk.dev->bdev, PLATTER_BLOCK_SIZE));
 	limits->discard_granularity = round_up(limits->discard_granularity, PLATTER_BLOCK_SIZE);
-	shingle_limit_disk(limits, p->rotational);
+	shingle_limit_disk(limits, p->opt.rotational);
 }
 
 static struct target_type platter_target = {

@@ -2,12 +2,17 @@
 /*
  * Declarations that the files of the platter target share.
  *
- *   platter-target.c   table line, status, messages
- *   platter-io.c       queue, actuator, completion
- *   platter-cache.c    volatile write cache
- *   platter-loss.c     acknowledged blocks that are lost, until a FLUSH reports it
- *   damage.c           the set of destroyed blocks
+ *   platter-target.c    table line, status, messages
+ *   platter-queue.c     accepts, chooses and completes requests
+ *   platter-actuator.c  serves one request at a time, in the model's time
+ *   platter-cache.c     volatile write cache
+ *   platter-loss.c      acknowledged blocks that are lost, until a FLUSH reports it
+ *   platter-media.c     what is on the medium after a write
+ *   damage.c            the set of destroyed blocks
  *   platter-options.c mech.c profiles.c   pure; so is geometry.c, which belongs to core/
+ *
+ * A file calls files below it only.  The end of a request on the backing device comes up by the
+ * callback given to platter_media_submit(), which wakes the queue's worker by platter_kick().
  */
 #ifndef PLATTER_H
 #define PLATTER_H
@@ -77,7 +82,7 @@ enum platter_counter {
 	PC_NR
 };
 
-/* Kind of service, by the medium or from memory; platter-io.c maps it to letters. */
+/* Kind of service, by the medium or from memory; platter_log_io() maps it to letters. */
 enum platter_op {
 	PLATTER_OP_READ,
 	PLATTER_OP_WRITE,
@@ -119,7 +124,7 @@ enum platter_io_state {
 
 /**
  * struct platter_io - a request; lives in the bio's per-bio data
- * @list: entry in one of the lists of struct platter
+ * @list: entry in one of the lists of struct platter_queue
  * @target: its drive
  * @bio: the request; for a destage, a bio of the cache
  * @arrival_ns: time of arrival
@@ -165,100 +170,78 @@ struct platter_io {
 };
 
 /**
- * struct platter - a drive
- * @ti: its target
- * @dev: device with the content, or NULL
- * @state_dev: device with the map of destroyed blocks, or NULL
+ * struct platter_saved - key arguments, for the table line
+ * @nr: words in @arg
+ * @arg: the words
+ *
+ * Not changed after .ctr.
+ */
+struct platter_saved {
+	unsigned int nr;
+	char **arg;
+};
+
+/**
+ * struct platter_disk - the device with the content
+ * @dev: the device, or NULL
  * @start: first sector on @dev
- * @damage_mode: treatment of blocks that the head destroys
- * @timing: requests take the model's time
- * @sptf: serve the queue by position, not in order of arrival
- * @discard: discards pass to @dev
- * @read_only: the table or one of the devices is read-only; neither device is written
- * @rotational: the queue is marked as rotational
- * @queue_depth: requests that the scheduler sees
- * @wcache_idle_ms: write the cache to the medium after the host has paused for this long
- * @nr_saved: words in @saved
- * @saved: key arguments, for the table line
  * @bs: bios issued to @dev
- * @destage_bs: bios that write the write cache
+ *
+ * Not changed after .ctr.
+ */
+struct platter_disk {
+	struct dm_dev *dev;
+	sector_t start;
+	struct bio_set bs;
+};
+
+/**
+ * struct platter_state - destroyed blocks
+ * @dev: device with the map of them, or NULL; not changed after .ctr
+ * @damage: the map; its number of blocks is also read without the lock
+ * @loaded: @damage was read from @dev, and no other table writes to it
+ *
+ * Under the drive's lock.
+ */
+struct platter_state {
+	struct dm_dev *dev;
+	struct platter_damage damage;
+	bool loaded;
+};
+
+/**
+ * struct platter_worker - admits, serves and completes requests
  * @wq: workqueue of @work
- * @work: admits, serves and completes requests
- * @timer: wakes @work at the model's next event
- * @in_lock: protects @incoming; taken in any context
- * @incoming: requests that @work has not seen
- * @lock: protects everything below it; a mutex.  It is held while requests are sent to a
- *	lower drive, which may take its own lock: drives are stacked, never in a ring
- * @lock_key: lockdep class of @lock, one per drive because drives are stacked
- * @pending: requests beyond @queue_depth
+ * @work: the work; takes the drive's lock
+ * @timer: wakes @work at the model's next event; set under the drive's lock
+ */
+struct platter_worker {
+	struct workqueue_struct *wq;
+	struct work_struct work;
+	struct hrtimer timer;
+};
+
+/**
+ * struct platter_queue - requests that are not on the actuator
+ * @in_lock: protects @incoming; taken in any context, also under the lock of the drive
+ * @incoming: requests that the worker has not seen
+ * @pending: requests beyond the depth of the queue
  * @visible: requests that the scheduler sees
- * @timed: requests that need only time, and perhaps @dev
+ * @timed: requests that need only time, and perhaps the backing device
  * @flushing: a flush that waits until the write cache is empty
  * @nr_visible: requests admitted and not completed
  * @flushed_ns: end of the last FLUSH with a price; no request is admitted before
  * @full_ns: time when the queue last had no place for @pending
- * @active: the request on the actuator, or NULL
  * @last_host_ns: time when the last request of the host ended
- * @fast: .map may remap bios directly (no model, nothing to order)
- * @suspending: a suspend has begun; messages must not delay it; read in any context
- * @leaving: about to be suspended: no new work is started
- * @powered_off: every request fails
- * @cut_armed: @cut_left counts
- * @cut_left: blocks until the power fails
- * @wcache_on: the write cache is on
- * @lookahead_on: look-ahead is on
- * @unreported: acknowledged blocks that are lost; the next FLUSH fails and resets this to 0
- * @loss_kept: the module's table has @unreported, see platter-loss.c
- * @last_was_destage: the last work of the actuator was for the write cache
- * @destaged_ns: end of the destage that has just ended; or 0
- * @wcache: cached data, by block
- * @wcache_count: blocks in the cache
- * @wcache_gen: the generation that is being written, see platter-cache.c
- * @wcache_pass: current pass over the medium
- * @destage_cursor: block where the next run is searched
- * @destaging: the data of the run being written
- * @destage: the request of that run
- * @drained: wait queue for the end of the write cache's work
- * @log: the head log, a ring
- * @log_size: entries in the ring
- * @log_head: entries written since the start
- * @counter: by enum platter_counter
- * @damage: destroyed blocks
- * @damage_loaded: @damage was read from @state_dev, and no other table writes to it
- * @geo: geometry
- * @mech: mechanics
- * @cfg: configuration that both were built from
+ * @fast: .map may remap bios directly (no model, nothing to order); read in any context
+ *
+ * All but @in_lock and @incoming are under the drive's lock.
  */
-struct platter {
-	struct dm_target *ti;
-	struct dm_dev *dev;
-	struct dm_dev *state_dev;
-	sector_t start;
-	enum platter_damage_mode damage_mode;
-	bool timing;
-	bool sptf;
-	bool discard;
-	bool read_only;
-	bool rotational;
-	u32 queue_depth;
-	u32 wcache_idle_ms;
-
-	unsigned int nr_saved;
-	char **saved;
-
-	struct bio_set bs;
-	struct bio_set destage_bs;
-	struct workqueue_struct *wq;
-	struct work_struct work;
-	struct hrtimer timer;
-
-	/* protects @incoming; in any context */
-	spinlock_t in_lock;
+struct platter_queue {
+	spinlock_t in_lock;	/* protects @incoming; in any context */
 	struct list_head incoming;
 
-	/* protects everything below, the model and the damage map */
-	struct mutex lock;
-	struct lock_class_key lock_key;
+	/* under the drive's lock */
 	struct list_head pending;
 	struct list_head visible;
 	struct list_head timed;
@@ -266,53 +249,158 @@ struct platter {
 	unsigned int nr_visible;
 	u64 flushed_ns;
 	u64 full_ns;
-	struct platter_io *active;
 	u64 last_host_ns;
 	bool fast;
+};
+
+/**
+ * struct platter_actuator - the request that the medium serves
+ * @io: the request, or NULL; read in any context
+ * @was_destage: the last work of the actuator was for the write cache
+ * @destaged_ns: end of the destage that has just ended; or 0
+ * @lookahead_on: look-ahead is on
+ *
+ * Under the drive's lock.
+ */
+struct platter_actuator {
+	struct platter_io *io;
+	bool was_destage;
+	u64 destaged_ns;
+	bool lookahead_on;
+};
+
+/**
+ * struct platter_power - suspend and power cuts
+ * @suspending: a suspend has begun; messages must not delay it; not under the lock
+ * @leaving: about to be suspended: no new work is started
+ * @off: every request fails; read in any context
+ * @cut_armed: @cut_left counts
+ * @cut_left: blocks until the power fails
+ *
+ * All but @suspending are under the drive's lock.
+ */
+struct platter_power {
 	bool suspending;
 	bool leaving;
-	bool powered_off;
+	bool off;
 	bool cut_armed;
 	u64 cut_left;
+};
 
-	bool wcache_on;
-	bool lookahead_on;
-	u64 unreported;
-	bool loss_kept;
-	bool last_was_destage;
-	u64 destaged_ns;
-	struct xarray wcache;
-	u32 wcache_count;
-	u64 wcache_gen;
-	u32 wcache_pass;
-	unsigned long destage_cursor;
-	void *destaging[PLATTER_DESTAGE_BLOCKS];
-	struct platter_io destage;
+/**
+ * struct platter_wcache - the volatile write cache
+ * @on: it is on
+ * @blocks: cached data, by block
+ * @count: blocks in it; read in any context
+ * @covered: a write past the cache is on the actuator, not a run of the cache
+ * @gen: the generation that is being written, see platter-cache.c
+ * @pass: current pass over the medium
+ * @cursor: block where the next run is searched
+ * @run: the data of the run being written
+ * @io: the request of that run
+ * @bs: bios that write the cache
+ * @drained: wait queue for the end of the cache's work
+ *
+ * Under the drive's lock.
+ */
+struct platter_wcache {
+	bool on;
+	struct xarray blocks;
+	u32 count;
+	bool covered;
+	u64 gen;
+	u32 pass;
+	unsigned long cursor;
+	void *run[PLATTER_DESTAGE_BLOCKS];
+	struct platter_io io;
+	struct bio_set bs;
 	wait_queue_head_t drained;
+};
 
-	struct platter_log_entry *log;
-	u32 log_size;
-	u64 log_head;
+/**
+ * struct platter_losses - acknowledged blocks that are lost
+ * @unreported: number of them; the next FLUSH fails and resets this to 0; read in any context
+ * @kept: the module's table has @unreported, see platter-loss.c
+ *
+ * Under the drive's lock.
+ */
+struct platter_losses {
+	u64 unreported;
+	bool kept;
+};
+
+/**
+ * struct platter_log - the head log, a ring
+ * @entry: the entries
+ * @size: number of them; not changed after .ctr
+ * @head: entries written since the start
+ *
+ * Under the drive's lock.
+ */
+struct platter_log {
+	struct platter_log_entry *entry;
+	u32 size;
+	u64 head;
+};
+
+/**
+ * struct platter - a drive
+ * @ti: its target
+ * @read_only: the table or one of the devices is read-only; neither device is written
+ * @opt: options of the table line; not changed after .ctr.  The current values of wcache and
+ *	lookahead are in @wcache and @act
+ * @saved: key arguments
+ * @disk: the device with the content
+ * @geo: geometry, built from @opt; not changed after .ctr
+ * @worker: its work does everything under @lock
+ * @queue: requests that wait
+ * @lock: a mutex for all parts that are under the drive's lock.  It is held while requests are
+ *	sent to a lower drive, which may take its own lock: drives are stacked,
+ *	never in a ring
+ * @lock_key: lockdep class of @lock, one per drive because drives are stacked
+ * @mech: mechanics
+ * @state: destroyed blocks
+ * @act: the request that the medium serves
+ * @power: suspend and power cuts
+ * @wcache: the write cache
+ * @loss: acknowledged blocks that are lost
+ * @log: the head log
+ * @counter: by enum platter_counter; atomic, not under @lock
+ */
+struct platter {
+	struct dm_target *ti;
+	bool read_only;
+	struct platter_options opt;
+	struct platter_saved saved;
+	struct platter_disk disk;
+	struct platter_geo geo;
+	struct platter_worker worker;
+	struct platter_queue queue;
+
+	/* protects everything below, and the queue but for @incoming */
+	struct mutex lock;
+	struct lock_class_key lock_key;
+	struct platter_mech mech;
+	struct platter_state state;
+	struct platter_actuator act;
+	struct platter_power power;
+	struct platter_wcache wcache;
+	struct platter_losses loss;
+	struct platter_log log;
 
 	atomic64_t counter[PC_NR];
-
-	struct platter_damage damage;
-	bool damage_loaded;
-	struct platter_geo geo;
-	struct platter_mech mech;
-	struct platter_config cfg;
 };
 
 /* Size of the write cache, on or off. */
 static inline u32 platter_wcache_blocks(const struct platter *p)
 {
-	return p->cfg.profile.wcache_kib / 4;
+	return p->opt.cfg.profile.wcache_kib / 4;
 }
 
 /* Size of a look-ahead segment, when look-ahead is on. */
 static inline u32 platter_lookahead_blocks(const struct platter *p)
 {
-	return p->cfg.profile.lookahead_kib / 4;
+	return p->opt.cfg.profile.lookahead_kib / 4;
 }
 
 static inline void platter_count(struct platter *p, enum platter_counter c, u64 n)
@@ -320,14 +408,40 @@ static inline void platter_count(struct platter *p, enum platter_counter c, u64 
 	atomic64_add(n, &p->counter[c]);
 }
 
-/* platter-io.c */
+/**
+ * platter_kick() - let the worker look for changes
+ * @p: the drive
+ *
+ * Context: any.
+ */
+static inline void platter_kick(struct platter *p)
+{
+	queue_work(p->worker.wq, &p->worker.work);
+}
+
+/* platter-queue.c */
 int platter_map_bio(struct platter *p, struct bio *bio);
-void platter_io_init(struct platter *p);
-void platter_io_exit(struct platter *p);
-void platter_kick(struct platter *p);
+void platter_queue_init(struct platter *p);
+void platter_queue_exit(struct platter *p);
 void platter_update_fast(struct platter *p);
 void platter_power_off(struct platter *p, struct list_head *done);
 void platter_end_ios(struct list_head *done);
+
+/* platter-actuator.c */
+void platter_log_io(struct platter *p, enum platter_op op, u64 blk, u32 n, u64 start_ns, u64 end_ns,
+		    const struct platter_service *svc);
+void platter_issue(struct platter *p, struct platter_io *io, u32 n);
+u64 platter_pay_flush(struct platter *p, u64 ready_ns);
+bool platter_actuator_start(struct platter *p, struct platter_io *io, u64 now);
+struct platter_io *platter_actuator_finish(struct platter *p, u64 now);
+
+/* platter-media.c */
+int platter_media_before(struct platter *p, u64 blk, u32 n);
+int platter_media_after(struct platter *p, u64 blk, u32 n);
+blk_status_t platter_media_read(struct platter *p, u64 blk, u32 n);
+void platter_media_submit(struct platter *p, struct bio *bio, u64 blk, u32 n, bio_end_io_t *end,
+			  void *private);
+int platter_media_write_shadow(struct platter *p, struct bio *bio, u64 blk, u32 n);
 int platter_media_write_sync(struct platter *p, struct bio *bio, u64 blk, u32 n);
 
 /* platter-cache.c */
@@ -340,7 +454,7 @@ bool platter_cache_holds(struct platter *p, u64 blk, u32 n, bool *any);
 void platter_cache_read(struct platter *p, struct bio *bio, u64 blk);
 void platter_cache_cover(struct platter *p, u64 blk, u32 n);
 void platter_cache_covered(struct platter *p, u64 blk, u32 n, bool ok);
-void platter_cache_drop(struct platter *p);
+u32 platter_cache_drop(struct platter *p);
 struct bio *platter_cache_run(struct platter *p, u64 *blk, u32 *n);
 u32 platter_cache_destaged(struct platter *p, struct bio *bio, u64 blk, u32 n, bool ok);
 void platter_cache_flush_untimed(struct platter *p);

@@ -83,22 +83,6 @@ int tiler_clean_place(struct tiler_region *r, u32 laro, u32 n, struct tiler_run 
 }
 
 /**
- * tiler_clean_aborted() - a write to the slot that a region is moved to has failed
- * @r: the region
- * @run: its places
- *
- * If the clean needs the room, the next write uses these places again; no other was placed
- * after them.
- *
- * Context: tiler_abort().
- */
-void tiler_clean_aborted(struct tiler_region *r, const struct tiler_run *run)
-{
-	if (tiler_slack(r) < 0 && run->slot == r->to && r->to->fill == run->paro + run->n)
-		r->to->fill = run->paro;
-}
-
-/**
  * tiler_clean_look() - test whether the next page has blocks to move
  * @r: the region; the page of @r->clean_laro is present in both slots
  *

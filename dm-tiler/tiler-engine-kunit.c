@@ -120,7 +120,7 @@ static void tiler_pinned_stay(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, shingle_pages_create_for(e, l, 32, &why), 0);
 	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
 	/* There are enough pages. */
-	e->pages->most = 8;
+	e->pages->changes.most = 8;
 	for (i = 0; i < 4; i++)
 		write_twice(test, e, i * blocks, 1 + i);
 	KUNIT_EXPECT_TRUE(test, e->ops->clean.pending(e));
@@ -272,8 +272,8 @@ static void tiler_waits_once(struct kunit *test)
 	for (i = 0; i < 3; i++) {
 		frame = shingle_pages_wanted(e->pages);
 		KUNIT_ASSERT_NE(test, frame, SHINGLE_NO_PAGE);
-		KUNIT_EXPECT_EQ(test, e->pages->frame[frame].nr, i);
-		memset(e->pages->frame[frame].block->payload, 0, SHINGLE_PAGE_BYTES);
+		KUNIT_EXPECT_EQ(test, e->pages->frames.frame[frame].nr, i);
+		memset(e->pages->frames.frame[frame].block->payload, 0, SHINGLE_PAGE_BYTES);
 		shingle_pages_here(e->pages, frame, 0);
 	}
 	/* Pages of another slot are not requested. */
@@ -323,7 +323,7 @@ static int read_lacked(struct kunit *test, struct shingle_engine *e)
 	u32 frame;
 
 	while ((frame = shingle_pages_wanted(e->pages)) != SHINGLE_NO_PAGE) {
-		memset(e->pages->frame[frame].block->payload, 0, SHINGLE_PAGE_BYTES);
+		memset(e->pages->frames.frame[frame].block->payload, 0, SHINGLE_PAGE_BYTES);
 		shingle_pages_here(e->pages, frame, 0);
 	}
 	return err;

@@ -574,7 +574,7 @@ static void tiler_failures(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, write_block(c, 0), 6);
 	KUNIT_EXPECT_EQ(test, write_block(c, 1), -ENOSPC);
 
-	/* The place of a failed lazy write is used by the next one. */
+	/* The place of a failed lazy write is not used again before the region has been moved. */
 	c = new_comb(test, 2, 1, 1);
 	write_block(c, 0);
 	write_block(c, 0);
@@ -582,7 +582,11 @@ static void tiler_failures(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tiler_place(&c->r, 0, 1, &run), 0);
 	KUNIT_EXPECT_EQ(test, write_block(c, 0), -EBUSY);
 	tiler_abort(&c->r, &run);
-	KUNIT_EXPECT_EQ(test, write_block(c, 0), 0);
+	KUNIT_EXPECT_EQ(test, write_block(c, 0), -ENOSPC);
+	KUNIT_EXPECT_TRUE(test, tiler_is_full(&c->r));
+	KUNIT_ASSERT_EQ(test, tiler_clean_begin(&c->r, &c->slot[1]), 0);
+	clean_rest(test, c, 9);
+	KUNIT_EXPECT_EQ(test, write_block(c, 0), 1);
 }
 
 /* Places given up by one transaction are not released by an earlier one. */

@@ -3,9 +3,6 @@
 #include "tiler-state.h"
 
 #define OPTION(member)	SHINGLE_OPTION_AT(struct tiler, member)
-#define UNSAFE(member, what)							\
-	{ .name = #member, .kind = SHINGLE_OPTION_FEATURE, .when = SHINGLE_OPTION_TABLE,	\
-	  OPTION(member), .help = "for tests, " what }
 
 const struct shingle_option tiler_options[] = {
 	SHINGLE_OPTION_MAP_CACHE,
@@ -20,23 +17,23 @@ const struct shingle_option tiler_options[] = {
 	  .range = "lazy must be on or off",
 	  .busy = "lazy can only be set by a table, not while the device is in use",
 	  .help = "a full region is written where the head harms nothing, or cleaned" },
-	UNSAFE(unsafe_reuse, "places are written again before that is durable"),
-	UNSAFE(unsafe_inplace, "a region of whole tracks is cleaned over itself, from memory"),
+	{ SHINGLE_OPTION_UNSAFE("unsafe_reuse", struct tiler, unsafe_reuse,
+				"places are written again before that is durable") },
+	{ SHINGLE_OPTION_UNSAFE("unsafe_inplace", struct tiler, unsafe_inplace,
+				"a region of whole tracks is cleaned over itself, from memory") },
 	{ }
 };
 
-#define PARAM(word, member, least, most)					\
-	.name = word, .kind = SHINGLE_OPTION_NUMBER, .when = SHINGLE_OPTION_FORMAT,	\
-	SHINGLE_OPTION_AT(struct tiler_params, member), .min = least, .max = most
+#define PARAM(word, member, most) SHINGLE_OPTION_PARAM(word, struct tiler_params, member, most)
 
 const struct shingle_option tiler_format_options[] = {
-	{ PARAM("rows", rows, 0, TILER_MAX_BLOCKS), .from = "band",
+	{ PARAM("rows", rows, TILER_MAX_BLOCKS), .from = "band",
 	  .help = "tracks of a region" },
-	{ PARAM("columns", columns, 0, TILER_MAX_BLOCKS), .from = "track",
+	{ PARAM("columns", columns, TILER_MAX_BLOCKS), .from = "track",
 	  .help = "blocks of a region on each of its tracks" },
-	{ PARAM("over-permille", over_permille, 0, 999), .initial = 100, .from = "100",
+	{ PARAM("over-permille", over_permille, 999), .initial = 100, .from = "100",
 	  .help = "of a region what is not addressable, of each 1000 blocks" },
-	{ PARAM("spare-regions", spares, 0, TILER_MAX_SPARES), .initial = 1, .from = "1",
+	{ PARAM("spare-regions", spares, TILER_MAX_SPARES), .initial = 1, .from = "1",
 	  .help = "slots without a region, for each length of tracks" },
 	{ }
 };

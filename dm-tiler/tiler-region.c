@@ -52,6 +52,7 @@ void tiler_slot_init(const struct tiler_shape *shape, struct tiler_slot *slot)
 	slot->changed = 0;
 	slot->fill = 0;
 	slot->live = 0;
+	slot->spent = 0;
 }
 
 /**
@@ -276,21 +277,56 @@ void tiler_commit(struct tiler_region *r, u32 laro, const struct tiler_run *run,
 }
 
 /**
+ * tiler_take() - place blocks
+ * @r: the region
+ * @slot: the slot
+ * @paro: first place
+ * @n: number of places, all in one row
+ * @out: result
+ *
+ * Context: under the map lock.
+ */
+void tiler_take(struct tiler_region *r, struct tiler_slot *slot, u32 paro, u32 n,
+		struct tiler_run *out)
+{
+	out->slot = slot;
+	out->paro = paro;
+	out->n = n;
+	tiler_set_cells(r->shape, slot->taken, paro, n);
+	r->inflight += n;
+}
+
+/*
+ * A write to the slot that a region is moved to has failed.  If the clean needs the room, the next
+ * write uses these places again; no other was placed after them.
+ */
+static void take_back(struct tiler_region *r, const struct tiler_run *run)
+{
+	if (tiler_slack(r) < 0 && run->slot == r->to && r->to->fill == run->paro + run->n)
+		r->to->fill = run->paro;
+}
+
+/**
  * tiler_abort() - placed blocks were not written
  * @r: the region
  * @run: from tiler_place()
  *
- * The log does not return to these places.
+ * No write uses these places again before the region has been moved, or has left memory.
+ * Otherwise each write to a region without other free places would fail at a bad one.  While the
+ * region is being moved the places may be needed; a later failure takes them out of use.
  *
  * Context: under the map lock.
  */
 void tiler_abort(struct tiler_region *r, const struct tiler_run *run)
 {
 	r->inflight -= run->n;
+	if (!r->to) {
+		run->slot->spent += run->n;
+		return;
+	}
 	clear_cells(r->shape, run->slot->taken, run->paro, run->n);
 	r->dry = false;
-	if (r->to)
-		tiler_clean_aborted(r, run);
+	take_back(r, run);
 }
 
 /**
@@ -416,7 +452,7 @@ static u32 verify_slot(const struct tiler_region *r, const struct tiler_slot *sl
 		       laro, paro);
 		bad++;
 	}
-	taken = live + (slot == tiler_newest(r) ? r->inflight : 0);
+	taken = live + slot->spent + (slot == tiler_newest(r) ? r->inflight : 0);
 	for (i = 0; i < ARRAY_SIZE(slot->pins); i++)
 		taken += nr_set(slot->pins[i].cells, blocks);
 	if (taken != nr_set(slot->taken, blocks)) {

@@ -75,15 +75,18 @@ struct tiler_pins {
  * @column: first block of the track in the slot's first row
  * @page: pages of the map, owned by the caller
  * @changed: one bit per changed page; the caller clears the bits
- * @taken: bitmap of cells that must not be destroyed: current, pinned, or being written
+ * @taken: bitmap of cells that must not be destroyed: current, pinned, or being written; and
+ *	of those that could not be written
  * @pins: the cells in @taken that were given up, but that recovery or a reader may still
  *	look up.  There are two generations: the first waits for its transaction while the
  *	second grows
  * @fill: first P-ARO that the log has not reached; the number of places if it has reached
  *	all
  * @live: entries that are not TILER_NONE
+ * @spent: cells in @taken that could not be written, and that no write uses before the slot
+ *	is emptied
  *
- * Everything but pages and numbers can be derived from the pages when nothing is pinned or
+ * Everything but pages, numbers and @spent can be derived from the pages when nothing is pinned or
  * in flight.
  */
 struct tiler_slot {
@@ -95,6 +98,7 @@ struct tiler_slot {
 	struct tiler_pins pins[2];
 	u32 fill;
 	u32 live;
+	u32 spent;
 };
 
 /**
@@ -360,6 +364,8 @@ void tiler_find(const struct tiler_shape *shape, const __le16 *at, const __le16 
 		u32 n, struct tiler_found *out);
 void tiler_lookup(const struct tiler_region *r, u32 laro, u32 n, struct tiler_run *out);
 void tiler_set_cells(const struct tiler_shape *shape, unsigned long *bits, u32 paro, u32 n);
+void tiler_take(struct tiler_region *r, struct tiler_slot *slot, u32 paro, u32 n,
+		struct tiler_run *out);
 void tiler_commit(struct tiler_region *r, u32 laro, const struct tiler_run *run, u64 seq);
 void tiler_abort(struct tiler_region *r, const struct tiler_run *run);
 int tiler_drop(struct tiler_region *r, u32 laro, u32 n, u64 seq);
@@ -372,13 +378,10 @@ u32 tiler_verify(const struct tiler_region *r, shingle_report_fn report, void *c
 int tiler_place(struct tiler_region *r, u32 laro, u32 n, struct tiler_run *out);
 bool tiler_is_full(struct tiler_region *r);
 bool tiler_is_schedulable(const struct tiler_region *r, u32 paro);
-void tiler_take(struct tiler_region *r, struct tiler_slot *slot, u32 paro, u32 n,
-		struct tiler_run *out);
 
 /* tiler-clean.c */
 int tiler_clean_begin(struct tiler_region *r, struct tiler_slot *to);
 int tiler_clean_place(struct tiler_region *r, u32 laro, u32 n, struct tiler_run *out);
-void tiler_clean_aborted(struct tiler_region *r, const struct tiler_run *run);
 bool tiler_clean_look(struct tiler_region *r);
 int tiler_clean_next(struct tiler_region *r, u32 most, struct tiler_step *step);
 bool tiler_clean_extent(const struct tiler_region *r, const struct tiler_step *step, u64 cursor,

@@ -231,7 +231,7 @@ static bool is_for_another(const struct tiler *s, u32 i)
 	u32 asker;
 
 	for (asker = 0; asker < SHINGLE_NR_ASKERS; asker++) {
-		if (asker != s->engine.pages->asker && s->loading[asker] == i)
+		if (asker != s->engine.pages->call.asker && s->loading[asker] == i)
 			return true;
 	}
 	return false;
@@ -244,7 +244,7 @@ static bool may_go(const struct tiler *s, u32 i)
 	if (res->region == NO_REGION)
 		return true;
 	if (!res->loaded)
-		return s->engine.pages->asker != SHINGLE_ASKER_HOT && !is_for_another(s, i);
+		return s->engine.pages->call.asker != SHINGLE_ASKER_HOT && !is_for_another(s, i);
 	return res->region != s->cleaning && res != s->drained && !res->pending &&
 	       tiler_is_idle(&res->r);
 }
@@ -276,7 +276,7 @@ static void init_slot(const struct tiler_stretch *st, struct tiler_slot *slot, u
 /* From now on the current asker loads this resident, if it is one that waits. */
 static void begin_for(struct tiler *s, u32 i)
 {
-	enum shingle_asker asker = s->engine.pages->asker;
+	enum shingle_asker asker = s->engine.pages->call.asker;
 	u32 k;
 
 	for (k = 0; k < SHINGLE_NR_ASKERS; k++) {
@@ -422,4 +422,79 @@ void tiler_settle(struct tiler *s, struct tiler_resident *res)
 
 	s->nr_pending += pending - res->pending;
 	res->pending = pending;
+}
+
+/* ------------------------------------------------------------------------
+ * Holding pages
+ */
+
+static u32 page_of(const struct tiler_region *r, const struct tiler_slot *slot, u32 laro)
+{
+	return tiler_map_page_of(tiler_stretch_of(r->shape), slot->number, laro);
+}
+
+/**
+ * tiler_hold() - hold the pages that a change of an L-ARO needs
+ * @s: the engine
+ * @r: the region
+ * @laro: the L-ARO
+ *
+ * If the region is being moved these are pages of both slots; @r->to must not change until
+ * tiler_put().
+ *
+ * Context: map lock.
+ * Return: false if a page is absent; then none is held.
+ */
+bool tiler_hold(struct tiler *s, struct tiler_region *r, u32 laro)
+{
+	if (!shingle_page_hold(&s->engine, page_of(r, r->at, laro)))
+		return false;
+	if (!r->to || shingle_page_hold(&s->engine, page_of(r, r->to, laro)))
+		return true;
+	shingle_page_put(&s->engine, page_of(r, r->at, laro));
+	return false;
+}
+
+static void bind_slot(struct tiler *s, struct tiler_region *r, struct tiler_slot *slot, u32 laro)
+{
+	slot->page[laro / TILER_PAGE_ENTRIES] = shingle_page_held(&s->engine,
+								  page_of(r, slot, laro));
+}
+
+/**
+ * tiler_bind() - point a region to the pages held for an L-ARO
+ * @s: the engine
+ * @r: the region
+ * @laro: the L-ARO
+ *
+ * Context: map lock; valid during one call.
+ */
+void tiler_bind(struct tiler *s, struct tiler_region *r, u32 laro)
+{
+	bind_slot(s, r, r->at, laro);
+	if (r->to)
+		bind_slot(s, r, r->to, laro);
+}
+
+static void put_slot(struct tiler *s, struct tiler_region *r, struct tiler_slot *slot, u32 laro)
+{
+	if (slot->changed)
+		shingle_page_dirty(&s->engine, page_of(r, slot, laro));
+	slot->changed = 0;
+	shingle_page_put(&s->engine, page_of(r, slot, laro));
+}
+
+/**
+ * tiler_put() - undo tiler_hold()
+ * @s: the engine
+ * @r: the region
+ * @laro: the L-ARO
+ *
+ * Context: map lock, in the same call as any change of the pages.
+ */
+void tiler_put(struct tiler *s, struct tiler_region *r, u32 laro)
+{
+	put_slot(s, r, r->at, laro);
+	if (r->to)
+		put_slot(s, r, r->to, laro);
 }

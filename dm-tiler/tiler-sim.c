@@ -13,6 +13,7 @@
 #endif
 
 #include "tiler-sim.h"
+#include "sim-random.h"
 
 #define DEPTH		16U
 #define NO_SLOT		U32_MAX
@@ -73,33 +74,6 @@ struct sim {
 	void *mem[24];
 	u32 nr_mem;
 };
-
-/**
- * tiler_sim_random() - a pseudo-random number
- * @state: state of the generator
- *
- * Context: any.
- * Return: the number.
- */
-u64 tiler_sim_random(u64 *state)
-{
-	/* splitmix64 */
-	u64 z = (*state += 0x9e3779b97f4a7c15ULL);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return z ^ (z >> 31);
-}
-
-static u32 below(struct sim *s, u32 n)
-{
-	return (u32)(tiler_sim_random(&s->random) >> 32) % n;
-}
-
-static u32 between(u64 *state, u32 from, u32 to)
-{
-	return from + (u32)(tiler_sim_random(state) >> 32) % (to - from + 1);
-}
 
 static bool failed(const struct sim *s)
 {
@@ -354,7 +328,7 @@ static bool meets(const struct sim *s, const struct sim_write *a, const struct s
 /* Advance a random write; of those that may meet, the earlier goes first (R1). */
 static void go_on_writing(struct sim *s)
 {
-	u32 i = below(s, s->nr_writes), k;
+	u32 i = sim_below(&s->random, s->nr_writes), k;
 	struct sim_write *w;
 	u32 n;
 
@@ -367,8 +341,8 @@ static void go_on_writing(struct sim *s)
 	w = &s->write[i];
 	if (!w->hit) {
 		w->hit = true;
-		w->failed = s->plan->trouble && !below(s, 40);
-		n = w->failed ? below(s, w->run.n + 1) : w->run.n;
+		w->failed = s->plan->trouble && !sim_below(&s->random, 40);
+		n = w->failed ? sim_below(&s->random, w->run.n + 1) : w->run.n;
 		for (k = 0; k < n; k++)
 			write_block(s, w->run.slot->number, w->run.paro + k,
 				    value_of(lblk_of(s, w->region, w->laro + k), w->version));
@@ -402,21 +376,21 @@ static void draw_write(struct sim *s)
 		w->run.n = 1;
 		return;
 	}
-	w->region = below(s, s->st.nr_regions);
+	w->region = sim_below(&s->random, s->st.nr_regions);
 	if (!hot || hot == s->used)
-		w->laro = below(s, s->used);
-	else if (below(s, 100) < s->plan->hot_writes_percent)
-		w->laro = below(s, hot);
+		w->laro = sim_below(&s->random, s->used);
+	else if (sim_below(&s->random, 100) < s->plan->hot_writes_percent)
+		w->laro = sim_below(&s->random, hot);
 	else
-		w->laro = hot + below(s, s->used - hot);
-	n = 1 + below(s, s->plan->most_blocks);
+		w->laro = hot + sim_below(&s->random, s->used - hot);
+	n = 1 + sim_below(&s->random, s->plan->most_blocks);
 	w->run.n = min(n, s->used - w->laro);
 }
 
 /* Do something else, so that a waiting operation can continue. */
 static void let_others(struct sim *s)
 {
-	if (s->nr_writes && (s->stage == SIM_OPEN || below(s, 2)))
+	if (s->nr_writes && (s->stage == SIM_OPEN || sim_below(&s->random, 2)))
 		go_on_writing(s);
 	else
 		advance_commit(s);
@@ -428,7 +402,7 @@ static void let_others(struct sim *s)
 
 static struct tiler_region *being_moved(struct sim *s)
 {
-	u32 i, from = below(s, s->st.nr_regions);
+	u32 i, from = sim_below(&s->random, s->st.nr_regions);
 
 	for (i = 0; i < s->st.nr_regions; i++) {
 		struct tiler_region *r = &s->region[(from + i) % s->st.nr_regions];
@@ -453,7 +427,7 @@ static void flip(struct sim *s, struct tiler_region *r)
 static bool copy_step(struct sim *s, struct tiler_region *r, const struct tiler_step *step)
 {
 	u32 region = r - s->region, nr = 0, done, n, i, last = U32_MAX;
-	bool broken = s->plan->trouble && !below(s, 25);
+	bool broken = s->plan->trouble && !sim_below(&s->random, 25);
 	struct tiler_extent x;
 	struct tiler_run run;
 	u64 cursor;
@@ -489,11 +463,11 @@ static bool copy_step(struct sim *s, struct tiler_region *r, const struct tiler_
 		write_block(s, r->to->number, step->dst + i, s->copy[i]);
 		if (tiler_place(r, 0, 1, &run) != -EBUSY)
 			fail(s, "a write is placed beside a step");
-		if (s->plan->trouble && !below(s, 200)) {
+		if (s->plan->trouble && !sim_below(&s->random, 200)) {
 			cut_power(s);
 			return false;
 		}
-		if (broken && !below(s, 4))
+		if (broken && !sim_below(&s->random, 4))
 			break;
 	}
 	return i == nr;
@@ -517,7 +491,7 @@ static void step(struct sim *s, struct tiler_region *r)
 	if (copy_step(s, r, &step)) {
 		tiler_clean_done(r, &step);
 	} else if (cuts == s->res->cuts) {
-		tiler_clean_failed(r, &step, below(s, 2));
+		tiler_clean_failed(r, &step, sim_below(&s->random, 2));
 		s->res->fails++;
 	}
 	if (!s->plan->commit_every)
@@ -543,7 +517,7 @@ static void begin_clean(struct sim *s, struct tiler_region *r)
 
 	if (!to && !s->plan->unsafe_inplace) {
 		/* Another clean is in progress. */
-		if (other && below(s, 2))
+		if (other && sim_below(&s->random, 2))
 			step(s, other);
 		else
 			let_others(s);
@@ -604,18 +578,18 @@ static void try_write(struct sim *s)
 
 static void make_trouble(struct sim *s)
 {
-	struct tiler_region *r = &s->region[below(s, s->st.nr_regions)];
-	u32 laro = below(s, s->used), n, i;
+	struct tiler_region *r = &s->region[sim_below(&s->random, s->st.nr_regions)];
+	u32 laro = sim_below(&s->random, s->used), n, i;
 
-	if (!below(s, 300))
+	if (!sim_below(&s->random, 300))
 		cut_power(s);
-	if (!below(s, 60)) {
-		n = 1 + below(s, min(s->used - laro, 8U));
+	if (!sim_below(&s->random, 60)) {
+		n = 1 + sim_below(&s->random, min(s->used - laro, 8U));
 		tiler_drop(r, laro, n, s->seq);
 		for (i = 0; i < n; i++)
 			s->current_version[lblk_of(s, r - s->region, laro + i)] = 0;
 	}
-	for (i = 0; i < s->st.nr_regions && !below(s, 8) && !failed(s); i++)
+	for (i = 0; i < s->st.nr_regions && !sim_below(&s->random, 8) && !failed(s); i++)
 		tiler_verify(&s->region[i], fail, s);
 }
 
@@ -627,14 +601,14 @@ static void run(struct sim *s)
 	while (s->res->writes < plan->writes && !failed(s)) {
 		if (plan->trouble)
 			make_trouble(s);
-		if (s->nr_writes < plan->depth && (!s->nr_writes || below(s, 4)))
+		if (s->nr_writes < plan->depth && (!s->nr_writes || sim_below(&s->random, 4)))
 			try_write(s);
 		else
 			go_on_writing(s);
 		r = being_moved(s);
-		if (r && !below(s, 3))
+		if (r && !sim_below(&s->random, 3))
 			step(s, r);
-		if (plan->commit_every && (s->stage != SIM_OPEN ? !below(s, 3) :
+		if (plan->commit_every && (s->stage != SIM_OPEN ? !sim_below(&s->random, 3) :
 					   s->since_commit >= plan->commit_every))
 			advance_commit(s);
 		if (++s->quiet > PATIENCE)
@@ -786,31 +760,31 @@ void tiler_sim_draw(u64 *state, u32 head_tracks, struct tiler_sim_plan *plan)
 
 	memset(plan, 0, sizeof(*plan));
 	z->head_tracks = head_tracks;
-	z->rows = between(state, 1, between(state, 2, 14));
-	z->columns = between(state, 1, 5);
-	slots = between(state, 1, 3);
-	z->track_blocks = z->columns * slots + between(state, 0, z->columns - 1);
-	if (slots == 1 && between(state, 0, 1))
+	z->rows = sim_between(state, 1, sim_between(state, 2, 14));
+	z->columns = sim_between(state, 1, 5);
+	slots = sim_between(state, 1, 3);
+	z->track_blocks = z->columns * slots + sim_between(state, 0, z->columns - 1);
+	if (slots == 1 && sim_between(state, 0, 1))
 		z->track_blocks = z->columns;
-	z->nr = between(state, slots == 1 ? 2 : 1, 3);
-	z->spares = between(state, 1, z->nr);
+	z->nr = sim_between(state, slots == 1 ? 2 : 1, 3);
+	z->spares = sim_between(state, 1, z->nr);
 	if (z->spares >= z->nr * slots)
 		z->spares = 1;
-	if (between(state, 0, 3))
-		z->skew_units = between(state, 0, z->track_blocks - 1) * SHINGLE_SUB_UNITS;
-	z->start = between(state, 0, 2) * z->track_blocks;
-	z->over_permille = between(state, 0, 2) ? 0 : between(state, 0, 400);
-	plan->seed = tiler_sim_random(state);
-	plan->two_states = !between(state, 0, 7);
-	plan->depth = between(state, 1, 8);
-	plan->most_blocks = between(state, 1, 6);
-	plan->commit_every = between(state, 0, 12);
-	plan->step_blocks = between(state, 1, 9);
-	plan->whole = !between(state, 0, 3);
-	plan->fill = between(state, 0, 1);
+	if (sim_between(state, 0, 3))
+		z->skew_units = sim_between(state, 0, z->track_blocks - 1) * SHINGLE_SUB_UNITS;
+	z->start = sim_between(state, 0, 2) * z->track_blocks;
+	z->over_permille = sim_between(state, 0, 2) ? 0 : sim_between(state, 0, 400);
+	plan->seed = sim_random(state);
+	plan->two_states = !sim_between(state, 0, 7);
+	plan->depth = sim_between(state, 1, 8);
+	plan->most_blocks = sim_between(state, 1, 6);
+	plan->commit_every = sim_between(state, 0, 12);
+	plan->step_blocks = sim_between(state, 1, 9);
+	plan->whole = !sim_between(state, 0, 3);
+	plan->fill = sim_between(state, 0, 1);
 	plan->check = true;
 	plan->trouble = true;
 	/* Use only a part of the L-AROs in some runs: unused ones leave more places free. */
-	if (between(state, 0, 2) && !z->over_permille)
-		plan->used = between(state, 1, z->rows * z->columns);
+	if (sim_between(state, 0, 2) && !z->over_permille)
+		plan->used = sim_between(state, 1, z->rows * z->columns);
 }

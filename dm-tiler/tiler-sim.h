@@ -75,7 +75,6 @@ struct tiler_sim_result {
 };
 
 int tiler_sim(const struct tiler_sim_plan *plan, struct tiler_sim_result *res);
-u64 tiler_sim_random(u64 *state);
 void tiler_sim_draw(u64 *state, u32 head_tracks, struct tiler_sim_plan *plan);
 
 #endif /* SHINGLE_TILER_SIM_H */

@@ -8,7 +8,7 @@
  * number of regions, the residents.  A read needs only pages.
  *
  *	tiler-engine.c		reads, writes, discards
- *	tiler-resident.c	the regions in memory
+ *	tiler-resident.c	the regions in memory, and the pages of them that are held
  *	tiler-steps.c		cleaning, one region at a time
  *	tiler-format.c		zones of a layout; pieces, records, pages
  *	tiler-options.c		options and counters
@@ -178,11 +178,6 @@ static inline void tiler_mark(struct tiler *s, u32 region)
 	shingle_mark(&s->engine, region / PART_REGIONS, 1);
 }
 
-/* tiler-engine.c */
-bool tiler_hold(struct tiler *s, struct tiler_region *r, u32 laro);
-void tiler_bind(struct tiler *s, struct tiler_region *r, u32 laro);
-void tiler_put(struct tiler *s, struct tiler_region *r, u32 laro);
-
 /* tiler-resident.c */
 int tiler_residents_create(struct tiler *s);
 void tiler_residents_destroy(struct tiler *s);
@@ -194,6 +189,9 @@ bool tiler_page_look(struct tiler *s, struct tiler_slot *slot, const struct tile
 void tiler_pages_ahead(struct tiler *s, const struct tiler_stretch *st, u32 slot, u32 page);
 bool tiler_slot_lost(struct tiler *s, const struct tiler_stretch *st, u32 slot);
 bool tiler_region_lost(struct tiler *s, u32 region);
+bool tiler_hold(struct tiler *s, struct tiler_region *r, u32 laro);
+void tiler_bind(struct tiler *s, struct tiler_region *r, u32 laro);
+void tiler_put(struct tiler *s, struct tiler_region *r, u32 laro);
 
 /* tiler-steps.c */
 int tiler_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step);

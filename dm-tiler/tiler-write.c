@@ -21,26 +21,6 @@
  */
 #include "tiler-region.h"
 
-/**
- * tiler_take() - place blocks
- * @r: the region
- * @slot: the slot
- * @paro: first place
- * @n: number of places, all in one row
- * @out: result
- *
- * Context: under the map lock.
- */
-void tiler_take(struct tiler_region *r, struct tiler_slot *slot, u32 paro, u32 n,
-		struct tiler_run *out)
-{
-	out->slot = slot;
-	out->paro = paro;
-	out->n = n;
-	tiler_set_cells(r->shape, slot->taken, paro, n);
-	r->inflight += n;
-}
-
 /* In order along the row, then in the next row (Figure 3.6). */
 static int place_log(struct tiler_region *r, u32 n, struct tiler_run *out)
 {

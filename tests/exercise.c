@@ -389,8 +389,8 @@ static void read_pages(struct exercise *x)
 	int err;
 
 	while (p && (i = shingle_pages_wanted(p)) != SHINGLE_NO_PAGE) {
-		f = &p->frame[i];
-		place = shingle_place_of(p->places, f->nr);
+		f = &p->frames.frame[i];
+		place = shingle_place_of(p->places.now, f->nr);
 		read_store(x, shingle_meta_dev(l), shingle_page_block(l, f->nr, place), 1,
 			   f->block);
 		err = shingle_page_check(l, x->e, f->block, f->nr, place);
@@ -437,7 +437,7 @@ static bool asked(struct exercise *x, enum shingle_asker asker, bool absent)
 
 	/* A checkpoint, which has another asker, may have been taken meanwhile. */
 	if (x->e->pages)
-		x->e->pages->asker = asker;
+		x->e->pages->call.asker = asker;
 	shingle_pages_end(x->e, absent);
 	return again;
 }
@@ -512,10 +512,10 @@ static void checkpoint_pages(struct exercise *x)
 
 	n = shingle_pages_dirty(p, &x->page_cursor, nr, 1 + rnd(x, ARRAY_SIZE(nr)));
 	for (i = 0; i < n; i++) {
-		place = shingle_place_other(shingle_place_of(p->places, nr[i]));
+		place = shingle_place_other(shingle_place_of(p->places.now, nr[i]));
 		c = &x->store[2 * nr[i] + (place == SHINGLE_PAGE_B)];
 		shingle_pages_copy(p, nr[i], c->payload);
-		if (shingle_place_of(p->next, nr[i]) != place ||
+		if (shingle_place_of(p->places.next, nr[i]) != place ||
 		    shingle_place_of(x->places, nr[i]) == place)
 			fail(x, "page %u is written over the one that counts", nr[i]);
 		shingle_page_seal(l, c, nr[i], place, 1);
@@ -1464,7 +1464,7 @@ static bool stays(struct exercise *x, u32 i)
 {
 	const struct shingle_pages *p = x->e->pages;
 
-	return p ? !i && p->nr_frames >= p->nr_pages : !rnd(x, 8);
+	return p ? !i && p->frames.nr >= p->nr_pages : !rnd(x, 8);
 }
 
 /*
@@ -1794,7 +1794,7 @@ static void end_engine(struct exercise *x)
 	if (bypassed != U64_MAX)
 		x->res->bypassed += bypassed;
 	if (x->e->pages)
-		x->res->pages_written += x->e->pages->writes;
+		x->res->pages_written += x->e->pages->counts.writes;
 	shingle_pages_destroy(x->e);
 	x->plan->ops->destroy(x->e);
 	x->e = NULL;
@@ -2224,7 +2224,7 @@ static int power_cut(struct exercise *x)
 	if (check_recovered(x) || check_twin(x, !late) || load_nonsense(x))
 		return -EUCLEAN;
 	/* As core does before it accepts requests. */
-	if (x->e->pages && x->e->pages->spoken > x->e->pages->most) {
+	if (x->e->pages && x->e->pages->changes.spoken > x->e->pages->changes.most) {
 		do
 			checkpoint_some(x);
 		while (x->cursor != U64_MAX);

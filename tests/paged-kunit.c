@@ -72,20 +72,20 @@ static void paged_absent(struct kunit *test)
 	KUNIT_ASSERT_EQ_MSG(test, shingle_pages_create_for(e, l, shingle_pages_least(e), &why), 0,
 			    "%s", why);
 	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
-	e->pages->places[0] = SHINGLE_PAGE_A << 2;
+	e->pages->places.now[0] = SHINGLE_PAGE_A << 2;
 	e->ops->map.resolve(e, 3, 20, &run);
 	KUNIT_EXPECT_EQ(test, run.kind, SHINGLE_RUN_ABSENT);
 	KUNIT_EXPECT_EQ(test, run.n, 9U);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 3, 1, SHINGLE_LIFE_UNKNOWN, &run),
 			SHINGLE_ABSENT);
-	KUNIT_EXPECT_EQ(test, e->pages->spoken, 0U);
+	KUNIT_EXPECT_EQ(test, e->pages->changes.spoken, 0U);
 	KUNIT_EXPECT_EQ(test, shingle_pages_ask(e->pages), 0);
 	KUNIT_EXPECT_NE(test, shingle_pages_wanted(e->pages), SHINGLE_NO_PAGE);
 	/* The next page was never written, so it needs no read. */
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 12, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
-	KUNIT_EXPECT_EQ(test, e->pages->spoken, 2U);
+	KUNIT_EXPECT_EQ(test, e->pages->changes.spoken, 2U);
 	e->ops->map.abort(e, &run);
-	KUNIT_EXPECT_EQ(test, e->pages->spoken, 0U);
+	KUNIT_EXPECT_EQ(test, e->pages->changes.spoken, 0U);
 	shingle_pages_destroy(e);
 	e->ops->destroy(e);
 }

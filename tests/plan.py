@@ -241,7 +241,9 @@ PLAN += [
 
 # Each way down the failure ladder, and each way to end a device after it.
 for layer in (*STLS, "imr", "tiler", "dualbuffer", "rmwf"):
-    PLAN.append(Row("ladder", layer, guest="ladder"))
+    PLAN += [Row("ladder", layer, guest="ladder"),
+             # One block below that cannot be written, in each area.
+             Row("badblock", layer, guest="ladder")]
 
 # A test engine with steps of many extents.
 PLAN.append(Row("replay", "comb", options=(("ops", 200), ("only", "comb,wide,wcache"))))

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # Rules to build a tool.  The including Makefile sets ROOM, the tool's directory; BIN, its
 # name; PKGS, the libraries for pkg-config, and DEBIAN, their packages; SRCS, relative to the
-# top directory; and optionally more LIBS and INCLUDES.
+# top directory; and optionally more LIBS and INCLUDES, and BINDIR, bin for a program that does
+# not administer the system.
 TOP      ?= $(abspath ../..)
 OUT      ?= $(TOP)/build/userspace
 PREFIX   ?= /usr/local
 SANITIZE ?=
+BINDIR   ?= sbin
 CC       ?= cc
 V        ?= 0
 Q        := $(if $(filter 0,$(V)),@)
@@ -51,7 +53,7 @@ $(WORK)/userspace/shingle/version.o: $(TOP)/dkms.conf
 $(WORK)/userspace/shingle/version.o: CPPFLAGS += -DSHINGLE_RELEASE='"$(call shingle-version,$(TOP))"'
 
 install: all
-	install -D -m 755 $(TOOL) $(DESTDIR)$(PREFIX)/sbin/$(BIN)
+	install -D -m 755 $(TOOL) $(DESTDIR)$(PREFIX)/$(BINDIR)/$(BIN)
 
 clean:
 	rm -rf $(addprefix $(OUT)/,$(BIN) $(BIN)-address* $(BIN)-undefined* obj/$(ROOM) obj/$(ROOM)-*)

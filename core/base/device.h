@@ -225,8 +225,8 @@ struct shingle_waiters {
  * @woken: held writes that may be submitted now; map_lock
  * @reader_set: the count of readers that includes new ones, 0 or 1; map_lock
  * @wq: runs @work; separate, so that it has a rescuer of its own when memory is short
- * @work: submits writes that waited for others; shingle_device::work has placed them and may
- *	wait for them
+ * @work: submits writes that waited for others; shingle_device::worker.work has placed them
+ *	and may wait for them
  */
 struct shingle_order {
 	struct rb_root_cached flight;
@@ -364,33 +364,41 @@ static inline bool shingle_has_reason(const struct shingle_cleaner *c)
 }
 
 /**
- * struct shingle_device - a translation target
- * @ti: its target
- * @ops: operations of its engine
- * @engine: map_lock
- * @layout: constant but for flags, sb_seq and settings, which ckpt_lock protects
- * @bad: unreadable blocks; map_lock
- * @trims: discarded parts of units that the engine can only discard as a whole; map_lock
- * @dev: the devices of the table line
+ * struct shingle_disks - the devices of the table line, and I/O to them
+ * @dev: the devices
  * @blocks: their sizes
  * @io: for all I/O except host bios
  * @bios: struct shingle_piece
- * @list: in the list of active devices
- * @gathers: the engine gathers writes; constant
- * @read_only: the table or one of the devices is read-only: core never writes to them, not
- *	even needs_check; constant
+ *
+ * Constant once constructed.
+ */
+struct shingle_disks {
+	struct dm_dev *dev[SHINGLE_NR_DEVS];
+	u64 blocks[SHINGLE_NR_DEVS];
+	struct dm_io_client *io;
+	struct bio_set bios;
+};
+
+/**
+ * struct shingle_health - the step of the failure ladder
+ * @mode: enum shingle_mode; set under map_lock, read without it
+ * @why: reason why the mode is not SHINGLE_RW, the tail of a sentence that is never freed;
+ *	otherwise NULL; map_lock
+ * @needs_check: the superblock has the mark needs_check, or is about to, or would have it if
+ *	it could be written; set under map_lock, read without it
+ */
+struct shingle_health {
+	enum shingle_mode mode;
+	const char *why;
+	bool needs_check;
+};
+
+/**
+ * struct shingle_phase - load, suspend, reset and hibernation
+ * @list: in the list of active devices, see hibernate.c
  * @loaded: the state was read from the disk: before that no message touches the engine; set
  *	under map_lock, never cleared
  * @load_failed: reading the state failed half-way
- * @config: values of its keys; set under map_lock
- * @wcache: see there
- * @cpu: see struct shingle_cpu
- * @map_lock: see above
- * @mode: enum shingle_mode; set under map_lock, read without it
- * @mode_why: reason why the mode is not SHINGLE_RW, the tail of a sentence that is never
- *	freed; otherwise NULL; map_lock
- * @needs_check: the superblock has the mark needs_check, or is about to, or would have it if
- *	it could be written
  * @stopping: no new steps; the step in progress ends early
  * @held: only host I/O goes on, because the system hibernates; set under map_lock, read
  *	without it
@@ -398,26 +406,91 @@ static inline bool shingle_has_reason(const struct shingle_cleaner *c)
  * @leaving: a suspend has begun, and messages must not delay it; map_lock
  * @presuspends: number of suspends begun; map_lock
  * @suspended: between postsuspend and resume
+ * @reset_lock: one reset at a time; see above
+ */
+struct shingle_phase {
+	struct list_head list;
+	bool loaded;
+	bool load_failed;
+	bool stopping;
+	bool held;
+	bool resetting;
+	bool leaving;
+	u32 presuspends;
+	bool suspended;
+	struct mutex reset_lock;	/* one reset at a time */
+};
+
+/**
+ * struct shingle_losses - acknowledged data that the devices may lose, or have lost
  * @dirty: for each device: written to since its last successful flush began; map_lock
  * @unreported: acknowledged blocks that are lost; the next FLUSH fails and clears the number;
  *	map_lock
- * @loss: memory in which @unreported is kept for the next activation, NULL while it is in
+ * @memory: memory in which @unreported is kept for the next activation, NULL while it is in
  *	use; see loss.c
+ */
+struct shingle_losses {
+	bool dirty[SHINGLE_NR_DEVS];
+	u64 unreported;
+	struct shingle_loss *memory;
+};
+
+/**
+ * struct shingle_worker - the worker for bios that wait
+ * @wq: runs @work and shingle_log::commit_work
+ * @work: retries the bios that wait
+ */
+struct shingle_worker {
+	struct workqueue_struct *wq;
+	struct work_struct work;
+};
+
+/**
+ * struct shingle_stats - counters
+ * @n: counters of core
+ * @cleared: sums of struct shingle_cpu when the counters were cleared
+ * @carried: counters of the engines before a reset
+ * @step_us: time that steps have taken, by kind
+ * @longest_us: the longest step of each kind
+ *
+ * map_lock protects all members.
+ */
+struct shingle_stats {
+	struct shingle_counters n;
+	struct shingle_cpu cleared;
+	u64 carried[SHINGLE_MAX_COUNTERS];
+	u64 step_us[SHINGLE_STEP_KINDS];
+	u64 longest_us[SHINGLE_STEP_KINDS];
+};
+
+/**
+ * struct shingle_device - a translation target
+ * @ti: its target
+ * @ops: operations of its engine
+ * @engine: map_lock
+ * @layout: constant but for flags, sb_seq and settings, which ckpt_lock protects
+ * @bad: unreadable blocks; map_lock
+ * @trims: discarded parts of units that the engine can only discard as a whole; map_lock
+ * @disks: see there
+ * @gathers: the engine gathers writes; constant
+ * @read_only: the table or one of the devices is read-only: core never writes to them, not
+ *	even needs_check; constant
+ * @config: values of its keys; set under map_lock
+ * @wcache: see there
+ * @cpu: see struct shingle_cpu
+ * @map_lock: see above
+ * @health: see there
+ * @phase: see there
+ * @losses: see there
  * @waiters: see there
  * @order: see there
  * @cleaner: see there
  * @wait: waiters for readers, for checkpoints, for the end of cleaning
- * @wq: runs @work and shingle_log::commit_work
- * @work: retries the bios that wait
- * @reset_lock: see above
+ * @worker: see there
  * @log: see there
  * @journal: see there
  * @pager: see there
- * @n: counters; map_lock
- * @cleared: sums of @cpu when the counters were cleared; map_lock
- * @carried: counters of the engines before a reset; map_lock
- * @step_us: time that steps have taken, by kind; map_lock
- * @longest_us: the longest step of each kind; map_lock
+ * @stats: see there
  */
 struct shingle_device {
 	struct dm_target *ti;
@@ -426,52 +499,27 @@ struct shingle_device {
 	struct shingle_layout layout;
 	struct shingle_badlist bad;
 	struct shingle_trimlist trims;
-
-	struct dm_dev *dev[SHINGLE_NR_DEVS];
-	u64 blocks[SHINGLE_NR_DEVS];
-	struct dm_io_client *io;
-	struct bio_set bios;
-	struct list_head list;
+	struct shingle_disks disks;
 	bool gathers;
 	bool read_only;
-	bool loaded;
-	bool load_failed;
 	struct shingle_config config;
 	struct shingle_wcache wcache;
 	struct shingle_cpu __percpu *cpu;
 
 	/* A cache line of its own: others read the members above without the lock. */
 	spinlock_t map_lock ____cacheline_aligned_in_smp;
-	enum shingle_mode mode;
-	const char *mode_why;
-	bool needs_check;
-	bool stopping;
-	bool held;
-	bool resetting;
-	bool leaving;
-	u32 presuspends;
-	bool suspended;
-	bool dirty[SHINGLE_NR_DEVS];
-	u64 unreported;
-	struct shingle_loss *loss;
+	struct shingle_health health;
+	struct shingle_phase phase;
+	struct shingle_losses losses;
 	struct shingle_waiters waiters;
 	struct shingle_order order;
 	struct shingle_cleaner cleaner;
-
 	wait_queue_head_t wait;
-	struct workqueue_struct *wq;
-	struct work_struct work;
-
-	struct mutex reset_lock;	/* one reset at a time */
+	struct shingle_worker worker;
 	struct shingle_log log;
 	struct shingle_journal journal;
 	struct shingle_pager pager;
-
-	struct shingle_counters n;
-	struct shingle_cpu cleared;
-	u64 carried[SHINGLE_MAX_COUNTERS];
-	u64 step_us[SHINGLE_STEP_KINDS];
-	u64 longest_us[SHINGLE_STEP_KINDS];
+	struct shingle_stats stats;
 };
 
 #define SHINGLE_META_BATCH	64
@@ -489,7 +537,7 @@ static inline bool shingle_waiting(const struct shingle_device *d)
 
 static inline bool shingle_has_dev(const struct shingle_device *d, enum shingle_dev dev)
 {
-	return d->dev[dev];
+	return d->disks.dev[dev];
 }
 
 #endif /* SHINGLE_DEVICE_H */

@@ -57,7 +57,7 @@ void shingle_add_counters(struct shingle_device *d, struct shingle_counters *n)
 
 	lockdep_assert_held(&d->map_lock);
 	sum_counters(d, &sum);
-#define X(name) n->name += sum.name - d->cleared.name
+#define X(name) n->name += sum.name - d->stats.cleared.name
 	SHINGLE_CPU_COUNTERS(X, ;);
 #undef X
 }
@@ -71,6 +71,6 @@ void shingle_add_counters(struct shingle_device *d, struct shingle_counters *n)
 void shingle_clear_counters(struct shingle_device *d)
 {
 	lockdep_assert_held(&d->map_lock);
-	memset(&d->n, 0, sizeof(d->n));
-	sum_counters(d, &d->cleared);
+	memset(&d->stats.n, 0, sizeof(d->stats.n));
+	sum_counters(d, &d->stats.cleared);
 }

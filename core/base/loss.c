@@ -2,10 +2,10 @@
 /*
  * Acknowledged blocks that are lost, and that no FLUSH has reported yet.
  *
- * A device counts them in shingle_device::unreported, and its next FLUSH fails.  A suspend puts the
- * count into a table of this module, by the UUID in the superblock, because the device may come
- * back with another table or another name.  The next activation of that UUID takes the count from
- * there.  The table is in memory only; the mark needs_check in the superblock, which reports a
+ * A device counts them in shingle_device::losses.unreported, and its next FLUSH fails.  A suspend
+ * puts the count into a table of this module, by the UUID in the superblock, because the device may
+ * come back with another table or another name.  The next activation of that UUID takes the count
+ * from there.  The table is in memory only; the mark needs_check in the superblock, which reports a
  * journal that could not be written, survives a boot.
  */
 #include "base/device.h"
@@ -70,8 +70,8 @@ static void drop_oldest(void)
  */
 int shingle_loss_init(struct shingle_device *d)
 {
-	d->loss = kzalloc(sizeof(*d->loss), GFP_KERNEL);
-	return d->loss ? 0 : -ENOMEM;
+	d->losses.memory = kzalloc(sizeof(*d->losses.memory), GFP_KERNEL);
+	return d->losses.memory ? 0 : -ENOMEM;
 }
 
 /**
@@ -84,7 +84,7 @@ int shingle_loss_init(struct shingle_device *d)
  */
 void shingle_loss_free(struct shingle_device *d)
 {
-	kfree(d->loss);
+	kfree(d->losses.memory);
 }
 
 /**
@@ -107,11 +107,11 @@ void shingle_loss_keep(struct shingle_device *d)
 	      dm_table_device_name(d->ti->table), blocks);
 	mutex_lock(&kept_lock);
 	l = find(d->layout.uuid);
-	if (!l && d->loss) {
+	if (!l && d->losses.memory) {
 		if (nr_kept == MAX_KEPT)
 			drop_oldest();
-		l = d->loss;
-		d->loss = NULL;
+		l = d->losses.memory;
+		d->losses.memory = NULL;
 		memcpy(l->uuid, d->layout.uuid, sizeof(l->uuid));
 		list_add_tail(&l->list, &kept);
 		nr_kept++;
@@ -149,13 +149,13 @@ void shingle_loss_take(struct shingle_device *d, bool again)
 		DMWARN("%s: %llu acknowledged blocks are lost: the next FLUSH fails",
 		       dm_table_device_name(d->ti->table), l->blocks);
 		spin_lock_irq(&d->map_lock);
-		d->unreported += l->blocks;
+		d->losses.unreported += l->blocks;
 		spin_unlock_irq(&d->map_lock);
 	}
-	if (d->loss)
+	if (d->losses.memory)
 		kfree(l);
 	else
-		d->loss = l;
+		d->losses.memory = l;
 }
 
 /**

@@ -28,15 +28,15 @@ void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool che
 	bool down, news;
 
 	spin_lock_irqsave(&d->map_lock, flags);
-	down = mode > d->mode;
-	news = down || (check && !d->needs_check);
+	down = mode > d->health.mode;
+	news = down || (check && !d->health.needs_check);
 	if (down) {
-		WRITE_ONCE(d->mode, mode);
-		d->mode_why = why;
+		WRITE_ONCE(d->health.mode, mode);
+		d->health.why = why;
 	}
-	mode = d->mode;
+	mode = d->health.mode;
 	if (check)
-		WRITE_ONCE(d->needs_check, true);
+		WRITE_ONCE(d->health.needs_check, true);
 	spin_unlock_irqrestore(&d->map_lock, flags);
 	if (!news)
 		return;
@@ -62,12 +62,12 @@ void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool che
 u64 shingle_unsaved(const struct shingle_device *d)
 {
 	const struct shingle_journal *j = &d->journal;
-	u64 n = d->unreported;
+	u64 n = d->losses.unreported;
 
 	lockdep_assert_held(&d->map_lock);
 	if (j->failed || !shingle_may_log(d))
 		n += j->txn[0].acked + j->txn[1].acked;
-	if (d->mode != SHINGLE_RW)
+	if (d->health.mode != SHINGLE_RW)
 		n += d->wcache.nr;
 	return n;
 }
@@ -83,16 +83,16 @@ u64 shingle_unsaved(const struct shingle_device *d)
 int shingle_no_change(const struct shingle_device *d, const char **why)
 {
 	lockdep_assert_held(&d->map_lock);
-	if (!d->loaded || READ_ONCE(d->suspended) || d->leaving) {
+	if (!d->phase.loaded || READ_ONCE(d->phase.suspended) || d->phase.leaving) {
 		*why = "it is suspended or was never resumed";
 		return -EAGAIN;
 	}
-	if (d->mode == SHINGLE_FAIL) {
+	if (d->health.mode == SHINGLE_FAIL) {
 		*why = "it has failed";
 		return -EIO;
 	}
-	*why = d->mode_why ?: "it is read-only";
-	return d->mode == SHINGLE_RO ? -EROFS : 0;
+	*why = d->health.why ?: "it is read-only";
+	return d->health.mode == SHINGLE_RO ? -EROFS : 0;
 }
 
 /**

@@ -18,7 +18,8 @@ int shingle_may_change(struct shingle_device *d, const char **why);
  * @d: the device
  *
  * A read-only device accepts no new writes.  Still it commits the writes that it has acknowledged
- * before and those in flight: a failure to move or flush data does not mean that the journal fails.
+ * before and those in flight: a failure to move data does not mean that the journal fails.  A failed
+ * flush of data ends the journal.
  *
  * Context: any.
  * Return: false for a read-only table, a map that contradicts itself, and a journal that accepts no
@@ -26,7 +27,8 @@ int shingle_may_change(struct shingle_device *d, const char **why);
  */
 static inline bool shingle_may_log(const struct shingle_device *d)
 {
-	return READ_ONCE(d->mode) != SHINGLE_FAIL && !d->read_only && !READ_ONCE(d->log.dead);
+	return READ_ONCE(d->health.mode) != SHINGLE_FAIL && !d->read_only &&
+	       !READ_ONCE(d->log.dead);
 }
 
 #endif /* SHINGLE_MODE_H */

@@ -4,39 +4,46 @@
 #define SHINGLE_H
 
 #include <linux/device-mapper.h>
+#include <linux/module.h>
 
 #include "engine/engine.h"
 
-int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
-		const struct shingle_engine_ops *ops);
-void shingle_dtr(struct dm_target *ti);
-int shingle_map(struct dm_target *ti, struct bio *bio);
-int shingle_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error);
-void shingle_presuspend(struct dm_target *ti);
-void shingle_presuspend_undo(struct dm_target *ti);
-void shingle_postsuspend(struct dm_target *ti);
-int shingle_preresume(struct dm_target *ti);
-void shingle_resume(struct dm_target *ti);
-void shingle_status(struct dm_target *ti, status_type_t type, unsigned int flags,
-		    char *result, unsigned int maxlen);
-int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *result,
-		    unsigned int maxlen);
-int shingle_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data);
-void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits);
+/**
+ * struct shingle_target - a translation target
+ * @name: its name in table lines
+ * @ops: its engine
+ * @type: the target as dm knows it; shingle_register() fills it in
+ */
+struct shingle_target {
+	const char *name;
+	const struct shingle_engine_ops *ops;
+	struct target_type type;
+};
 
-/* All members of a struct target_type except name, version, module and ctr. */
-#define SHINGLE_TARGET_OPS					\
-	.dtr = shingle_dtr,					\
-	.map = shingle_map,					\
-	.end_io = shingle_end_io,				\
-	.presuspend = shingle_presuspend,			\
-	.presuspend_undo = shingle_presuspend_undo,		\
-	.postsuspend = shingle_postsuspend,			\
-	.preresume = shingle_preresume,				\
-	.resume = shingle_resume,				\
-	.status = shingle_status,				\
-	.message = shingle_message,				\
-	.iterate_devices = shingle_iterate_devices,		\
-	.io_hints = shingle_io_hints
+int shingle_register(struct shingle_target *targets, u32 nr, struct module *owner);
+void shingle_unregister(struct shingle_target *targets, u32 nr);
+
+/*
+ * SHINGLE_TARGETS() - the rest of a module that consists of targets
+ * @targets: array of struct shingle_target
+ * @what: the description that modinfo prints
+ *
+ * A MODULE_ALIAS() for each target lets dm load the module.
+ */
+#define SHINGLE_TARGETS(targets, what)						\
+static int __init targets##_init(void)						\
+{										\
+	return shingle_register(targets, ARRAY_SIZE(targets), THIS_MODULE);	\
+}										\
+static void __exit targets##_exit(void)						\
+{										\
+	shingle_unregister(targets, ARRAY_SIZE(targets));			\
+}										\
+module_init(targets##_init);							\
+module_exit(targets##_exit);							\
+MODULE_AUTHOR("the dm-shingle project");					\
+MODULE_DESCRIPTION("dm-shingle: " what);					\
+MODULE_LICENSE("GPL");								\
+MODULE_VERSION(SHINGLE_RELEASE)
 
 #endif /* SHINGLE_H */

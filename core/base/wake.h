@@ -18,7 +18,7 @@
  */
 static inline void shingle_kick(struct shingle_device *d)
 {
-	queue_work(d->wq, &d->work);
+	queue_work(d->worker.wq, &d->worker.work);
 }
 
 /**
@@ -68,7 +68,7 @@ static inline void shingle_arm_idle(struct shingle_device *d)
 {
 	unsigned int ms = READ_ONCE(d->config.idle_ms);
 
-	if (ms && !READ_ONCE(d->stopping) && !READ_ONCE(d->held))
+	if (ms && !READ_ONCE(d->phase.stopping) && !READ_ONCE(d->phase.held))
 		queue_delayed_work(d->cleaner.wq, &d->cleaner.idle_work, msecs_to_jiffies(ms));
 }
 
@@ -83,7 +83,7 @@ static inline void shingle_arm_idle(struct shingle_device *d)
 static inline void shingle_fail_waiting(struct shingle_device *d)
 {
 	shingle_kick(d);
-	mod_delayed_work(d->wq, &d->log.commit_work, 0);
+	mod_delayed_work(d->worker.wq, &d->log.commit_work, 0);
 	wake_up_all(&d->wait);
 }
 

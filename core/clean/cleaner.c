@@ -31,7 +31,7 @@ static void idle_work(struct work_struct *work)
 	unsigned long delay = msecs_to_jiffies(READ_ONCE(d->config.idle_ms));
 	unsigned long quiet = shingle_quiet_for(d);
 
-	if (!delay || READ_ONCE(d->stopping) || READ_ONCE(d->held))
+	if (!delay || READ_ONCE(d->phase.stopping) || READ_ONCE(d->phase.held))
 		return;
 	if (quiet < delay) {
 		queue_delayed_work(d->cleaner.wq, &d->cleaner.idle_work, delay - quiet);
@@ -107,7 +107,7 @@ static int finish_step(struct shingle_device *d, const struct shingle_step *step
 	}
 	d->cleaner.step_bad.nr = 0;
 	d->cleaner.hold_n = 0;
-	d->n.steps++;
+	d->stats.n.steps++;
 	spin_unlock_irq(&d->map_lock);
 	return 0;
 }
@@ -176,15 +176,15 @@ static int run_step(struct shingle_device *d, const struct shingle_step *step,
 			shingle_wcache_stepped(d, step->lblk, step->n, true);
 		d->cleaner.step_bad.nr = 0;
 		d->cleaner.hold_n = 0;
-		d->n.step_failures++;
+		d->stats.n.step_failures++;
 		spin_unlock_irq(&d->map_lock);
 	}
 	took_us = ktime_us_delta(ktime_get(), start);
 	trace_shingle_step_end(d, step, why, took_us, err);
 	spin_lock_irq(&d->map_lock);
-	d->n.clean_us += took_us;
-	d->step_us[step->kind] += took_us;
-	d->longest_us[step->kind] = max(d->longest_us[step->kind], took_us);
+	d->stats.n.clean_us += took_us;
+	d->stats.step_us[step->kind] += took_us;
+	d->stats.longest_us[step->kind] = max(d->stats.longest_us[step->kind], took_us);
 	wake = d->journal.awaited;
 	d->journal.awaited = false;
 	spin_unlock_irq(&d->map_lock);
@@ -218,13 +218,13 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 	d->cleaner.busy = false;
 	shingle_pages_begin(d->engine, SHINGLE_ASKER_CLEAN);
 	/* In these cases it does not keep the pages that it has looked at, either. */
-	if (d->mode != SHINGLE_RW || d->stopping || d->resetting)
+	if (d->health.mode != SHINGLE_RW || d->phase.stopping || d->phase.resetting)
 		goto out;
 	/*
 	 * While the system hibernates, clean only if a request waits for room or for gathered
 	 * blocks.
 	 */
-	if (d->held && !turns->pressure && !d->cleaner.epoch_wanted && !d->cleaner.epoch_open)
+	if (d->phase.held && !turns->pressure && !d->cleaner.epoch_wanted && !d->cleaner.epoch_open)
 		goto out;
 	if (d->cleaner.recovering) {
 		r = ask(d, step, why, SHINGLE_WHY_RECOVERY);
@@ -245,7 +245,7 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 		*kick |= d->waiters.awaits_room;
 		d->waiters.awaits_room = false;
 	}
-	if (!r && d->cleaner.idle && !d->held) {
+	if (!r && d->cleaner.idle && !d->phase.held) {
 		/* The host may have sent requests meanwhile: it must be idle again for as long. */
 		bool busy = shingle_quiet_for(d) < msecs_to_jiffies(READ_ONCE(d->config.idle_ms));
 
@@ -297,7 +297,7 @@ static bool settle(struct shingle_device *d)
 static void retry_waiting(struct shingle_device *d)
 {
 	shingle_kick(d);
-	flush_work(&d->work);
+	flush_work(&d->worker.work);
 }
 
 /*
@@ -399,11 +399,12 @@ static void clean_work(struct work_struct *work)
 	 * If nothing has changed, the waiting bios would only wake the cleaner again, in an endless
 	 * loop.  The end of a write in flight wakes them.
 	 */
-	if (READ_ONCE(d->mode) != SHINGLE_RW || READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
+	if (READ_ONCE(d->health.mode) != SHINGLE_RW || READ_ONCE(d->phase.stopping) ||
+	    READ_ONCE(d->phase.resetting))
 		shingle_epoch_close(d);
 	spin_lock_irq(&d->map_lock);
 	d->cleaner.busy = false;
-	kick |= d->mode != SHINGLE_RW || d->stopping;
+	kick |= d->health.mode != SHINGLE_RW || d->phase.stopping;
 	spin_unlock_irq(&d->map_lock);
 	if (kick)
 		shingle_kick(d);

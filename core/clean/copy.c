@@ -194,7 +194,7 @@ static int note_unread(struct shingle_device *d, const struct shingle_step *step
 	bool needed;
 
 	spin_lock_irq(&d->map_lock);
-	d->n.read_errors++;
+	d->stats.n.read_errors++;
 	d->ops->map.resolve(d->engine, lblk, 1, &now);
 	needed = now.kind == SHINGLE_RUN_MAPPED && now.pblk == pblk &&
 		 !(step->gathered && shingle_wcache_is_frozen(d, lblk));
@@ -285,7 +285,7 @@ static int gather(struct shingle_device *d, const struct shingle_step *step,
 	shingle_batch_wait(&b);
 
 	spin_lock_irq(&d->map_lock);
-	d->n.clean_read_blocks += blocks;
+	d->stats.n.clean_read_blocks += blocks;
 	spin_unlock_irq(&d->map_lock);
 	err = b.failed ? gather_singly(d, step, s, nr) : 0;
 	*fresh = 0;
@@ -339,7 +339,7 @@ bool shingle_step_allowed(struct shingle_device *d, const struct shingle_step *s
 			end = x.dst + x.n;
 		}
 		if (!ok)
-			d->n.r0_violations++;
+			d->stats.n.r0_violations++;
 		spin_unlock_irq(&d->map_lock);
 	}
 	if (!ok)
@@ -364,8 +364,8 @@ static int clean_write(struct shingle_device *d, u64 dst, u32 n, void *buf, u32 
 			     buf);
 
 	spin_lock_irq(&d->map_lock);
-	d->dirty[shingle_pblk_dev(dst)] = true;
-	d->n.clean_write_blocks += n - fresh;
+	d->losses.dirty[shingle_pblk_dev(dst)] = true;
+	d->stats.n.clean_write_blocks += n - fresh;
 	spin_unlock_irq(&d->map_lock);
 	return err;
 }
@@ -381,7 +381,7 @@ static int put_singly(struct shingle_device *d, u64 dst, u32 n, u8 *buf)
 
 	*bad = (struct shingle_unwritten){ .pblk = dst, .n = n };
 	for (i = 0; i < n && bad->nr < SHINGLE_UNWRITTEN; i++) {
-		if (READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
+		if (READ_ONCE(d->phase.stopping) || READ_ONCE(d->phase.resetting))
 			break;
 		if (shingle_rw(d, REQ_OP_WRITE, shingle_pblk_dev(dst), shingle_pblk_block(dst) + i,
 			       1, buf + (size_t)i * SHINGLE_BLOCK_SIZE))
@@ -429,7 +429,7 @@ static int copy_frozen(struct shingle_device *d, const struct shingle_step *step
 	int err;
 
 	for (; at < end; at += n) {
-		if (READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
+		if (READ_ONCE(d->phase.stopping) || READ_ONCE(d->phase.resetting))
 			return -EINTR;
 		for (n = 0; n < c->copy_blocks; n += got) {
 			u64 from = at + n;
@@ -479,7 +479,7 @@ int shingle_copy_step(struct shingle_device *d, const struct shingle_step *step,
 	if (step->gathered == SHINGLE_GATHERED_ONLY)
 		return copy_frozen(d, step);
 	while (next_stretch(d, step, &s)) {
-		if (READ_ONCE(d->stopping) || READ_ONCE(d->resetting))
+		if (READ_ONCE(d->phase.stopping) || READ_ONCE(d->phase.resetting))
 			return -EINTR;
 		err = gather(d, step, &s, &fresh);
 		*unread = err;

@@ -23,8 +23,8 @@ void shingle_epoch_open(struct shingle_device *d)
 	bool go;
 
 	spin_lock_irq(&d->map_lock);
-	go = d->cleaner.epoch_wanted && !d->cleaner.epoch_open && d->mode == SHINGLE_RW &&
-	     !d->stopping && !d->resetting;
+	go = d->cleaner.epoch_wanted && !d->cleaner.epoch_open && d->health.mode == SHINGLE_RW &&
+	     !d->phase.stopping && !d->phase.resetting;
 	if (go)
 		d->cleaner.epoch_wanted = false;
 	spin_unlock_irq(&d->map_lock);

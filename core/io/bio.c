@@ -5,7 +5,6 @@
  * A bio that needs no further work is remapped directly in .map.  All others wait, see waiting.c.
  */
 #include "base/device.h"
-#include "base/shingle.h"
 #include "base/wake.h"
 #include "io/io.h"
 #include "log/log.h"
@@ -37,7 +36,7 @@ void shingle_finish(struct shingle_device *d, struct bio *bio)
 	spin_lock_irqsave(&d->map_lock, flags);
 	bio_list_add(&d->log.commits, bio);
 	/* Within the lock: a commit in progress may complete the bio, and then @d may be freed. */
-	mod_delayed_work(d->wq, &d->log.commit_work, 0);
+	mod_delayed_work(d->worker.wq, &d->log.commit_work, 0);
 	spin_unlock_irqrestore(&d->map_lock, flags);
 }
 
@@ -96,7 +95,7 @@ static void defer(struct shingle_device *d, struct bio *bio)
 {
 	lockdep_assert_held(&d->map_lock);
 	bio_list_add(&d->waiters.deferred, bio);
-	d->n.deferred++;
+	d->stats.n.deferred++;
 }
 
 /* ------------------------------------------------------------------------
@@ -113,7 +112,7 @@ static noinline int await_page(struct shingle_device *d, u32 *n)
 		*n = 1;
 		return -EBUSY;
 	}
-	d->n.read_errors++;
+	d->stats.n.read_errors++;
 	/* A page that cannot be read at present does not mean that its blocks are lost. */
 	return gone ? -ENODATA : DM_MAPIO_KILL;
 }
@@ -140,15 +139,15 @@ int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lb
 	u64 bad;
 
 	lockdep_assert_held(&d->map_lock);
-	if (d->mode == SHINGLE_FAIL)
+	if (d->health.mode == SHINGLE_FAIL)
 		return DM_MAPIO_KILL;
 	if (unlikely(hits) && shingle_wcache_find(d, lblk, n, hits)) {
 		if (hits->n)
 			return -EALREADY;
-		d->n.read_errors++;
+		d->stats.n.read_errors++;
 		return -ENODATA;
 	}
-	if (unlikely(d->resetting)) {
+	if (unlikely(d->phase.resetting)) {
 		/* One block: the map after the reset is unknown. */
 		*n = 1;
 		return -EBUSY;
@@ -156,7 +155,7 @@ int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lb
 	if (unlikely(d->bad.nr) && shingle_bad_hit(&d->bad, lblk, *n, &bad)) {
 		if (bad == lblk) {
 			*n = 1;
-			d->n.read_errors++;
+			d->stats.n.read_errors++;
 			return -ENODATA;
 		}
 		*n = bad - lblk;
@@ -249,7 +248,7 @@ int shingle_route_gathered(struct shingle_device *d, u64 lblk, u32 n, struct shi
 	 */
 	div_u64_rem(lblk, d->engine->gather_blocks, &offset);
 	w->run.n = min(n, d->engine->gather_blocks - offset);
-	return d->mode == SHINGLE_RW ? SHINGLE_GATHER : -EROFS;
+	return d->health.mode == SHINGLE_RW ? SHINGLE_GATHER : -EROFS;
 }
 
 /* The write waits with all of its @n blocks. */
@@ -293,7 +292,7 @@ static int pass_wcache(struct shingle_device *d, struct shingle_io *io, u64 lblk
 	io->seq = d->wcache.seq;
 	if (buffers(d, io)) {
 		io->w.run.n = n;
-		return d->mode == SHINGLE_RW ? SHINGLE_GATHER : -EROFS;
+		return d->health.mode == SHINGLE_RW ? SHINGLE_GATHER : -EROFS;
 	}
 	return shingle_wcache_in_the_way(d, lblk, n, io->seq) ? -EBUSY : 0;
 }
@@ -311,11 +310,11 @@ static int map_write(struct shingle_device *d, struct bio *bio, struct shingle_i
 	bio->bi_opf &= ~REQ_FUA;
 	this_cpu_inc(d->cpu->host_writes);
 	spin_lock_irq(&d->map_lock);
-	d->n.fua_writes += io->fua;
+	d->stats.n.fua_writes += io->fua;
 	if (unlikely(d->trims.nr))
 		shingle_trim_remove(&d->trims, lblk, n);
 	/* An engine that gathers ends the write as a flush, which reports the loss. */
-	if (unlikely(d->unreported) && io->fua && !d->gathers)
+	if (unlikely(d->losses.unreported) && io->fua && !d->gathers)
 		r = -EIO;
 	if (!r && unlikely(d->wcache.blocks) && !d->gathers)
 		r = pass_wcache(d, io, lblk, n);
@@ -376,13 +375,13 @@ static int map_bio(struct shingle_device *d, struct bio *bio)
 		/* dm sends flushes empty and separately. */
 		io->fua = true;
 		spin_lock_irq(&d->map_lock);
-		d->n.flushes++;
+		d->stats.n.flushes++;
 		/* A table that accepts no writes has nothing to make durable. */
 		io->fua = !d->read_only;
 		waits = unlikely(d->wcache.blocks) && shingle_wcache_flush(d, bio);
-		if (unlikely(d->unreported) && !d->wcache.blocks) {
+		if (unlikely(d->losses.unreported) && !d->wcache.blocks) {
 			io->status = BLK_STS_IOERR;
-			d->unreported = 0;
+			d->losses.unreported = 0;
 		}
 		spin_unlock_irq(&d->map_lock);
 		if (!waits)
@@ -441,7 +440,6 @@ int shingle_map(struct dm_target *ti, struct bio *bio)
 		host_done(d);
 	return r;
 }
-EXPORT_SYMBOL_GPL(shingle_map);
 
 /**
  * shingle_end_io() - a bio is about to end
@@ -480,4 +478,3 @@ int shingle_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 	host_done(d);
 	return DM_ENDIO_DONE;
 }
-EXPORT_SYMBOL_GPL(shingle_end_io);

@@ -49,7 +49,7 @@ static enum shingle_destage_why wanted(struct shingle_device *d)
 	struct shingle_wcache *wc = &d->wcache;
 
 	if (!wc->dirty || wc->flying >= (d->gathers ? 1 : DEPTH) || wc->blocked ||
-	    d->mode != SHINGLE_RW || (wc->rounds && time_before(jiffies, wc->retry_at)))
+	    d->health.mode != SHINGLE_RW || (wc->rounds && time_before(jiffies, wc->retry_at)))
 		return SHINGLE_DESTAGE_NOT;
 	if (!wc->on)
 		return SHINGLE_DESTAGE_OFF;
@@ -123,7 +123,7 @@ static bool destage(struct shingle_device *d)
 	u32 n = 0;
 	int r = -ENOENT;
 
-	bio = bio_alloc_bioset(d->dev[SHINGLE_DEV_DATA]->bdev, RUN_BLOCKS, REQ_OP_WRITE,
+	bio = bio_alloc_bioset(d->disks.dev[SHINGLE_DEV_DATA]->bdev, RUN_BLOCKS, REQ_OP_WRITE,
 			       GFP_NOIO, &wc->bios);
 	bio->bi_end_io = destage_end_io;
 	g = container_of(bio, struct shingle_destage, bio);
@@ -167,8 +167,8 @@ static bool destage(struct shingle_device *d)
 		wc->picks++;
 		wc->refused = false;
 		wc->cursor = s->lblk + n;
-		d->n.wcache_destages++;
-		d->n.wcache_destage_blocks += n;
+		d->stats.n.wcache_destages++;
+		d->stats.n.wcache_destage_blocks += n;
 		held = g->w.held;
 		trace_shingle_destage(d, &g->w.run, why);
 	}
@@ -196,10 +196,10 @@ static void give_up_blocks(struct shingle_device *d)
 		struct shingle_record rec;
 		struct shingle_emit emit = { .rec = &rec, .max = 1 };
 
-		if (d->mode != SHINGLE_RW)
+		if (d->health.mode != SHINGLE_RW)
 			break;
 		/* A record must not restore what a reset deletes. */
-		if (d->resetting) {
+		if (d->phase.resetting) {
 			wc->blocked = true;
 			break;
 		}
@@ -214,8 +214,8 @@ static void give_up_blocks(struct shingle_device *d)
 		emit.seq = d->journal.seq;
 		shingle_emit(&emit, SHINGLE_REC_BAD, 0, 0, s->lblk, 0);
 		shingle_journal_add(d, 1, &emit);
-		d->n.wcache_lost_blocks++;
-		d->unreported++;
+		d->stats.n.wcache_lost_blocks++;
+		d->losses.unreported++;
 		DMERR_LIMIT("%s: block %llu was acknowledged and cannot be written",
 			    dm_table_device_name(d->ti->table), s->lblk);
 		list_del(&s->link);
@@ -249,13 +249,13 @@ static void release_flushes(struct shingle_device *d)
 		bool there = reached(wc, shingle_bio_io(bio)->seq);
 
 		/* Destages in flight may still succeed. */
-		if (!there && (d->mode == SHINGLE_RW || wc->flying))
+		if (!there && (d->health.mode == SHINGLE_RW || wc->flying))
 			break;
 		bio_list_add(&ready, bio_list_pop(&wc->flushes));
-		failed |= !there || d->unreported;
+		failed |= !there || d->losses.unreported;
 	}
 	if (failed)
-		d->unreported = 0;
+		d->losses.unreported = 0;
 	spin_unlock_irq(&d->map_lock);
 
 	while ((bio = bio_list_pop(&ready))) {
@@ -272,11 +272,11 @@ static void rearm(struct shingle_device *d)
 	unsigned long at, now = jiffies;
 
 	lockdep_assert_held(&d->map_lock);
-	if (!wc->dirty || wc->flying || wc->blocked || d->mode != SHINGLE_RW)
+	if (!wc->dirty || wc->flying || wc->blocked || d->health.mode != SHINGLE_RW)
 		return;
 	if (wc->rounds && time_before(now, wc->retry_at))
 		at = wc->retry_at;
-	else if (d->config.destage_ms && !d->held)
+	else if (d->config.destage_ms && !d->phase.held)
 		at = oldest(wc)->since + msecs_to_jiffies(d->config.destage_ms);
 	else
 		return;
@@ -335,7 +335,7 @@ void shingle_wcache_kick(struct shingle_device *d)
 	unsigned long flags;
 
 	spin_lock_irqsave(&d->map_lock, flags);
-	if (wc->blocked || d->mode != SHINGLE_RW)
+	if (wc->blocked || d->health.mode != SHINGLE_RW)
 		run_now(wc);
 	spin_unlock_irqrestore(&d->map_lock, flags);
 }
@@ -354,7 +354,7 @@ void shingle_wcache_look(struct shingle_device *d)
 	unsigned long flags;
 
 	spin_lock_irqsave(&d->map_lock, flags);
-	if (wc->dirty && !READ_ONCE(d->suspended))
+	if (wc->dirty && !READ_ONCE(d->phase.suspended))
 		run_now(wc);
 	spin_unlock_irqrestore(&d->map_lock, flags);
 }

@@ -143,8 +143,8 @@ u32 shingle_wcache_freeze(struct shingle_device *d)
 	}
 	spin_lock_irq(&d->map_lock);
 	wc->flying += !!n;
-	d->n.wcache_destages += !!n;
-	d->n.wcache_destage_blocks += n;
+	d->stats.n.wcache_destages += !!n;
+	d->stats.n.wcache_destage_blocks += n;
 	if (n)
 		trace_shingle_epoch(d, n);
 	spin_unlock_irq(&d->map_lock);

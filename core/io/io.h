@@ -8,6 +8,8 @@
 #include "map/map.h"
 
 /* bio.c */
+int shingle_map(struct dm_target *ti, struct bio *bio);
+int shingle_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error);
 void shingle_finish(struct shingle_device *d, struct bio *bio);
 void shingle_put_piece(struct shingle_device *d, struct bio *parent);
 void shingle_end_part(struct shingle_device *d, struct bio *bio);

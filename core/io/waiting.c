@@ -51,16 +51,16 @@ static void piece_end_io(struct bio *bio)
 /* A bio with blocks [io->lblk, +n) of @parent, or with zeroes. */
 static struct shingle_piece *new_piece(struct shingle_device *d, struct bio *parent, u32 n)
 {
-	struct block_device *bdev = d->dev[SHINGLE_DEV_DATA]->bdev;
+	struct block_device *bdev = d->disks.dev[SHINGLE_DEV_DATA]->bdev;
 	struct shingle_io *io = shingle_bio_io(parent);
 	struct shingle_piece *p;
 	struct bio *bio;
 
 	if (bio_op(parent) == REQ_OP_WRITE) {
-		bio = bio_alloc_clone(bdev, parent, GFP_NOIO, &d->bios);
+		bio = bio_alloc_clone(bdev, parent, GFP_NOIO, &d->disks.bios);
 		bio_advance(bio, (bio_blocks(parent) - io->n) << SHINGLE_BLOCK_SHIFT);
 	} else {
-		bio = bio_alloc_bioset(bdev, n, REQ_OP_WRITE, GFP_NOIO, &d->bios);
+		bio = bio_alloc_bioset(bdev, n, REQ_OP_WRITE, GFP_NOIO, &d->disks.bios);
 		for (; n; n--)
 			__bio_add_page(bio, ZERO_PAGE(0), SHINGLE_BLOCK_SIZE, 0);
 	}
@@ -104,9 +104,9 @@ static int write_piece(struct shingle_device *d, struct bio *parent, u32 n)
 		atomic_inc(&io->pieces);
 		io->lblk += p->w.run.n;
 		io->n -= p->w.run.n;
-		d->n.host_write_blocks += p->w.run.n;
+		d->stats.n.host_write_blocks += p->w.run.n;
 		if (bio_op(parent) == REQ_OP_WRITE_ZEROES)
-			d->n.zeroed_blocks += p->w.run.n;
+			d->stats.n.zeroed_blocks += p->w.run.n;
 	}
 	spin_unlock_irq(&d->map_lock);
 	if (r)
@@ -153,7 +153,7 @@ static int buffer_some(struct shingle_device *d, struct bio *bio, u32 most)
 	if (!d->gathers && !d->wcache.on) {
 		/* The message that switched it off may already have reported that it is empty. */
 		n = -ECANCELED;
-	} else if (d->mode == SHINGLE_RW) {
+	} else if (d->health.mode == SHINGLE_RW) {
 		n = shingle_wcache_take(d, io->lblk, min_t(u64, io->n, most), &slots);
 		io->waits = !n;
 		d->wcache.waiting += io->waits;
@@ -258,10 +258,10 @@ static int discard_some(struct shingle_device *d, struct shingle_io *io, bool ze
 	int r = -EROFS;
 
 	spin_lock_irq(&d->map_lock);
-	if (d->mode != SHINGLE_RW)
+	if (d->health.mode != SHINGLE_RW)
 		goto out;
 	r = -EAGAIN;
-	if (d->resetting || !shingle_journal_reserve(d, records))
+	if (d->phase.resetting || !shingle_journal_reserve(d, records))
 		goto out;
 	emit.seq = d->journal.seq;
 	joined = !zeroes && joins(d, &lblk, &n, &part, &left);
@@ -278,7 +278,7 @@ static int discard_some(struct shingle_device *d, struct shingle_io *io, bool ze
 		goto out;
 	}
 	if (*dropped) {
-		d->n.discard_blocks += joined ? left : *done;
+		d->stats.n.discard_blocks += joined ? left : *done;
 		shingle_bad_remove(&d->cleaner.step_bad, lblk, *done);
 		if (shingle_bad_remove(&d->bad, lblk, *done))
 			shingle_emit(&emit, SHINGLE_REC_GOOD, 0, 0, lblk, *done);
@@ -362,7 +362,7 @@ static bool retry_read(struct shingle_device *d, struct bio *bio)
 /* Retry all waiting bios. */
 static void io_work(struct work_struct *work)
 {
-	struct shingle_device *d = container_of(work, struct shingle_device, work);
+	struct shingle_device *d = container_of(work, struct shingle_device, worker.work);
 	struct bio_list todo, again = BIO_EMPTY_LIST;
 	struct bio *bio;
 	u32 tried = 0;
@@ -396,7 +396,7 @@ static void io_work(struct work_struct *work)
 	spin_lock_irq(&d->map_lock);
 	bio_list_merge_head(&d->waiters.deferred, &again);
 	d->waiters.retrying = false;
-	d->n.retried += tried;
+	d->stats.n.retried += tried;
 	spin_unlock_irq(&d->map_lock);
 	if (unlikely(d->wcache.blocks))
 		shingle_wcache_kick(d);
@@ -412,5 +412,5 @@ void shingle_io_init(struct shingle_device *d)
 {
 	bio_list_init(&d->waiters.deferred);
 	bio_list_init(&d->log.commits);
-	INIT_WORK(&d->work, io_work);
+	INIT_WORK(&d->worker.work, io_work);
 }

@@ -189,7 +189,7 @@ static void publish(struct shingle_device *d, struct shingle_wslot *s)
 			s->twin->twin = s;
 	}
 	shingle_wslot_forget(wc, old);
-	d->n.wcache_replaced_blocks++;
+	d->stats.n.wcache_replaced_blocks++;
 }
 
 /* Destage now, or after a time if nothing else requires it. */
@@ -199,7 +199,7 @@ static void arm(struct shingle_device *d)
 
 	if (is_full(d) || !wc->on)
 		run_now(wc);
-	else if (d->config.destage_ms && !d->held)
+	else if (d->config.destage_ms && !d->phase.held)
 		queue_delayed_work(wc->wq, &wc->work, msecs_to_jiffies(d->config.destage_ms));
 }
 
@@ -228,14 +228,14 @@ bool shingle_wcache_fill(struct shingle_device *d, struct bio *bio, struct bvec_
 	}
 
 	spin_lock_irq(&d->map_lock);
-	ok = d->mode == SHINGLE_RW;
+	ok = d->health.mode == SHINGLE_RW;
 	list_for_each_entry_safe(s, next, slots, link) {
 		list_del(&s->link);
 		wc->filling--;
 		if (ok) {
 			publish(d, s);
-			d->n.host_write_blocks++;
-			d->n.wcache_write_blocks++;
+			d->stats.n.host_write_blocks++;
+			d->stats.n.wcache_write_blocks++;
 		} else {
 			put_slot(wc, s);
 		}
@@ -293,8 +293,8 @@ bool shingle_wcache_find(struct shingle_device *d, u64 lblk, u32 *n, struct shin
 	} while (hits->n < *n && s && s->lblk == lblk + hits->n &&
 		 s->state != SHINGLE_WSLOT_LOST);
 	*n = hits->n;
-	d->n.host_read_blocks += hits->n;
-	d->n.wcache_hits_blocks += hits->n;
+	d->stats.n.host_read_blocks += hits->n;
+	d->stats.n.wcache_hits_blocks += hits->n;
 	return true;
 }
 
@@ -356,7 +356,7 @@ bool shingle_wcache_in_the_way(struct shingle_device *d, u64 lblk, u64 n, u64 se
 
 	lockdep_assert_held(&d->map_lock);
 	/* Then the request will fail, and there is nothing to wait for. */
-	if (d->mode != SHINGLE_RW)
+	if (d->health.mode != SHINGLE_RW)
 		return false;
 	for (s = shingle_wslot_from(wc, lblk); s && s->lblk - lblk < n; s = next_of(s)) {
 		if (s->seq > seq && !s->twin && s->state != SHINGLE_WSLOT_FLIGHT)
@@ -382,7 +382,7 @@ bool shingle_wcache_flush(struct shingle_device *d, struct bio *bio)
 	struct shingle_wcache *wc = &d->wcache;
 
 	lockdep_assert_held(&d->map_lock);
-	if (!wc->nr && !d->unreported && bio_list_empty(&wc->flushes))
+	if (!wc->nr && !d->losses.unreported && bio_list_empty(&wc->flushes))
 		return false;
 	shingle_bio_io(bio)->seq = wc->seq;
 	wc->drain = wc->seq;
@@ -451,7 +451,7 @@ static bool drained(struct shingle_device *d, u64 seq)
 	bool done;
 
 	spin_lock_irq(&d->map_lock);
-	done = d->mode != SHINGLE_RW || d->leaving || reached(&d->wcache, seq);
+	done = d->health.mode != SHINGLE_RW || d->phase.leaving || reached(&d->wcache, seq);
 	spin_unlock_irq(&d->map_lock);
 	return done;
 }
@@ -489,9 +489,9 @@ int shingle_wcache_drain(struct shingle_device *d)
 	}
 	spin_lock_irq(&d->map_lock);
 	if (reached(wc, seq))
-		err = d->unreported ? -EIO : 0;
+		err = d->losses.unreported ? -EIO : 0;
 	else
-		err = d->mode == SHINGLE_RW ? -EAGAIN : -EROFS;
+		err = d->health.mode == SHINGLE_RW ? -EAGAIN : -EROFS;
 	spin_unlock_irq(&d->map_lock);
 	return err;
 }
@@ -533,7 +533,7 @@ static bool stopped(struct shingle_device *d)
 	bool done;
 
 	spin_lock_irq(&d->map_lock);
-	done = !d->wcache.flying && (!d->wcache.nr || d->mode != SHINGLE_RW);
+	done = !d->wcache.flying && (!d->wcache.nr || d->health.mode != SHINGLE_RW);
 	spin_unlock_irq(&d->map_lock);
 	return done;
 }

@@ -58,7 +58,7 @@ static void begin(struct ckpt_writer *w, bool all)
 	spin_lock_irq(&d->map_lock);
 	changed = d->engine->marks.nr;
 	if (d->engine->pages)
-		changed += d->engine->pages->nr_marked;
+		changed += d->engine->pages->places.nr_marked;
 	spin_unlock_irq(&d->map_lock);
 	/* 2 for core's piece and the footer. */
 	if (all || !d->log.ckpt_end ||
@@ -187,8 +187,7 @@ static int write_footer(struct ckpt_writer *w, u64 journal_seq, u64 journal_pos,
 	f->journal_prev_crc = cpu_to_le32(prev_crc);
 	f->chunks_crc = cpu_to_le32(w->crc);
 	shingle_seal(f, SHINGLE_MAGIC_FOOTER, d->layout.uuid, block, w->seq);
-	err = shingle_rw(d, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA, shingle_meta_dev(&d->layout),
-			 block, 1, f);
+	err = shingle_write_last(d, block, f);
 	if (!err)
 		d->log.ckpt_crc = le32_to_cpu(f->h.crc);
 	return err;
@@ -246,7 +245,7 @@ static void switch_engine(struct shingle_device *d, struct shingle_engine **fres
 	/* Counters that describe the current state are not kept, but counts are. */
 	for (i = 0; c[i].name; i++) {
 		if (c[i].kind == SHINGLE_COUNTER_COUNT)
-			d->carried[i] += shingle_counter_get(&c[i], d->engine);
+			d->stats.carried[i] += shingle_counter_get(&c[i], d->engine);
 	}
 	swap(d->engine, *fresh);
 	d->engine->in_use = true;
@@ -254,7 +253,7 @@ static void switch_engine(struct shingle_device *d, struct shingle_engine **fres
 	d->bad.nr = 0;
 	d->cleaner.step_bad.nr = 0;
 	d->trims.nr = 0;
-	d->n.resets++;
+	d->stats.n.resets++;
 }
 
 /*
@@ -324,7 +323,7 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	 * change: commit all changes before the footer makes the pieces valid.  During activation
 	 * there is nothing to commit.
 	 */
-	if (!err && d->loaded) {
+	if (!err && d->phase.loaded) {
 		err = shingle_commit(d, true);
 		commit_failed = err;
 	}
@@ -352,8 +351,8 @@ static int checkpoint_locked(struct shingle_device *d, struct shingle_engine **f
 	j->keep = 0;
 	if (fresh)
 		switch_engine(d, fresh);
-	d->n.checkpoints++;
-	d->n.checkpoint_blocks += w.written + 1;
+	d->stats.n.checkpoints++;
+	d->stats.n.checkpoint_blocks += w.written + 1;
 	spin_unlock_irq(&d->map_lock);
 	wake_up_all(&d->wait);
 	return 0;
@@ -375,8 +374,8 @@ int shingle_checkpoint(struct shingle_device *d)
 	int err = -EROFS;
 
 	mutex_lock(&d->log.ckpt_lock);
-	if (READ_ONCE(d->mode) == SHINGLE_RW)
-		err = READ_ONCE(d->leaving) ? -EAGAIN : checkpoint_locked(d, NULL, false);
+	if (READ_ONCE(d->health.mode) == SHINGLE_RW)
+		err = READ_ONCE(d->phase.leaving) ? -EAGAIN : checkpoint_locked(d, NULL, false);
 	mutex_unlock(&d->log.ckpt_lock);
 	return err;
 }
@@ -397,7 +396,7 @@ int shingle_checkpoint_reset(struct shingle_device *d, struct shingle_engine **f
 	int err = -EROFS;
 
 	mutex_lock(&d->log.ckpt_lock);
-	if (READ_ONCE(d->mode) == SHINGLE_RW)
+	if (READ_ONCE(d->health.mode) == SHINGLE_RW)
 		err = checkpoint_locked(d, fresh, true);
 	if (!err)
 		err = checkpoint_locked(d, NULL, true);
@@ -427,7 +426,7 @@ void shingle_checkpoint_work(struct work_struct *work)
 	spin_unlock_irq(&d->map_lock);
 	/* While the device is read-only a checkpoint is taken only to make room for commits. */
 	may = shingle_may_log(d) && !READ_ONCE(d->log.no_ckpt);
-	if (READ_ONCE(d->mode) != SHINGLE_RW) {
+	if (READ_ONCE(d->health.mode) != SHINGLE_RW) {
 		shingle_pages_look_again(d);
 		pages = false;
 	}
@@ -455,7 +454,7 @@ static bool is_sound(struct shingle_device *d, u64 block)
 static int write_superblocks(struct shingle_device *d, bool all)
 {
 	enum shingle_dev dev = shingle_meta_dev(&d->layout);
-	u64 block[2] = { 0, d->blocks[dev] - 1 };
+	u64 block[2] = { 0, d->disks.blocks[dev] - 1 };
 	int i, written = 0;
 
 	lockdep_assert_held(&d->log.ckpt_lock);
@@ -466,11 +465,11 @@ static int write_superblocks(struct shingle_device *d, bool all)
 		struct shingle_sb *sb = (void *)d->log.meta_buf;
 
 		shingle_layout_encode(&d->layout, block[i], sb);
-		if (shingle_rw(d, REQ_OP_WRITE | REQ_PREFLUSH | REQ_FUA, dev, block[i], 1, sb))
+		if (shingle_write_last(d, block[i], sb))
 			continue;
 		written++;
 		spin_lock_irq(&d->map_lock);
-		d->n.superblock_blocks++;
+		d->stats.n.superblock_blocks++;
 		spin_unlock_irq(&d->map_lock);
 	}
 	return written;
@@ -510,7 +509,7 @@ int shingle_keep_settings(struct shingle_device *d, const struct shingle_disk_se
 	int written;
 
 	mutex_lock(&d->log.ckpt_lock);
-	if (READ_ONCE(d->mode) != SHINGLE_RW) {
+	if (READ_ONCE(d->health.mode) != SHINGLE_RW) {
 		mutex_unlock(&d->log.ckpt_lock);
 		return -EROFS;
 	}

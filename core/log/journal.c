@@ -93,7 +93,7 @@ int shingle_journal_remark(struct shingle_device *d, const struct shingle_recove
 
 	shingle_journal_seal_mark(&d->layout, b, rec->last_blocks, j->pos, j->durable_seq,
 				  j->prev_crc);
-	d->n.journal_blocks++;
+	d->stats.n.journal_blocks++;
 	return shingle_rw(d, REQ_OP_WRITE | REQ_FUA | REQ_SYNC, shingle_meta_dev(&d->layout),
 			  d->layout.journal.start + j->pos, 1, b);
 }
@@ -128,7 +128,7 @@ void shingle_journal_full(struct shingle_device *d)
 
 	lockdep_assert_held(&d->map_lock);
 	if (j->txn[j->open].nr)
-		mod_delayed_work(d->wq, &d->log.commit_work, 0);
+		mod_delayed_work(d->worker.wq, &d->log.commit_work, 0);
 	else
 		d->waiters.awaits_write = true;
 }
@@ -167,12 +167,34 @@ void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct sh
 	for (i = 0; i < emit->nr; i++, t->nr++)
 		t->blocks[t->nr / SHINGLE_JOURNAL_RECORDS]
 			.records[t->nr % SHINGLE_JOURNAL_RECORDS] = emit->rec[i];
-	d->n.records += emit->nr;
+	d->stats.n.records += emit->nr;
 	/* A pending commit will include these records: it must take the lock first. */
-	if (emit->nr && d->config.commit_ms && !d->held &&
+	if (emit->nr && d->config.commit_ms && !d->phase.held &&
 	    !delayed_work_pending(&d->log.commit_work))
-		queue_delayed_work(d->wq, &d->log.commit_work,
+		queue_delayed_work(d->worker.wq, &d->log.commit_work,
 				   msecs_to_jiffies(d->config.commit_ms));
+}
+
+/*
+ * A device that fails a FLUSH may have dropped blocks that it had acknowledged, and reports that
+ * only once: the next FLUSH may succeed.  A record of such a block must not be written, because
+ * recovery would follow it to other content and forget the place of the earlier version.  So no
+ * later commit is allowed.  A metadata device of its own holds no data, and commits may go on.
+ */
+static int flush_dev(struct shingle_device *d, enum shingle_dev dev)
+{
+	int err;
+
+	lockdep_assert_held(&d->log.commit_lock);
+	err = blkdev_issue_flush(d->disks.dev[dev]->bdev);
+	if (!err || dev == SHINGLE_DEV_META)
+		return err;
+	spin_lock_irq(&d->map_lock);
+	WRITE_ONCE(d->log.dead, true);
+	d->journal.failed = true;
+	spin_unlock_irq(&d->map_lock);
+	shingle_set_mode(d, SHINGLE_RO, false, "data could not be flushed");
+	return err;
 }
 
 /* Write the sealed blocks of a transaction; split the write where the ring ends. */
@@ -181,11 +203,14 @@ static int write_blocks(struct shingle_device *d, const struct shingle_txn *t, u
 	const struct shingle_area *ring = &d->layout.journal;
 	enum shingle_dev dev = shingle_meta_dev(&d->layout);
 	u32 first = min_t(u64, nr, ring->blocks - d->journal.pos);
-	blk_opf_t after_data = d->engine->unsafe_order ? 0 : REQ_PREFLUSH;
-	int err;
+	int err = 0;
 
-	err = shingle_rw(d, REQ_OP_WRITE | after_data | REQ_FUA | REQ_SYNC, dev,
-			 ring->start + d->journal.pos, first, t->blocks);
+	/* Not by REQ_PREFLUSH: the two errors have different consequences, see flush_dev(). */
+	if (!d->engine->unsafe_order)
+		err = flush_dev(d, dev);
+	if (!err)
+		err = shingle_rw(d, REQ_OP_WRITE | REQ_FUA | REQ_SYNC, dev,
+				 ring->start + d->journal.pos, first, t->blocks);
 	if (!err && nr > first)
 		err = shingle_rw(d, REQ_OP_WRITE | REQ_FUA | REQ_SYNC, dev, ring->start,
 				 nr - first, t->blocks + first);
@@ -200,7 +225,7 @@ static int flush_data(struct shingle_device *d, const bool *dirty, bool meta_too
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		if (!dirty[i] || (!meta_too && i == shingle_meta_dev(&d->layout)))
 			continue;
-		err = blkdev_issue_flush(d->dev[i]->bdev);
+		err = flush_dev(d, i);
 		if (err)
 			return err;
 	}
@@ -211,19 +236,8 @@ static int flush_data(struct shingle_device *d, const bool *dirty, bool meta_too
 static void take_dirty(struct shingle_device *d, bool *dirty)
 {
 	lockdep_assert_held(&d->map_lock);
-	memcpy(dirty, d->dirty, sizeof(d->dirty));
-	memset(d->dirty, 0, sizeof(d->dirty));
-}
-
-/* The flush has failed: no record of these data may be written before a flush succeeds. */
-static void give_back_dirty(struct shingle_device *d, const bool *dirty)
-{
-	int i;
-
-	spin_lock_irq(&d->map_lock);
-	for (i = 0; i < SHINGLE_NR_DEVS; i++)
-		d->dirty[i] |= dirty[i];
-	spin_unlock_irq(&d->map_lock);
+	memcpy(dirty, d->losses.dirty, sizeof(d->losses.dirty));
+	memset(d->losses.dirty, 0, sizeof(d->losses.dirty));
 }
 
 /* A transaction is on the disk. */
@@ -241,8 +255,8 @@ static void committed(struct shingle_device *d, struct shingle_txn *t, u32 nr)
 	if (j->pos >= d->layout.journal.blocks)
 		j->pos -= d->layout.journal.blocks;
 	j->used += nr;
-	d->n.commits++;
-	d->n.journal_blocks += nr + shingle_journal_mark(&d->layout);
+	d->stats.n.commits++;
+	d->stats.n.journal_blocks += nr + shingle_journal_mark(&d->layout);
 	spin_unlock_irq(&d->map_lock);
 }
 
@@ -253,14 +267,13 @@ static void committed(struct shingle_device *d, struct shingle_txn *t, u32 nr)
  */
 static int write_closed(struct shingle_device *d, struct shingle_txn *t, const bool *dirty)
 {
-	bool unordered = t && d->engine->unsafe_order, writing;
+	bool unordered = t && d->engine->unsafe_order;
 	struct shingle_journal *j = &d->journal;
 	u32 nr = 0;
 	int err;
 
 	err = unordered ? 0 : flush_data(d, dirty, !t);
-	writing = !err && t;
-	if (writing) {
+	if (!err && t) {
 		nr = shingle_journal_seal(&d->layout, t->blocks, t->nr, j->pos, t->seq,
 					  j->prev_crc);
 		err = write_blocks(d, t, nr + shingle_journal_mark(&d->layout));
@@ -271,13 +284,11 @@ static int write_closed(struct shingle_device *d, struct shingle_txn *t, const b
 	spin_lock_irq(&d->map_lock);
 	j->failed = err;
 	spin_unlock_irq(&d->map_lock);
-	if (err) {
-		give_back_dirty(d, dirty);
-		shingle_set_mode(d, SHINGLE_RO, writing, writing ?
-				 "the map could not be committed" : "data could not be flushed");
-	} else if (t) {
+	/* If data could not be flushed, flush_dev() has done this, and the map on the disk is right. */
+	if (err && !READ_ONCE(d->log.dead))
+		shingle_set_mode(d, SHINGLE_RO, true, "the map could not be committed");
+	else if (!err && t)
 		committed(d, t, nr);
-	}
 	return err;
 }
 
@@ -315,8 +326,8 @@ static int commit_locked(struct shingle_device *d)
  * @d: the device
  *
  * Context: may sleep.
- * Return: 0, -EROFS if nothing may be written, or the error that made the device read-only; then a
- * later flush or commit tries it again.
+ * Return: 0, -EROFS if nothing may be written, or the error that made the device read-only; then no
+ * later commit is allowed, see flush_dev().
  */
 int shingle_flush(struct shingle_device *d)
 {
@@ -330,13 +341,34 @@ int shingle_flush(struct shingle_device *d)
 		take_dirty(d, dirty);
 		spin_unlock_irq(&d->map_lock);
 		err = flush_data(d, dirty, true);
-		if (err) {
-			give_back_dirty(d, dirty);
+		if (err)	/* Also if it was that of the metadata device, at activation. */
 			shingle_set_mode(d, SHINGLE_RO, false, "data could not be flushed");
-		}
 	}
 	mutex_unlock(&d->log.commit_lock);
 	return err;
+}
+
+/**
+ * shingle_write_last() - write a block of metadata after all that was written before it
+ * @d: the device
+ * @block: its place on the metadata device
+ * @buf: the block; vmalloc or kvmalloc memory
+ *
+ * The flush is separate from the write, see flush_dev().  It must not run beside that of a commit:
+ * only one of them would report what the device has dropped.
+ *
+ * Context: may sleep.
+ * Return: 0 when the block is durable, or -errno.
+ */
+int shingle_write_last(struct shingle_device *d, u64 block, void *buf)
+{
+	enum shingle_dev dev = shingle_meta_dev(&d->layout);
+	int err;
+
+	mutex_lock(&d->log.commit_lock);
+	err = flush_dev(d, dev);
+	mutex_unlock(&d->log.commit_lock);
+	return err ?: shingle_rw(d, REQ_OP_WRITE | REQ_FUA, dev, block, 1, buf);
 }
 
 /* Is there room for a transaction, and for the commit of a checkpoint? */
@@ -355,7 +387,7 @@ static bool room_for(struct shingle_device *d, bool for_checkpoint)
 static void release_soon(struct shingle_device *d)
 {
 	spin_lock_irq(&d->map_lock);
-	if (!d->stopping && d->ops->clean.pending(d->engine))
+	if (!d->phase.stopping && d->ops->clean.pending(d->engine))
 		shingle_wake_cleaner(d);
 	spin_unlock_irq(&d->map_lock);
 }
@@ -386,7 +418,7 @@ static void give_up(struct shingle_device *d)
  *
  * Context: may sleep.  May wait for a checkpoint unless it is one.
  * Return: 0, -EROFS if nothing may be written, or the error that made the device read-only; then
- * another commit tries it again.
+ * another commit tries it again, unless data could not be flushed.
  */
 int shingle_commit(struct shingle_device *d, bool for_checkpoint)
 {
@@ -446,8 +478,8 @@ int shingle_journal_make_room(struct shingle_device *d, u32 records)
 
 	if (err)
 		return err;
-	wait_event(d->wait, may_promise(d, records) || READ_ONCE(d->mode) != SHINGLE_RW);
-	return READ_ONCE(d->mode) == SHINGLE_RW ? 0 : -EROFS;
+	wait_event(d->wait, may_promise(d, records) || READ_ONCE(d->health.mode) != SHINGLE_RW);
+	return READ_ONCE(d->health.mode) == SHINGLE_RW ? 0 : -EROFS;
 }
 
 /**
@@ -471,7 +503,7 @@ void shingle_commit_work(struct work_struct *work)
 	spin_unlock_irq(&d->map_lock);
 
 	/* A flush may arrive before the state is read, and fails. */
-	err = READ_ONCE(d->loaded) ? shingle_commit(d, false) : -EROFS;
+	err = READ_ONCE(d->phase.loaded) ? shingle_commit(d, false) : -EROFS;
 	while ((bio = bio_list_pop(&done))) {
 		if (err)
 			bio->bi_status = BLK_STS_IOERR;
@@ -484,7 +516,7 @@ void shingle_commit_work(struct work_struct *work)
 		shingle_wake_cleaner(d);
 	/* After a temporary error the transaction must not wait for the next FLUSH. */
 	if (err && d->journal.closed && shingle_may_log(d) && d->config.commit_ms)
-		queue_delayed_work(d->wq, &d->log.commit_work,
+		queue_delayed_work(d->worker.wq, &d->log.commit_work,
 				   msecs_to_jiffies(d->config.commit_ms));
 	spin_unlock_irq(&d->map_lock);
 	if (kick)

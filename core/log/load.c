@@ -22,7 +22,7 @@ int shingle_check_members(struct shingle_device *d, char *why)
 	int i, err;
 
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
-		if (!d->dev[i] || i == shingle_meta_dev(&d->layout))
+		if (!d->disks.dev[i] || i == shingle_meta_dev(&d->layout))
 			continue;
 		err = shingle_check_member(&r, &d->layout, i, NULL, found);
 		if (err) {
@@ -60,7 +60,7 @@ int shingle_load_state(struct shingle_device *d)
 	 * ones, for example a bottom after the top beside it.
 	 */
 	for (i = 0; i < SHINGLE_NR_DEVS; i++)
-		d->dirty[i] = d->dev[i];
+		d->losses.dirty[i] = d->disks.dev[i];
 	shingle_flush(d);
 
 	/* The table may have been loaded while another one was still writing. */
@@ -68,7 +68,7 @@ int shingle_load_state(struct shingle_device *d)
 	if (!l)
 		return -ENOMEM;
 	err = shingle_load_sb(&r, shingle_meta_dev(&d->layout),
-			      d->blocks[shingle_meta_dev(&d->layout)], l, &why);
+			      d->disks.blocks[shingle_meta_dev(&d->layout)], l, &why);
 	if (!err && memcmp(l->uuid, d->layout.uuid, sizeof(l->uuid))) {
 		why = "it was formatted anew after the table was loaded";
 		err = -EUCLEAN;
@@ -90,7 +90,7 @@ int shingle_load_state(struct shingle_device *d)
 	}
 
 	shingle_journal_start(d, &rec);
-	d->n.load_lost_reads += rec.lost_reads;
+	d->stats.n.load_lost_reads += rec.lost_reads;
 	d->log.ckpt_seq = rec.ckpt_seq;
 	d->log.ckpt_slot = rec.ckpt_slot;
 	d->cleaner.recovering = true;
@@ -105,30 +105,31 @@ int shingle_load_state(struct shingle_device *d)
 		DMINFO("%s: replayed %llu transactions with %llu records", name, rec.transactions,
 		       rec.records);
 	if (d->layout.flags & SHINGLE_SB_NEEDS_CHECK) {
-		d->needs_check = true;
+		d->health.needs_check = true;
 		DMWARN("%s: read-only: it needs 'shingle check' and 'shingle repair' first", name);
 		/* The mode never rises: it may be lower already. */
 		spin_lock_irq(&d->map_lock);
 		WRITE_ONCE(d->log.dead, true);
-		if (d->mode < SHINGLE_RO) {
-			WRITE_ONCE(d->mode, SHINGLE_RO);
-			d->mode_why = "it was marked needs_check when it was activated";
+		if (d->health.mode < SHINGLE_RO) {
+			WRITE_ONCE(d->health.mode, SHINGLE_RO);
+			d->health.why = "it was marked needs_check when it was activated";
 		}
 		spin_unlock_irq(&d->map_lock);
 	}
-	if (d->mode == SHINGLE_RW && rec.unmarked) {
+	if (d->health.mode == SHINGLE_RW && rec.unmarked) {
 		err = shingle_journal_remark(d, &rec);
 		if (err) {
 			shingle_set_mode(d, SHINGLE_RO, false, "the journal cannot be written");
 			return 0;
 		}
 	}
-	if (d->mode != SHINGLE_RW || (!shingle_journal_tight(d) &&
+	if (d->health.mode != SHINGLE_RW || (!shingle_journal_tight(d) &&
 				      !shingle_pages_pressed(d->engine)))
 		return 0;
 	/* With pages, also because the table may have had room for more of them. */
 	err = shingle_checkpoint(d);
 	if (!err && d->engine->pages)
 		shingle_pages_shrink(d->engine->pages);
-	return err;
+	/* After a write error the device is read-only, and its map is complete. */
+	return READ_ONCE(d->mode) == SHINGLE_RW ? err : 0;
 }

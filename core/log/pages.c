@@ -66,8 +66,8 @@ static void page_end_io(struct bio *bio)
 	struct page_read *r = container_of(bio, struct page_read, bio);
 	int err = blk_status_to_errno(bio->bi_status);
 	struct shingle_pages *p = r->e->pages;
-	struct shingle_frame *f = &p->frame[r->frame];
-	enum shingle_page_place place = shingle_place_of(p->places, f->nr);
+	struct shingle_frame *f = &p->frames.frame[r->frame];
+	enum shingle_page_place place = shingle_place_of(p->places.now, f->nr);
 	struct shingle_device *d = r->d;
 	u32 frame = r->frame;
 	unsigned long flags;
@@ -106,7 +106,7 @@ static bool read_one(struct shingle_device *d)
 	u32 i;
 
 	/* Allocate before a page is taken: reads in flight return their bios. */
-	bio = bio_alloc_bioset(d->dev[dev]->bdev, 2, REQ_OP_READ | REQ_META, GFP_NOIO,
+	bio = bio_alloc_bioset(d->disks.dev[dev]->bdev, 2, REQ_OP_READ | REQ_META, GFP_NOIO,
 			       &d->pager.bios);
 	r = container_of(bio, struct page_read, bio);
 	spin_lock_irq(&d->map_lock);
@@ -118,8 +118,8 @@ static bool read_one(struct shingle_device *d)
 		return false;
 	}
 	d->pager.reading++;
-	f = &p->frame[i];
-	place = shingle_place_of(p->places, f->nr);
+	f = &p->frames.frame[i];
+	place = shingle_place_of(p->places.now, f->nr);
 	bio->bi_iter.bi_sector = shingle_page_block(&d->layout, f->nr, place) <<
 				 SHINGLE_SECTORS_SHIFT;
 	r->d = d;
@@ -186,7 +186,7 @@ static void pages_work(struct work_struct *work)
  */
 int shingle_await_page(struct shingle_device *d)
 {
-	enum shingle_asker asker = d->engine->pages->asker;
+	enum shingle_asker asker = d->engine->pages->call.asker;
 	bool again = shingle_pages_here_already(d->engine);
 	int err;
 
@@ -211,7 +211,7 @@ int shingle_await_page(struct shingle_device *d)
 	 * Neither does a request that only waits for the end of the writes that hold all changeable
 	 * pages.
 	 */
-	if (err == -EBUSY && asker <= SHINGLE_ASKER_FRONT && !d->engine->pages->nr_dirty)
+	if (err == -EBUSY && asker <= SHINGLE_ASKER_FRONT && !d->engine->pages->changes.nr_dirty)
 		return SHINGLE_ABSENT;
 	d->pager.crowded = true;
 	queue_work(d->log.wq, &d->log.ckpt_work);
@@ -244,7 +244,7 @@ static int write_batch(struct shingle_device *d, struct shingle_pages *p, u32 *n
 
 		spin_lock_irq(&d->map_lock);
 		shingle_pages_copy(p, nr[i], c->payload);
-		place = shingle_place_of(p->next, nr[i]);
+		place = shingle_place_of(p->places.next, nr[i]);
 		spin_unlock_irq(&d->map_lock);
 		shingle_page_seal(&d->layout, c, nr[i], place, seq);
 		shingle_batch_io(d, &b, REQ_OP_WRITE | REQ_META, dev,
@@ -368,8 +368,8 @@ int shingle_pages_give(struct shingle_device *d, struct shingle_engine *e, const
 	int err = shingle_pages_create_for(e, &d->layout, frames, why);
 
 	if (e->pages) {
-		e->pages->press = press;
-		e->pages->ctx = d;
+		e->pages->changes.press = press;
+		e->pages->changes.ctx = d;
 	}
 	return err;
 }

@@ -21,7 +21,7 @@ static inline bool shingle_is_final(int r)
 
 static inline void shingle_remap(const struct shingle_device *d, struct bio *bio, u64 pblk)
 {
-	bio_set_dev(bio, d->dev[shingle_pblk_dev(pblk)]->bdev);
+	bio_set_dev(bio, d->disks.dev[shingle_pblk_dev(pblk)]->bdev);
 	bio->bi_iter.bi_sector = shingle_pblk_block(pblk) << SHINGLE_SECTORS_SHIFT;
 }
 

@@ -17,7 +17,7 @@ static noinline bool window_clear(struct shingle_device *d, const struct shingle
 	lockdep_assert_held(&d->map_lock);
 	if (!shingle_would_destroy(&d->layout, d->engine, run->pblk, run->n))
 		return true;
-	d->n.r0_violations++;
+	d->stats.n.r0_violations++;
 	DMERR_LIMIT("%s: write of %u blocks at %llu refused: it would destroy data in use",
 		    dm_table_device_name(d->ti->table), run->n, shingle_pblk_block(run->pblk));
 	return false;
@@ -61,9 +61,9 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 	int r;
 
 	lockdep_assert_held(&d->map_lock);
-	if (d->mode != SHINGLE_RW)
+	if (d->health.mode != SHINGLE_RW)
 		return -EROFS;
-	if (d->resetting || !shingle_journal_reserve(d, records))
+	if (d->phase.resetting || !shingle_journal_reserve(d, records))
 		return -EAGAIN;
 	r = d->ops->map.place(d->engine, lblk, n, bio_life(bio), &w->run);
 	if (!r && !shingle_is_alone(&d->layout, w->run.pblk) && !window_clear(d, &w->run)) {
@@ -113,10 +113,10 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 	spin_lock_irqsave(&d->map_lock, flags);
 	if (has_columns(d, w))
 		shingle_leave_flight(d, w);
-	d->dirty[shingle_pblk_dev(w->run.pblk)] = true;
+	d->losses.dirty[shingle_pblk_dev(w->run.pblk)] = true;
 	if (status) {
 		d->ops->map.abort(d->engine, &w->run);
-		d->n.write_errors++;
+		d->stats.n.write_errors++;
 		shingle_journal_cancel(d, records);
 	} else {
 		emit.seq = d->journal.seq;
@@ -142,7 +142,7 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 	order = !list_empty(&d->order.woken);
 	clean = d->cleaner.turns.pressure || d->cleaner.turns.forced || d->cleaner.epoch_open ||
 		d->cleaner.recovering;
-	wake = d->resetting || d->journal.awaited;
+	wake = d->phase.resetting || d->journal.awaited;
 	d->journal.awaited = false;
 	spin_unlock_irqrestore(&d->map_lock, flags);
 	shingle_arm_idle(d);

@@ -47,7 +47,7 @@ static inline void shingle_leave_readers(struct shingle_device *d, u8 set)
 	this_cpu_dec(d->cpu->readers[set]);
 	/* As in prepare_to_wait(): either the waiter sees the count, or we see the waiter. */
 	smp_mb();
-	if (likely(READ_ONCE(d->order.reader_set) == set && !READ_ONCE(d->resetting)))
+	if (likely(READ_ONCE(d->order.reader_set) == set && !READ_ONCE(d->phase.resetting)))
 		return;
 	/* Ordered by the same barrier. */
 	if (waitqueue_active(&d->wait))

@@ -129,7 +129,7 @@ void shingle_join_flight(struct shingle_device *d, struct shingle_write *w)
 	w->held = f;
 	if (f) {
 		list_add_tail(&w->wait, &f->waiters);
-		d->n.ordered_waits++;
+		d->stats.n.ordered_waits++;
 	}
 }
 

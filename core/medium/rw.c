@@ -70,7 +70,7 @@ int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u6
 	       void *buf)
 {
 	struct dm_io_region where = {
-		.bdev = d->dev[dev]->bdev,
+		.bdev = d->disks.dev[dev]->bdev,
 		.sector = block << SHINGLE_SECTORS_SHIFT,
 		.count = (sector_t)n << SHINGLE_SECTORS_SHIFT,
 	};
@@ -78,7 +78,7 @@ int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u6
 		.bi_opf = opf,
 		.mem.type = is_vmalloc_addr(buf) ? DM_IO_VMA : DM_IO_KMEM,
 		.mem.ptr.addr = buf,
-		.client = d->io,
+		.client = d->disks.io,
 	};
 	unsigned long bits = 0;
 
@@ -160,7 +160,7 @@ void shingle_batch_io(struct shingle_device *d, struct shingle_batch *b, blk_opf
 		      enum shingle_dev dev, u64 block, u32 n, void *buf)
 {
 	struct dm_io_region where = {
-		.bdev = d->dev[dev]->bdev,
+		.bdev = d->disks.dev[dev]->bdev,
 		.sector = block << SHINGLE_SECTORS_SHIFT,
 		.count = (sector_t)n << SHINGLE_SECTORS_SHIFT,
 	};
@@ -170,7 +170,7 @@ void shingle_batch_io(struct shingle_device *d, struct shingle_batch *b, blk_opf
 		.mem.ptr.addr = buf,
 		.notify.fn = batch_io_done,
 		.notify.context = b,
-		.client = d->io,
+		.client = d->disks.io,
 	};
 
 	atomic_inc(&b->left);
@@ -238,7 +238,7 @@ int shingle_reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, 
 		 * A block may lie on two pages.  All bios are held at once, so that no allocation
 		 * may wait for another.
 		 */
-		struct bio *bio = bio_alloc(d->dev[dev]->bdev, 2, REQ_OP_READ,
+		struct bio *bio = bio_alloc(d->disks.dev[dev]->bdev, 2, REQ_OP_READ,
 					    GFP_NOWAIT | __GFP_NOWARN);
 
 		r->bio[i] = bio;

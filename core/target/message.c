@@ -2,7 +2,6 @@
 /* Messages. */
 #include "base/device.h"
 #include "base/mode.h"
-#include "base/shingle.h"
 #include "base/wake.h"
 #include "target/target.h"
 #include "io/wcache.h"
@@ -23,13 +22,13 @@ static void report_verify(void *ctx, const char *fmt, ...)
 
 /*
  * Must a message end?  A suspend has begun and waits for messages with I/O held back, or a removal,
- * which is suspended first and waits for them then.  @since: value of d->presuspends when the
+ * which is suspended first and waits for them then.  @since: value of d->phase.presuspends when the
  * message arrived.
  */
 static bool must_hurry(const struct shingle_device *d, u32 since)
 {
-	return READ_ONCE(d->presuspends) != since || fatal_signal_pending(current) ||
-	       (READ_ONCE(d->leaving) && !READ_ONCE(d->suspended));
+	return READ_ONCE(d->phase.presuspends) != since || fatal_signal_pending(current) ||
+	       (READ_ONCE(d->phase.leaving) && !READ_ONCE(d->phase.suspended));
 }
 
 /*
@@ -38,12 +37,12 @@ static bool must_hurry(const struct shingle_device *d, u32 since)
  */
 static int verify_parts(struct shingle_device *d, u32 *bad)
 {
-	u32 since = READ_ONCE(d->presuspends);
+	u32 since = READ_ONCE(d->phase.presuspends);
 	u64 cursor = 0, events;
 	bool lacks, waits, unread;
 	u32 before = 0;
 
-	if (mutex_lock_killable(&d->reset_lock))
+	if (mutex_lock_killable(&d->phase.reset_lock))
 		return -EINTR;
 	if (d->engine->pages)
 		before = d->engine->pages->unread;
@@ -67,7 +66,7 @@ static int verify_parts(struct shingle_device *d, u32 *bad)
 	if (d->engine->pages)
 		shingle_pages_drop(d->engine->pages, SHINGLE_ASKER_LOOK);
 	spin_unlock_irq(&d->map_lock);
-	mutex_unlock(&d->reset_lock);
+	mutex_unlock(&d->phase.reset_lock);
 	if (cursor == SHINGLE_NOWHERE)
 		return unread ? -EIO : 0;
 	return fatal_signal_pending(current) ? -EINTR : -EAGAIN;
@@ -110,7 +109,8 @@ static bool forced_over(struct shingle_device *d, u32 asked)
 	bool over;
 
 	spin_lock_irq(&d->map_lock);
-	over = all_clean(d, asked) || d->stopping || d->leaving || d->mode != SHINGLE_RW;
+	over = all_clean(d, asked) || d->phase.stopping || d->phase.leaving ||
+	       d->health.mode != SHINGLE_RW;
 	spin_unlock_irq(&d->map_lock);
 	return over;
 }
@@ -132,7 +132,7 @@ static int clean_all(struct shingle_device *d, bool *left)
 	mod_delayed_work(d->cleaner.wq, &d->cleaner.work, 0);
 	killed = wait_event_killable(d->wait, forced_over(d, asked));
 	spin_lock_irq(&d->map_lock);
-	err = d->mode != SHINGLE_RW ? -EROFS : all_clean(d, asked) ? 0 : -EAGAIN;
+	err = d->health.mode != SHINGLE_RW ? -EROFS : all_clean(d, asked) ? 0 : -EAGAIN;
 	*left = !err && d->ops->clean.left && d->ops->clean.left(d->engine);
 	/* No message waits for the rest.  The engine is not told: it is in the middle of it. */
 	if (!--d->cleaner.cleans) {
@@ -195,7 +195,7 @@ again:
 	for (;;) {
 		spin_lock_irq(&d->map_lock);
 		err = shingle_no_change(d, why);
-		if (!err && d->resetting) {
+		if (!err && d->phase.resetting) {
 			*why = "it is being reset";
 			err = -EAGAIN;
 		}
@@ -296,7 +296,7 @@ static bool is_loaded(struct shingle_device *d)
 	bool yes;
 
 	spin_lock_irq(&d->map_lock);
-	yes = d->loaded;
+	yes = d->phase.loaded;
 	spin_unlock_irq(&d->map_lock);
 	return yes;
 }
@@ -368,4 +368,3 @@ int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *
 	DMERR("%s: unknown message %s", name, argv[0]);
 	return -EINVAL;
 }
-EXPORT_SYMBOL_GPL(shingle_message);

@@ -38,7 +38,7 @@ static int switch_wcache(struct shingle_device *d, bool on, const char **why)
 	/*
 	 * A suspend has already committed everything, and a read-only device has nothing to commit.
 	 */
-	if (!err && !on && !d->read_only && !READ_ONCE(d->suspended))
+	if (!err && !on && !d->read_only && !READ_ONCE(d->phase.suspended))
 		err = shingle_commit(d, false);
 	*why = err == -EAGAIN ?
 		"The write cache is off, but a suspend came before all was written: ask again" :
@@ -52,7 +52,7 @@ static int key_changed(struct shingle_device *d, enum shingle_key key, u32 value
 	switch (key) {
 	case SHINGLE_KEY_IDLE_MS:
 		/* The worker may wait for an old timer; it computes the remaining time itself. */
-		if (value && !READ_ONCE(d->stopping))
+		if (value && !READ_ONCE(d->phase.stopping))
 			mod_delayed_work(d->cleaner.wq, &d->cleaner.idle_work, 0);
 		return 0;
 	case SHINGLE_KEY_WCACHE:
@@ -90,8 +90,8 @@ static int set_key(struct shingle_device *d, const struct shingle_option *o, con
 	if (o->set)
 		o->set(&d->config, value, why);
 	shingle_option_put(o, &d->config, value);
-	if (sooner && d->journal.txn[d->journal.open].nr && !READ_ONCE(d->suspended))
-		mod_delayed_work(d->wq, &d->log.commit_work, 0);
+	if (sooner && d->journal.txn[d->journal.open].nr && !READ_ONCE(d->phase.suspended))
+		mod_delayed_work(d->worker.wq, &d->log.commit_work, 0);
 	spin_unlock_irqrestore(&d->map_lock, flags);
 	return in_use ? key_changed(d, key, value, why) : 0;
 }

@@ -39,7 +39,7 @@ static bool quiet(struct shingle_device *d)
 	spin_lock_irq(&d->map_lock);
 	yes = (!d->cleaner.busy && !d->cleaner.epoch_open && !d->journal.reserved &&
 	       !d->pager.reading && !shingle_pages_wanting(d->engine) &&
-	       !shingle_reading(d, 0) && !shingle_reading(d, 1)) || d->mode != SHINGLE_RW;
+	       !shingle_reading(d, 0) && !shingle_reading(d, 1)) || d->health.mode != SHINGLE_RW;
 	spin_unlock_irq(&d->map_lock);
 	return yes;
 }
@@ -47,7 +47,7 @@ static bool quiet(struct shingle_device *d)
 static void set_resetting(struct shingle_device *d, bool yes)
 {
 	spin_lock_irq(&d->map_lock);
-	d->resetting = yes;
+	d->phase.resetting = yes;
 	/* The cleaner gives up an open epoch. */
 	shingle_wake_cleaner(d);
 	spin_unlock_irq(&d->map_lock);
@@ -58,10 +58,10 @@ static int reset_quiet(struct shingle_device *d, struct shingle_engine **fresh)
 	int err;
 
 	/* If it is killed or interrupted here, nothing has changed yet. */
-	err = wait_event_killable(d->wait, quiet(d) || READ_ONCE(d->leaving));
+	err = wait_event_killable(d->wait, quiet(d) || READ_ONCE(d->phase.leaving));
 	if (err)
 		return err;
-	if (READ_ONCE(d->leaving))
+	if (READ_ONCE(d->phase.leaving))
 		return -EAGAIN;
 	/* So that no record of the old engine is left for a later commit. */
 	err = shingle_commit(d, false);
@@ -89,7 +89,7 @@ int shingle_reset(struct shingle_device *d)
 	unsigned int noio;
 	int err;
 
-	err = mutex_lock_killable(&d->reset_lock);
+	err = mutex_lock_killable(&d->phase.reset_lock);
 	if (err)
 		return err;
 	err = may_reset(d);
@@ -140,6 +140,6 @@ out:
 		shingle_pages_destroy(fresh);
 		d->ops->destroy(fresh);
 	}
-	mutex_unlock(&d->reset_lock);
+	mutex_unlock(&d->phase.reset_lock);
 	return err;
 }

@@ -3,14 +3,13 @@
 #include "base/device.h"
 #include "base/host.h"
 #include "base/mode.h"
-#include "base/shingle.h"
 #include "target/target.h"
 
 static const char *mode_name(const struct shingle_device *d)
 {
 	static const char *const name[] = { "rw", "ro", "fail" };
 
-	return name[READ_ONCE(d->mode)];
+	return name[READ_ONCE(d->health.mode)];
 }
 
 /**
@@ -31,7 +30,7 @@ int shingle_emit_mode(struct shingle_device *d, char *result, unsigned int maxle
 
 	spin_lock_irq(&d->map_lock);
 	name = mode_name(d);
-	why = d->mode_why;
+	why = d->health.why;
 	spin_unlock_irq(&d->map_lock);
 	DMEMIT("%s%s%s\n", name, why ? " " : "", why ?: "");
 	return 1;
@@ -44,18 +43,18 @@ static unsigned int emit_info(struct shingle_device *d, char *result, unsigned i
 	bool cleaning;
 
 	spin_lock_irq(&d->map_lock);
-	cached = d->loaded ? d->ops->observe.cached_blocks(d->engine) : 0;
+	cached = d->phase.loaded ? d->ops->observe.cached_blocks(d->engine) : 0;
 	capacity = d->engine->cache_blocks;
 	used = d->journal.used;
-	steps = d->n.steps;
-	cleaning = d->mode == SHINGLE_RW &&
+	steps = d->stats.n.steps;
+	cleaning = d->health.mode == SHINGLE_RW &&
 		   (d->cleaner.busy || shingle_has_reason(&d->cleaner));
 	spin_unlock_irq(&d->map_lock);
 
 	DMEMIT("%llu/%llu %llu/%llu %llu %s %s %s", cached, capacity, used,
 	       shingle_journal_room(&d->layout), steps,
 	       cleaning ? "cleaning" : "idle",
-	       READ_ONCE(d->needs_check) ? "needs_check" : "-", mode_name(d));
+	       READ_ONCE(d->health.needs_check) ? "needs_check" : "-", mode_name(d));
 	return sz;
 }
 
@@ -107,7 +106,7 @@ static unsigned int emit_table(struct shingle_device *d, char *result, unsigned 
 	int i;
 
 	for (i = 0; i < SHINGLE_NR_DEVS; i++)
-		DMEMIT("%s%s", i ? " " : "", d->dev[i] ? d->dev[i]->name : "-");
+		DMEMIT("%s%s", i ? " " : "", d->disks.dev[i] ? d->disks.dev[i]->name : "-");
 	/*
 	 * One critical section: a message may change options, and a reset may replace the engine.
 	 */
@@ -128,7 +127,8 @@ static void emit_ima(struct shingle_device *d, char *result, unsigned int maxlen
 	DMEMIT_TARGET_NAME_VERSION(d->ti->type);
 	DMEMIT(",uuid=%pUb", d->layout.uuid);
 	for (i = 0; i < SHINGLE_NR_DEVS; i++)
-		DMEMIT(",%s=%s", shingle_dev_names[i], d->dev[i] ? d->dev[i]->name : "-");
+		DMEMIT(",%s=%s", shingle_dev_names[i],
+		       d->disks.dev[i] ? d->disks.dev[i]->name : "-");
 	spin_lock_irq(&d->map_lock);
 	for (keys = 0; keys < 2; keys++)
 		sz += emit_options(d, keys, EMIT_IMA, result + sz, maxlen - sz);
@@ -166,19 +166,18 @@ void shingle_status(struct dm_target *ti, status_type_t type, unsigned int flags
 		break;
 	}
 }
-EXPORT_SYMBOL_GPL(shingle_status);
 
 static unsigned int emit_pages(const struct shingle_pages *p, char *result, unsigned int maxlen)
 {
 	unsigned int sz = 0;
 
 	DMEMIT("map_pages %u\n", p->nr_pages);
-	DMEMIT("map_dirty_pages %u\n", p->nr_dirty);
-	DMEMIT("map_page_hits %llu\n", p->hits);
-	DMEMIT("map_page_waits %llu\n", p->misses);
-	DMEMIT("map_page_reads %llu\n", p->reads);
-	DMEMIT("map_page_writes %llu\n", p->writes);
-	DMEMIT("map_crowded_waits %llu\n", p->crowded_waits);
+	DMEMIT("map_dirty_pages %u\n", p->changes.nr_dirty);
+	DMEMIT("map_page_hits %llu\n", p->counts.hits);
+	DMEMIT("map_page_waits %llu\n", p->counts.misses);
+	DMEMIT("map_page_reads %llu\n", p->counts.reads);
+	DMEMIT("map_page_writes %llu\n", p->counts.writes);
+	DMEMIT("map_crowded_waits %llu\n", p->counts.crowded_waits);
 	return sz;
 }
 
@@ -203,12 +202,12 @@ int shingle_emit_stats(struct shingle_device *d, char *result, unsigned int maxl
 	u32 i;
 
 	spin_lock_irq(&d->map_lock);
-	n = d->n;
+	n = d->stats.n;
 	shingle_add_counters(d, &n);
-	memcpy(step_us, d->step_us, sizeof(step_us));
-	memcpy(longest_us, d->longest_us, sizeof(longest_us));
+	memcpy(step_us, d->stats.step_us, sizeof(step_us));
+	memcpy(longest_us, d->stats.longest_us, sizeof(longest_us));
 	for (i = 0; c[i].name; i++)
-		own[i] = shingle_counter_get(&c[i], d->engine) + d->carried[i];
+		own[i] = shingle_counter_get(&c[i], d->engine) + d->stats.carried[i];
 	now.cached_blocks = d->ops->observe.cached_blocks(d->engine);
 	now.map_bytes = d->ops->observe.map_bytes(d->engine);
 	if (d->engine->pages) {
@@ -248,9 +247,9 @@ void shingle_clear_stats(struct shingle_device *d)
 {
 	spin_lock_irq(&d->map_lock);
 	shingle_clear_counters(d);
-	memset(d->carried, 0, sizeof(d->carried));
-	memset(d->step_us, 0, sizeof(d->step_us));
-	memset(d->longest_us, 0, sizeof(d->longest_us));
+	memset(d->stats.carried, 0, sizeof(d->stats.carried));
+	memset(d->stats.step_us, 0, sizeof(d->stats.step_us));
+	memset(d->stats.longest_us, 0, sizeof(d->stats.longest_us));
 	shingle_counters_clear(d->ops->counters, d->engine);
 	if (d->engine->pages)
 		shingle_pages_clear(d->engine->pages);

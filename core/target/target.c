@@ -39,7 +39,7 @@ static void end_works(struct shingle_device *d)
 		cancel_delayed_work_sync(&d->cleaner.idle_work);
 		cancel_delayed_work_sync(&d->cleaner.work);
 		cancel_delayed_work_sync(&d->wcache.work);
-		cancel_work_sync(&d->work);
+		cancel_work_sync(&d->worker.work);
 		cancel_work_sync(&d->order.work);
 		cancel_work_sync(&d->log.ckpt_work);
 	}
@@ -53,10 +53,10 @@ static void free_device(struct shingle_device *d)
 	/* Until then the workers may write to its devices. */
 	end_works(d);
 	mutex_lock(&active_lock);
-	list_del_init(&d->list);
+	list_del_init(&d->phase.list);
 	mutex_unlock(&active_lock);
-	if (d->wq)
-		destroy_workqueue(d->wq);
+	if (d->worker.wq)
+		destroy_workqueue(d->worker.wq);
 	if (d->cleaner.wq)
 		destroy_workqueue(d->cleaner.wq);
 	if (d->log.wq)
@@ -76,13 +76,13 @@ static void free_device(struct shingle_device *d)
 	kvfree(d->cleaner.copy_runs);
 	kvfree(d->cleaner.step_rec);
 	kvfree(d->log.meta_buf);
-	bioset_exit(&d->bios);
+	bioset_exit(&d->disks.bios);
 	free_percpu(d->cpu);
-	if (!IS_ERR_OR_NULL(d->io))
-		dm_io_client_destroy(d->io);
+	if (!IS_ERR_OR_NULL(d->disks.io))
+		dm_io_client_destroy(d->disks.io);
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
-		if (d->dev[i])
-			dm_put_device(d->ti, d->dev[i]);
+		if (d->disks.dev[i])
+			dm_put_device(d->ti, d->disks.dev[i]);
 	}
 	kvfree(d);
 }
@@ -100,7 +100,7 @@ static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
 
 	d->read_only = ro_table;
 	if (ro_table)
-		d->mode_why = "its table is read-only";
+		d->health.why = "its table is read-only";
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		path = dm_shift_arg(as);
 		if (!path)
@@ -109,22 +109,22 @@ static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
 					      shingle_dev_names[i], i ? ", or - for none" : "");
 		if (i != SHINGLE_DEV_DATA && !strcmp(path, "-"))
 			continue;
-		err = dm_get_device(ti, path, dm_table_get_mode(ti->table), &d->dev[i]);
+		err = dm_get_device(ti, path, dm_table_get_mode(ti->table), &d->disks.dev[i]);
 		if (err)
 			return shingle_refuse(ti, err, "Cannot open the %s device %.100s%s",
 					      shingle_dev_names[i], path,
 					      ro_table ? "" : " for writing");
 		/* Some kernels open a read-only device for writing. */
-		if (bdev_read_only(d->dev[i]->bdev)) {
+		if (bdev_read_only(d->disks.dev[i]->bdev)) {
 			d->read_only = true;
 			/* The table may be read-only because of the device. */
-			d->mode_why = device_is[i];
+			d->health.why = device_is[i];
 		}
-		if (bdev_logical_block_size(d->dev[i]->bdev) > SHINGLE_BLOCK_SIZE)
+		if (bdev_logical_block_size(d->disks.dev[i]->bdev) > SHINGLE_BLOCK_SIZE)
 			return shingle_refuse(ti, -EINVAL,
 					      "The logical blocks of the %s device are larger than 4096 bytes",
 					      shingle_dev_names[i]);
-		d->blocks[i] = bdev_nr_bytes(d->dev[i]->bdev) >> SHINGLE_BLOCK_SHIFT;
+		d->disks.blocks[i] = bdev_nr_bytes(d->disks.dev[i]->bdev) >> SHINGLE_BLOCK_SHIFT;
 	}
 	return 0;
 }
@@ -136,7 +136,7 @@ static int check_devices(struct shingle_device *d)
 	int i, j;
 
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
-		bool has = d->dev[i], wants = l->dev_blocks[i];
+		bool has = d->disks.dev[i], wants = l->dev_blocks[i];
 
 		if (has && !wants)
 			return shingle_refuse(ti, -EINVAL, "No %s device belongs here: give -",
@@ -144,18 +144,19 @@ static int check_devices(struct shingle_device *d)
 		if (!has && wants)
 			return shingle_refuse(ti, -EINVAL, "The %s device is missing",
 					      shingle_dev_names[i]);
-		if (has && d->blocks[i] < l->dev_blocks[i])
+		if (has && d->disks.blocks[i] < l->dev_blocks[i])
 			return shingle_refuse(ti, -EINVAL,
 					      "The %s device has %llu blocks of 4096 bytes, fewer than the %llu at format time: restore its size",
-					      shingle_dev_names[i], d->blocks[i], l->dev_blocks[i]);
-		if (has && d->blocks[i] > l->dev_blocks[i])
+					      shingle_dev_names[i], d->disks.blocks[i],
+					      l->dev_blocks[i]);
+		if (has && d->disks.blocks[i] > l->dev_blocks[i])
 			DMINFO("%s: %s device: %llu blocks, %llu at format: the rest is not used",
 			       dm_table_device_name(ti->table), shingle_dev_names[i],
-			       d->blocks[i], l->dev_blocks[i]);
+			       d->disks.blocks[i], l->dev_blocks[i]);
 		/* Use the size at format time: the second copies of the headers are at that end. */
-		d->blocks[i] = l->dev_blocks[i];
+		d->disks.blocks[i] = l->dev_blocks[i];
 		for (j = 0; has && j < i; j++) {
-			if (d->dev[j] && d->dev[j]->bdev == d->dev[i]->bdev)
+			if (d->disks.dev[j] && d->disks.dev[j]->bdev == d->disks.dev[i]->bdev)
 				return shingle_refuse(ti, -EINVAL,
 						      "The %s device is the %s device, too",
 						      shingle_dev_names[i], shingle_dev_names[j]);
@@ -166,14 +167,14 @@ static int check_devices(struct shingle_device *d)
 
 static int load_layout(struct shingle_device *d)
 {
-	enum shingle_dev dev = d->dev[SHINGLE_DEV_META] ? SHINGLE_DEV_META : SHINGLE_DEV_DATA;
+	enum shingle_dev dev = d->disks.dev[SHINGLE_DEV_META] ? SHINGLE_DEV_META : SHINGLE_DEV_DATA;
 	const struct shingle_reader r = { .read = shingle_reader_read, .ctx = d };
 	struct dm_target *ti = d->ti;
 	char member_why[SHINGLE_MEMBERS_WHY];
 	const char *why;
 	int err;
 
-	err = shingle_load_sb(&r, dev, d->blocks[dev], &d->layout, &why);
+	err = shingle_load_sb(&r, dev, d->disks.blocks[dev], &d->layout, &why);
 	if (err)
 		return shingle_refuse(ti, err, "No usable superblock on the %s device: %s",
 				      shingle_dev_names[dev], why);
@@ -181,7 +182,7 @@ static int load_layout(struct shingle_device *d)
 		return shingle_refuse(ti, -EINVAL, "The device was formatted for target %s, not %s",
 				      d->layout.engine, d->ops->name);
 	if (d->read_only)
-		d->mode = SHINGLE_RO;
+		d->health.mode = SHINGLE_RO;
 	err = check_devices(d);
 	if (err)
 		return err;
@@ -226,40 +227,32 @@ static int alloc_buffers(struct shingle_device *d)
 				      "The journal has no room for a cleaning step's records");
 	c->step_rec = shingle_zalloc_array(c->step_rec_max, sizeof(*c->step_rec));
 	d->log.meta_buf = shingle_zalloc_array(SHINGLE_META_BATCH, SHINGLE_BLOCK_SIZE);
-	d->wq = alloc_workqueue("shingle-io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	d->worker.wq = alloc_workqueue("shingle-io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	c->wq = alloc_workqueue("shingle-clean", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	d->log.wq = alloc_workqueue("shingle-ckpt", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	d->order.wq = alloc_workqueue("shingle-order", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	d->cpu = alloc_percpu(struct shingle_cpu);
 	if (!d->cpu || !c->copy_buf || !c->copy_extents || !c->copy_runs || !c->step_rec ||
-	    !d->log.meta_buf || !d->wq || !c->wq || !d->log.wq || !d->order.wq)
+	    !d->log.meta_buf || !d->worker.wq || !c->wq || !d->log.wq || !d->order.wq)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu)
 		per_cpu_ptr(d->cpu, cpu)->last_io = jiffies;
 	err = shingle_wcache_init(d) ?: shingle_loss_init(d);
 	if (err)
 		return err;
-	return bioset_init(&d->bios, BIO_POOL_SIZE, offsetof(struct shingle_piece, bio),
+	return bioset_init(&d->disks.bios, BIO_POOL_SIZE, offsetof(struct shingle_piece, bio),
 			   BIOSET_NEED_BVECS);
 }
 
-/**
- * shingle_ctr() - construct a translation target
- * @ti: the target
- * @argc: number of arguments
- * @argv: ``<data dev> <cache dev|-> <metadata dev|-> [<#features> <feature>... [<#keys> <key>
- *	<value>...]]``
- * @ops: the engine
- *
- * The geometry is not in the table but in the superblock, which `shingle format` has written.  The
- * constructor writes nothing to the devices.
- *
- * Context: may sleep.
- * Return: 0 or -errno with a sentence in @ti->error.
+/*
+ * The arguments are <data dev> <cache dev|-> <metadata dev|-> [<#features> <feature>... [<#keys>
+ * <key> <value>...]].  The geometry is not in the table but in the superblock, which `shingle
+ * format` has written.  The constructor writes nothing to the devices.
  */
-int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
-		const struct shingle_engine_ops *ops)
+static int construct(struct dm_target *ti, unsigned int argc, char **argv)
 {
+	const struct shingle_engine_ops *ops = container_of(ti->type, struct shingle_target,
+							     type)->ops;
 	struct dm_arg_set as = { .argc = argc, .argv = argv };
 	struct shingle_device *d;
 	int err = -ENOMEM;
@@ -271,11 +264,11 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 	}
 	d->ti = ti;
 	d->ops = ops;
-	d->stopping = true;
-	d->suspended = true;
-	INIT_LIST_HEAD(&d->list);
+	d->phase.stopping = true;
+	d->phase.suspended = true;
+	INIT_LIST_HEAD(&d->phase.list);
 	spin_lock_init(&d->map_lock);
-	mutex_init(&d->reset_lock);
+	mutex_init(&d->phase.reset_lock);
 	mutex_init(&d->log.commit_lock);
 	mutex_init(&d->log.ckpt_lock);
 	init_waitqueue_head(&d->wait);
@@ -288,9 +281,9 @@ int shingle_ctr(struct dm_target *ti, unsigned int argc, char **argv,
 	shingle_wcache_prepare(d);
 
 	ti->error = "Out of memory";
-	d->io = dm_io_client_create();
-	if (IS_ERR(d->io)) {
-		err = PTR_ERR(d->io);
+	d->disks.io = dm_io_client_create();
+	if (IS_ERR(d->disks.io)) {
+		err = PTR_ERR(d->disks.io);
 		goto bad;
 	}
 	if (WARN_ON_ONCE(max(ops->commit_records, ops->discard_records) + 1 > SHINGLE_MAX_EMIT ||
@@ -326,19 +319,11 @@ bad:
 	free_device(d);
 	return err;
 }
-EXPORT_SYMBOL_GPL(shingle_ctr);
 
-/**
- * shingle_dtr() - undo shingle_ctr()
- * @ti: the target
- *
- * Context: may sleep.
- */
-void shingle_dtr(struct dm_target *ti)
+static void destruct(struct dm_target *ti)
 {
 	free_device(ti->private);
 }
-EXPORT_SYMBOL_GPL(shingle_dtr);
 
 /* ------------------------------------------------------------------------
  * Activation, suspend, resume
@@ -355,13 +340,13 @@ static int claim(struct shingle_device *d)
 	int err = 0, i, j;
 
 	mutex_lock(&active_lock);
-	list_for_each_entry(o, &active_devices, list) {
+	list_for_each_entry(o, &active_devices, phase.list) {
 		if (dm_table_get_md(o->ti->table) == md)
 			continue;
 		for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 			for (j = 0; j < SHINGLE_NR_DEVS; j++) {
-				if (d->dev[i] && o->dev[j] &&
-				    d->dev[i]->bdev == o->dev[j]->bdev)
+				if (d->disks.dev[i] && o->disks.dev[j] &&
+				    d->disks.dev[i]->bdev == o->disks.dev[j]->bdev)
 					err = -EBUSY;
 			}
 		}
@@ -371,23 +356,17 @@ static int claim(struct shingle_device *d)
 		      dm_table_device_name(d->ti->table), dm_table_device_name(o->ti->table));
 		break;
 	}
-	if (!err && list_empty(&d->list))
-		list_add(&d->list, &active_devices);
+	if (!err && list_empty(&d->phase.list))
+		list_add(&d->phase.list, &active_devices);
 	mutex_unlock(&active_lock);
 	return err;
 }
 
-/**
- * shingle_preresume() - the device is about to take I/O
- * @ti: the target
- *
+/*
  * Reads the state from the disk at the first resume.  The constructor cannot, because the table
  * that this one replaces is still changing it then.
- *
- * Context: may sleep.
- * Return: 0 or -errno, with the reason in the log.
  */
-int shingle_preresume(struct dm_target *ti)
+static int preresume(struct dm_target *ti)
 {
 	struct shingle_device *d = ti->private;
 	unsigned int noio;
@@ -395,12 +374,12 @@ int shingle_preresume(struct dm_target *ti)
 
 	if (err)
 		return err;
-	if (d->loaded) {
+	if (d->phase.loaded) {
 		shingle_loss_take(d, true);
 		return 0;
 	}
 	/* The engine of a failed attempt is in an unknown state. */
-	if (d->load_failed) {
+	if (d->phase.load_failed) {
 		DMERR("%s: activation failed before: load its table again",
 		      dm_table_device_name(ti->table));
 		return -EIO;
@@ -413,117 +392,94 @@ int shingle_preresume(struct dm_target *ti)
 	err = shingle_load_state(d);
 	memalloc_noio_restore(noio);
 	spin_lock_irq(&d->map_lock);
-	d->loaded = !err;
+	d->phase.loaded = !err;
 	spin_unlock_irq(&d->map_lock);
-	d->load_failed = err;
+	d->phase.load_failed = err;
 	if (!err)
 		shingle_loss_take(d, false);
 	return err;
 }
-EXPORT_SYMBOL_GPL(shingle_preresume);
 
-/**
- * shingle_resume() - take I/O from now on
- * @ti: the target
- *
- * Context: may sleep.
- */
-void shingle_resume(struct dm_target *ti)
+/* The device takes I/O from now on. */
+static void resume(struct dm_target *ti)
 {
 	struct shingle_device *d = ti->private;
 
 	shingle_tell_disk(ti, d->config.rotational);
 	spin_lock_irq(&d->map_lock);
-	WRITE_ONCE(d->leaving, false);
+	WRITE_ONCE(d->phase.leaving, false);
 	spin_unlock_irq(&d->map_lock);
-	WRITE_ONCE(d->stopping, false);
-	WRITE_ONCE(d->suspended, false);
+	WRITE_ONCE(d->phase.stopping, false);
+	WRITE_ONCE(d->phase.suspended, false);
 	shingle_wake_cleaner(d);
 	/* Blocks may be away from home since before. */
 	shingle_arm_idle(d);
 }
-EXPORT_SYMBOL_GPL(shingle_resume);
 
 static void set_leaving(struct shingle_device *d, bool yes)
 {
 	spin_lock_irq(&d->map_lock);
-	WRITE_ONCE(d->leaving, yes);
-	WRITE_ONCE(d->presuspends, d->presuspends + yes);
+	WRITE_ONCE(d->phase.leaving, yes);
+	WRITE_ONCE(d->phase.presuspends, d->phase.presuspends + yes);
 	spin_unlock_irq(&d->map_lock);
 	wake_up_all(&d->wait);
 }
 
-/**
- * shingle_presuspend() - a suspend begins
- * @ti: the target
- *
+/*
  * From now on dm holds I/O back until all messages have returned, so messages that may wait long
  * give up.  I/O in flight goes on.
- *
- * Context: may sleep, does not.
  */
-void shingle_presuspend(struct dm_target *ti)
+static void presuspend(struct dm_target *ti)
 {
 	set_leaving(ti->private, true);
 }
-EXPORT_SYMBOL_GPL(shingle_presuspend);
 
-/**
- * shingle_presuspend_undo() - the suspend was cancelled
- * @ti: the target
- *
- * Context: may sleep, does not.
- */
-void shingle_presuspend_undo(struct dm_target *ti)
+/* The suspend was cancelled. */
+static void presuspend_undo(struct dm_target *ti)
 {
 	set_leaving(ti->private, false);
 }
-EXPORT_SYMBOL_GPL(shingle_presuspend_undo);
 
 /* Data that could not be committed by now are lost unless this table is resumed. */
 static void end_of_log(struct shingle_device *d)
 {
+	const struct shingle_journal *j = &d->journal;
 	bool lost;
 
 	spin_lock_irq(&d->map_lock);
-	lost = d->journal.failed && d->journal.closed;
+	lost = j->failed && (j->closed || j->txn[j->open].nr);
 	spin_unlock_irq(&d->map_lock);
 	if (lost)
 		shingle_set_mode(d, SHINGLE_RO, true,
 				 "it is suspended with data that could not be committed");
 }
 
-/**
- * shingle_postsuspend() - no I/O is in flight any more
- * @ti: the target
- *
- * Writes the content of the write cache and commits all that was acknowledged.  Logs the number of
- * blocks for which that fails; the next FLUSH then fails, even with another table.  Interrupts a
- * cleaning step between two pieces; it starts again after resume.
- *
- * Context: may sleep.
+/*
+ * No I/O is in flight any more.  Writes the content of the write cache and commits all that was
+ * acknowledged.  Logs the number of blocks for which that fails; the next FLUSH then fails, even
+ * with another table.  Interrupts a cleaning step between two pieces; it starts again after resume.
  */
-void shingle_postsuspend(struct dm_target *ti)
+static void postsuspend(struct dm_target *ti)
 {
 	struct shingle_device *d = ti->private;
 
-	WRITE_ONCE(d->suspended, true);
+	WRITE_ONCE(d->phase.suspended, true);
 	/* While the cleaner can still make room. */
 	shingle_wcache_stop(d);
-	WRITE_ONCE(d->stopping, true);
+	WRITE_ONCE(d->phase.stopping, true);
 	wake_up_all(&d->wait);
 	/* Wait for a reset in progress; the next one is refused. */
-	mutex_lock(&d->reset_lock);
-	mutex_unlock(&d->reset_lock);
+	mutex_lock(&d->phase.reset_lock);
+	mutex_unlock(&d->phase.reset_lock);
 	cancel_delayed_work_sync(&d->cleaner.idle_work);
 	cancel_delayed_work_sync(&d->cleaner.work);
 	/* The end of the cleaner may have queued any of these. */
 	shingle_pager_stop(d);
-	flush_work(&d->work);
+	flush_work(&d->worker.work);
 	cancel_delayed_work_sync(&d->log.commit_work);
 	/* The last commit may have queued it. */
 	cancel_delayed_work_sync(&d->cleaner.work);
-	if (d->loaded)
+	if (d->phase.loaded)
 		shingle_commit(d, false);
 	flush_work(&d->log.ckpt_work);
 	end_of_log(d);
@@ -532,7 +488,6 @@ void shingle_postsuspend(struct dm_target *ti)
 	cancel_delayed_work_sync(&d->log.commit_work);
 	shingle_loss_keep(d);
 }
-EXPORT_SYMBOL_GPL(shingle_postsuspend);
 
 /* ------------------------------------------------------------------------
  * Hibernation
@@ -551,7 +506,7 @@ void shingle_visit_active(shingle_active_fn *fn)
 	struct shingle_device *d;
 
 	mutex_lock(&active_lock);
-	list_for_each_entry(d, &active_devices, list)
+	list_for_each_entry(d, &active_devices, phase.list)
 		fn(d);
 	mutex_unlock(&active_lock);
 }
@@ -560,7 +515,7 @@ static void set_held(struct shingle_device *d, bool held)
 {
 	lockdep_assert_held(&active_lock);
 	spin_lock_irq(&d->map_lock);
-	WRITE_ONCE(d->held, held);
+	WRITE_ONCE(d->phase.held, held);
 	spin_unlock_irq(&d->map_lock);
 }
 
@@ -577,7 +532,7 @@ static void set_held(struct shingle_device *d, bool held)
 void shingle_hold(struct shingle_device *d)
 {
 	/* A suspended device is idle already. */
-	if (!d->loaded || READ_ONCE(d->suspended) || d->held)
+	if (!d->phase.loaded || READ_ONCE(d->phase.suspended) || d->phase.held)
 		return;
 	shingle_wcache_drain(d);
 	set_held(d, true);
@@ -597,39 +552,30 @@ void shingle_hold(struct shingle_device *d)
  */
 void shingle_let_go(struct shingle_device *d)
 {
-	if (!d->held)
+	if (!d->phase.held)
 		return;
 	set_held(d, false);
-	if (READ_ONCE(d->suspended))
+	if (READ_ONCE(d->phase.suspended))
 		return;		/* Resume does the rest. */
 	/* Writes that came meanwhile have set no timer. */
-	mod_delayed_work(d->wq, &d->log.commit_work, 0);
+	mod_delayed_work(d->worker.wq, &d->log.commit_work, 0);
 	shingle_wcache_look(d);
 	shingle_wake_cleaner(d);
 	shingle_arm_idle(d);
 }
 
-/**
- * shingle_iterate_devices() - see struct target_type
- * @ti: the target
- * @fn: called for each device
- * @data: argument of @fn
- *
- * Context: may sleep.
- * Return: 0, or the first nonzero value of @fn.
- */
-int shingle_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data)
+static int iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data)
 {
 	struct shingle_device *d = ti->private;
 	int i, r = 0;
 
 	for (i = 0; !r && i < SHINGLE_NR_DEVS; i++) {
-		if (d->dev[i])
-			r = fn(ti, d->dev[i], 0, d->blocks[i] << SHINGLE_SECTORS_SHIFT, data);
+		if (d->disks.dev[i])
+			r = fn(ti, d->disks.dev[i], 0,
+			       d->disks.blocks[i] << SHINGLE_SECTORS_SHIFT, data);
 	}
 	return r;
 }
-EXPORT_SYMBOL_GPL(shingle_iterate_devices);
 
 /* The limits of a queue are 32-bit numbers of bytes. */
 #define MAX_LIMIT_BLOCKS	(1U << (31 - SHINGLE_BLOCK_SHIFT))
@@ -643,16 +589,8 @@ EXPORT_SYMBOL_GPL(shingle_iterate_devices);
  */
 #define READ_BLOCKS		256U
 
-/**
- * shingle_io_hints() - see struct target_type
- * @ti: the target
- * @limits: limits of the queue
- *
- * The optimal size of I/O for an engine that gathers writes is its unit.
- *
- * Context: may sleep.
- */
-void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits)
+/* The optimal size of I/O for an engine that gathers writes is its unit. */
+static void io_hints(struct dm_target *ti, struct queue_limits *limits)
 {
 	struct shingle_device *d = ti->private;
 	u32 best = d->gathers ? d->engine->gather_blocks : READ_BLOCKS;
@@ -660,7 +598,8 @@ void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	int i;
 
 	for (i = 0; i < SHINGLE_NR_DEVS; i++)
-		aligned &= !d->dev[i] || shingle_aligned(d->dev[i]->bdev, SHINGLE_BLOCK_SIZE);
+		aligned &= !d->disks.dev[i] ||
+			   shingle_aligned(d->disks.dev[i]->bdev, SHINGLE_BLOCK_SIZE);
 	shingle_limit_blocks(limits, SHINGLE_BLOCK_SIZE, aligned);
 	limits->io_opt = min(best, MAX_LIMIT_BLOCKS) << SHINGLE_BLOCK_SHIFT;
 	/* Not the band: smaller discards are useful, see trimlist.h. */
@@ -669,7 +608,67 @@ void shingle_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	shingle_limit_write_zeroes(limits, UINT_MAX & ~(SHINGLE_BLOCK_SECTORS - 1));
 	shingle_limit_disk(limits, d->config.rotational);
 }
-EXPORT_SYMBOL_GPL(shingle_io_hints);
+
+/* ------------------------------------------------------------------------
+ * Registration
+ */
+
+/**
+ * shingle_register() - register targets with dm, all or none
+ * @targets: the targets
+ * @nr: number of targets
+ * @owner: their module
+ *
+ * Context: may sleep.
+ * Return: 0 or -errno.
+ */
+int shingle_register(struct shingle_target *targets, u32 nr, struct module *owner)
+{
+	u32 i;
+	int err;
+
+	for (i = 0; i < nr; i++) {
+		targets[i].type = (struct target_type){
+			.name = targets[i].name,
+			.version = { 1, 0, 0 },
+			.module = owner,
+			.ctr = construct,
+			.dtr = destruct,
+			.map = shingle_map,
+			.end_io = shingle_end_io,
+			.presuspend = presuspend,
+			.presuspend_undo = presuspend_undo,
+			.postsuspend = postsuspend,
+			.preresume = preresume,
+			.resume = resume,
+			.status = shingle_status,
+			.message = shingle_message,
+			.iterate_devices = iterate_devices,
+			.io_hints = io_hints,
+		};
+		err = dm_register_target(&targets[i].type);
+		if (err) {
+			shingle_unregister(targets, i);
+			return err;
+		}
+	}
+	return 0;
+}
+EXPORT_SYMBOL_GPL(shingle_register);
+
+/**
+ * shingle_unregister() - undo shingle_register()
+ * @targets: the targets
+ * @nr: number of targets
+ *
+ * Context: may sleep.
+ */
+void shingle_unregister(struct shingle_target *targets, u32 nr)
+{
+	while (nr--)
+		dm_unregister_target(&targets[nr].type);
+}
+EXPORT_SYMBOL_GPL(shingle_unregister);
 
 MODULE_AUTHOR("the dm-shingle project");
 MODULE_DESCRIPTION("dm-shingle: what shingled and interlaced translation targets share");

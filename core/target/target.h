@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Internal functions of the face; shingle.h has those for targets. */
+/* Interface of core/target inside core; base/shingle.h is the one for targets. */
 #ifndef SHINGLE_TARGET_H
 #define SHINGLE_TARGET_H
 
@@ -20,6 +20,12 @@ void shingle_let_go(struct shingle_device *d);
 int shingle_emit_mode(struct shingle_device *d, char *result, unsigned int maxlen);
 int shingle_emit_stats(struct shingle_device *d, char *result, unsigned int maxlen);
 void shingle_clear_stats(struct shingle_device *d);
+void shingle_status(struct dm_target *ti, status_type_t type, unsigned int flags,
+		    char *result, unsigned int maxlen);
+
+/* message.c */
+int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *result,
+		    unsigned int maxlen);
 
 /* reset.c */
 int shingle_reset(struct shingle_device *d);

@@ -3,5 +3,6 @@
 #include "dual/cache.c"
 #include "dual/clean.c"
 #include "dual/predict.c"
+#include "dual/ready.c"
 #include "dual/rounds.c"
 #include "dual/select.c"

@@ -1,43 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A persistent cache: writes to it (Ma 2019, Algorithms 4 and 5), and recovery after a
- * power cut.  See dual/cache.h; dual/clean.c has Algorithm 6.
+ * A persistent cache: writes to it (Ma 2019, Algorithms 4 and 5), and checks of its state.  See
+ * dual/cache.h; dual/clean.c has Algorithm 6.
  */
 #include "dual/cache.h"
-
-/**
- * dual_cache_init() - make an empty cache
- * @c: the cache; the caller sets its features afterwards
- * @shape: its shape, checked; owned by the caller
- * @band_blocks: size of the bands that blocks belong to
- *
- * Context: may sleep.
- * Return: 0, -EINVAL or -ENOMEM.
- */
-int dual_cache_init(struct dual_cache *c, const struct dual_shape *shape, u32 band_blocks)
-{
-	u32 slots = shape->tracks * shape->track_blocks;
-	const char *why;
-	int err;
-
-	memset(c, 0, sizeof(*c));
-	c->shape = shape;
-	c->band_blocks = band_blocks;
-	c->step_blocks = DUAL_STEP_BLOCKS;
-	c->blocks = dual_blocks(shape);
-	err = shingle_slotmap_init(&c->map, slots);
-	if (err)
-		return err;
-	c->count = shingle_zalloc_array(slots, sizeof(*c->count));
-	c->move = shingle_zalloc_array(DUAL_STEP_BLOCKS, sizeof(*c->move));
-	c->unfit = shingle_zalloc_array(BITS_TO_LONGS(slots), sizeof(*c->unfit));
-	if (!c->count || !c->move || !c->unfit) {
-		dual_cache_exit(c);
-		return -ENOMEM;
-	}
-	dual_round_first(shape, &c->round);
-	return dual_ready(c, &why);
-}
 
 /**
  * dual_cache_exit() - free its memory
@@ -138,8 +104,13 @@ static void note_sample(struct dual_cache *c, u32 x, u32 live)
 		c->history.ideal = x;
 }
 
-/* Sample the present value of V(X). */
-static void note_current(struct dual_cache *c)
+/**
+ * dual_note_current() - sample the present value of V(X)
+ * @c: the cache
+ *
+ * Context: map lock.
+ */
+void dual_note_current(struct dual_cache *c)
 {
 	note_sample(c, c->fb1 + c->written, c->map.live);
 }
@@ -223,7 +194,7 @@ void dual_begin_round(struct dual_cache *c)
 	dual_curve_begin(&c->curve);
 	c->curve_round = c->round.number;
 	mark(c, DUAL_PIECE_CURVE);
-	note_current(c);
+	dual_note_current(c);
 	if (c->round.nr_drops)
 		measure(c);
 }
@@ -477,162 +448,6 @@ u32 dual_drop(struct dual_cache *c, u32 lblk, u32 n)
 			part = shingle_slotmap_absent(&c->map, lblk, n);
 	}
 	return live - c->map.live;
-}
-
-/* ------------------------------------------------------------------------
- * Recovery
- */
-
-/*
- * Keep the samples that lie before the round's present fill.  Without an engine there are
- * none.
- */
-static void keep_curve(struct dual_cache *c, const struct dual_curve *curve, u32 round)
-{
-	if (round == c->round.number) {
-		c->curve = *curve;
-		dual_curve_trim(&c->curve,
-				dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->written);
-	} else {
-		dual_curve_begin(&c->curve);
-	}
-}
-
-static int adopt(struct dual_cache *c, u32 slot, const char **why)
-{
-	u32 lblk = shingle_slot_lblk(&c->map, slot);
-	struct dual_cursor at, *fill = NULL;
-
-	*why = "a slot of no part of the cache holds a block";
-	switch (dual_part_of(c->shape, &c->round, slot, &at)) {
-	case DUAL_NOBODYS:
-		return -EUCLEAN;
-	case DUAL_NEW:
-		fill = &c->fill;
-		break;
-	case DUAL_FB2:
-		fill = &c->fb_fill;
-		break;
-	case DUAL_FB1:
-		break;
-	}
-	*why = "two slots of the cache hold the same block";
-	if (dual_find(c, lblk) != SHINGLE_NO_SLOT)
-		return -EUCLEAN;
-	dual_hold(c, slot, lblk, c->count[slot]);
-	at.at++;
-	if (fill && dual_behind(&at, fill))
-		*fill = at;
-	return 0;
-}
-
-/*
- * Move the fill forward after recovery.  All new blocks may have left the cache, so that
- * none shows how far the part was filled.  But M was lowered at the start of a row, and on
- * later tracks FB_2 may use columns that are new on earlier ones.  And blocks written from
- * now on must not appear older than the staged copy.
- */
-static void not_before(struct dual_cache *c, const struct dual_staging *staging)
-{
-	struct dual_cursor at = { 0 };
-
-	if (c->round.nr_drops > 1)
-		at.row = c->round.drop[c->round.nr_drops - 1].track + c->shape->sample_tracks;
-	if (dual_behind(&at, &c->fill))
-		c->fill = at;
-	if (staging->in_use && dual_behind(&staging->mark, &c->fill))
-		c->fill = staging->mark;
-}
-
-/*
- * Clear marks that cannot be right: a slot with a block was written.  Marks beyond the
- * maximum are cleared, too; failing steps will set them again.
- */
-static void count_unfit(struct dual_cache *c)
-{
-	u32 slot;
-
-	c->nr_unfit = 0;
-	for (slot = find_first_bit(c->unfit, c->map.nr_slots); slot < c->map.nr_slots;
-	     slot = find_next_bit(c->unfit, c->map.nr_slots, slot + 1)) {
-		if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_OWNED ||
-		    c->nr_unfit == dual_most_unfit(c))
-			__clear_bit(slot, c->unfit);
-		else
-			c->nr_unfit++;
-		cond_resched();
-	}
-}
-
-/**
- * dual_ready() - derive the rest of the state from what was loaded
- * @c: the cache, with owners and counts of slots, the round and the staging
- * @why: on error, a sentence with the reason
- *
- * Slots placed after the last current one are placed again; their columns hold nothing
- * current after them.
- *
- * Context: before I/O.
- * Return: 0 or -EUCLEAN.
- */
-int dual_ready(struct dual_cache *c, const char **why)
-{
-	struct dual_staging staging = c->staging;
-	u32 curve_round = c->engine ? c->curve_round : 0, slot;
-	struct dual_curve curve = c->curve;
-	int err;
-
-	*why = "a round of the cache makes no sense";
-	err = dual_round_check(c->shape, &c->round);
-	if (err || (staging.in_use && !c->round.nr_drops))
-		return -EUCLEAN;
-	*why = "what the staging band holds was copied when the cache was more than full";
-	if (staging.in_use && dual_cursor_check(c->shape, &c->round, DUAL_NEW, &staging.mark))
-		return -EUCLEAN;
-	memset(c->map.head, 0, c->map.nr_buckets * sizeof(*c->map.head));
-	memset(c->map.next, 0, c->map.nr_slots * sizeof(*c->map.next));
-	memset(&c->heat, 0, sizeof(c->heat));
-	memset(&c->kept, 0, sizeof(c->kept));
-	if (c->bands.live)
-		memset(c->bands.live, 0, c->bands.nr * sizeof(*c->bands.live));
-	c->bands.walked = 0;
-	c->map.live = 0;
-	c->map.seen = 0;
-	c->most = 0;
-	c->suspect.nr = 0;
-	c->misses = 0;
-	count_unfit(c);
-	c->inflight = 0;
-	c->waits = false;
-	c->switching = false;
-	c->nr_moves = 0;
-	c->round_changed = false;
-	dual_begin_round(c);
-	for (slot = 0; slot < c->map.nr_slots; slot++) {
-		if (shingle_slot_state(&c->map, slot) != SHINGLE_SLOT_OWNED)
-			c->map.owner[slot] = SHINGLE_SLOT_FREE;
-		else if (adopt(c, slot, why))
-			return -EUCLEAN;
-		cond_resched();
-	}
-	not_before(c, &staging);
-	c->filled = dual_before(c->shape, &c->round, DUAL_NEW, &c->fill);
-	c->written = c->filled;
-	keep_curve(c, &curve, curve_round);
-	c->staging = staging;
-	c->tidied = staging.in_use ? 0 : c->band_blocks;
-	while (dual_tidy(c))
-		cond_resched();
-	for (slot = 0; slot < c->map.nr_slots; slot++) {
-		if (shingle_slot_state(&c->map, slot) != SHINGLE_SLOT_OWNED)
-			c->map.owner[slot] = SHINGLE_SLOT_FREE;
-	}
-	/* A clean was in progress. */
-	if (c->kept.sum || c->staging.in_use)
-		dual_begin_clean(c);
-	else
-		note_current(c);
-	return 0;
 }
 
 /**

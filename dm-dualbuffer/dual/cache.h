@@ -296,30 +296,14 @@ struct dual_home {
 	u32 block;
 };
 
+/* dual/ready.c */
 int dual_cache_init(struct dual_cache *c, const struct dual_shape *shape, u32 band_blocks);
-void dual_cache_exit(struct dual_cache *c);
 int dual_ready(struct dual_cache *c, const char **why);
-struct dual_home dual_home_of(u64 lblk, u32 bands, u32 band_tracks, u32 track_blocks);
 
-/* Shared between dual/cache.c and dual/clean.c. */
-void dual_forget(struct dual_cache *c, u32 slot);
-void dual_hold(struct dual_cache *c, u32 slot, u32 lblk, u16 count);
-void dual_change_round(struct dual_cache *c);
-void dual_decide(struct dual_cache *c);
-void dual_begin_round(struct dual_cache *c);
+/* dual/clean.c */
 void dual_begin_clean(struct dual_cache *c);
-u32 dual_next_fit(const struct dual_cache *c, enum dual_part part, struct dual_cursor *at, u32 n,
-		  u32 *slot, u32 *passed);
-
-int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got);
-void dual_commit(struct dual_cache *c, u32 lblk, u32 slot, u32 n);
-void dual_abort(struct dual_cache *c);
-u32 dual_drop(struct dual_cache *c, u32 lblk, u32 n);
 bool dual_is_older(const struct dual_cache *c, u32 slot, const struct dual_cursor *mark,
 		   bool *fresh);
-u32 dual_verify_slot(const struct dual_cache *c, u32 slot, shingle_report_fn report, void *ctx);
-u32 dual_verify(const struct dual_cache *c, shingle_report_fn report, void *ctx);
-
 int dual_clean_next(struct dual_cache *c, bool forced, struct dual_step *step);
 bool dual_step_extent(const struct dual_cache *c, u32 *cursor, struct dual_move *first, u32 *n);
 u32 dual_merge_source(const struct dual_cache *c, u32 lblk);
@@ -327,6 +311,26 @@ void dual_step_done(struct dual_cache *c, const struct dual_step *step, u64 seq)
 bool dual_step_failed(struct dual_cache *c, const struct dual_failure *f);
 bool dual_tidy(struct dual_cache *c);
 bool dual_release(struct dual_cache *c, u64 seq);
+
+/* dual/cache.c; it calls neither of the files above */
+void dual_cache_exit(struct dual_cache *c);
+struct dual_home dual_home_of(u64 lblk, u32 bands, u32 band_tracks, u32 track_blocks);
+
+void dual_note_current(struct dual_cache *c);
+void dual_forget(struct dual_cache *c, u32 slot);
+void dual_hold(struct dual_cache *c, u32 slot, u32 lblk, u16 count);
+void dual_change_round(struct dual_cache *c);
+void dual_decide(struct dual_cache *c);
+void dual_begin_round(struct dual_cache *c);
+u32 dual_next_fit(const struct dual_cache *c, enum dual_part part, struct dual_cursor *at, u32 n,
+		  u32 *slot, u32 *passed);
+
+int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got);
+void dual_commit(struct dual_cache *c, u32 lblk, u32 slot, u32 n);
+void dual_abort(struct dual_cache *c);
+u32 dual_drop(struct dual_cache *c, u32 lblk, u32 n);
+u32 dual_verify_slot(const struct dual_cache *c, u32 slot, shingle_report_fn report, void *ctx);
+u32 dual_verify(const struct dual_cache *c, shingle_report_fn report, void *ctx);
 
 static inline u32 dual_find(const struct dual_cache *c, u32 lblk)
 {

@@ -94,25 +94,6 @@ static int engine_create(struct shingle_engine **out, const struct shingle_layou
 	return 0;
 }
 
-/**
- * dual_set_home() - record whether the native place of a band holds its content
- * @s: the engine
- * @band: the band
- * @there: it does; otherwise it is empty
- *
- * Context: map lock.
- */
-void dual_set_home(struct dualbuffer *s, u32 band, bool there)
-{
-	if (test_bit(band, s->home) == there)
-		return;
-	if (there)
-		__set_bit(band, s->home);
-	else
-		__clear_bit(band, s->home);
-	shingle_mark(&s->engine, dual_home_piece(s, band), 1);
-}
-
 /* ------------------------------------------------------------------------
  * Reads and writes
  */
@@ -138,7 +119,7 @@ static void engine_resolve(struct shingle_engine *e, u64 lblk, u32 n, struct shi
 	}
 	out->n = n > 1 && s->cache.bands.live[band] ? shingle_slotmap_absent(m, lblk, n) : n;
 	if (dual_is_staged(s, band)) {
-		out->pblk = dual_staging_pblk(s) + offset;
+		out->pblk = shingle_staging_pblk(s->layout) + offset;
 		return;
 	}
 	out->pblk = dual_native(s, band) + offset;
@@ -347,6 +328,7 @@ static u64 engine_cached_blocks(struct shingle_engine *e)
 
 const struct shingle_engine_ops dualbuffer_engine_ops = {
 	.name = "dualbuffer",
+	.needs = { .cache = true, .one_cache = true, .staging = 1 },
 	.commit_records = 2,
 	.step_records = DUAL_ROUND_RECORDS + 2,
 	.step_kinds = {

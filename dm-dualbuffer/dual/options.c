@@ -25,18 +25,15 @@ const struct shingle_option dual_options[] = {
 	  .words = SHINGLE_OPTION_WORDS("on", "off"),
 	  .range = "ageing must be on or off",
 	  .help = "what is never written again goes home at last; off: counts begin at zero" },
-	{ .name = "unsafe_switch", .kind = SHINGLE_OPTION_FEATURE, .when = SHINGLE_OPTION_TABLE,
-	  OPTION(cache.unsafe_switch),
-	  .help = "for tests, the next round does not wait until it is durable" },
-	{ .name = "unsafe_inplace", .kind = SHINGLE_OPTION_FEATURE, .when = SHINGLE_OPTION_TABLE,
-	  OPTION(cache.unsafe_inplace), .set = set_inplace,
-	  .help = "for tests, bands are rewritten without staging, from memory" },
+	{ SHINGLE_OPTION_UNSAFE("unsafe_switch", struct dualbuffer, cache.unsafe_switch,
+				"the next round does not wait until it is durable") },
+	{ SHINGLE_OPTION_UNSAFE("unsafe_inplace", struct dualbuffer, cache.unsafe_inplace,
+				"bands are rewritten without staging, from memory"),
+	  .set = set_inplace },
 	{ }
 };
 
-#define PARAM(word, member, most)						\
-	.name = word, .kind = SHINGLE_OPTION_NUMBER, .when = SHINGLE_OPTION_FORMAT,	\
-	SHINGLE_OPTION_AT(struct dual_params, member), .max = most
+#define PARAM(word, member, most) SHINGLE_OPTION_PARAM(word, struct dual_params, member, most)
 
 const struct shingle_option dual_format_options[] = {
 	{ PARAM("m-percent", m_percent, 99), .from = "predicted",

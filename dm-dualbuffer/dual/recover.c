@@ -265,6 +265,25 @@ u32 dual_home_piece(const struct dualbuffer *s, u32 band)
 	       band / SHINGLE_CHUNK_BITS;
 }
 
+/**
+ * dual_set_home() - record whether the native place of a band holds its content
+ * @s: the engine
+ * @band: the band
+ * @there: it does; otherwise it is empty
+ *
+ * Context: map lock.
+ */
+void dual_set_home(struct dualbuffer *s, u32 band, bool there)
+{
+	if (test_bit(band, s->home) == there)
+		return;
+	if (there)
+		__set_bit(band, s->home);
+	else
+		__clear_bit(band, s->home);
+	shingle_mark(&s->engine, dual_home_piece(s, band), 1);
+}
+
 const struct shingle_piece_kind dual_pieces[] = {
 	[DUAL_PIECE_STATE] = { nr_alone, encode_state, decode_state },
 	[DUAL_PIECE_CURVE] = { nr_alone, encode_curve, decode_curve },
@@ -277,25 +296,14 @@ const struct shingle_piece_kind dual_pieces[] = {
  * Records
  */
 
-static void hash_owners(struct dualbuffer *s)
-{
-	counted_hash(&s->cache.map, s->cache.count);
-	s->hashed = true;
-}
-
 /* Blocks leave the cache; with a mark, only those that are older. */
 static void leave(struct dualbuffer *s, u32 lblk, u32 n, const struct dual_cursor *mark)
 {
 	struct dual_cache *c = &s->cache;
-	u32 part, slot;
 	bool fresh;
+	u32 slot;
 
-	for (; n; n -= part, lblk += part) {
-		part = shingle_slotmap_absent(&c->map, lblk, n);
-		if (part)
-			continue;
-		part = 1;
-		slot = dual_find(c, lblk);
+	for (; (slot = shingle_slotmap_next(&c->map, &lblk, &n)) != SHINGLE_NO_SLOT; lblk++, n--) {
 		if (!mark || dual_is_older(c, slot, mark, &fresh))
 			shingle_slotmap_remove(&c->map, slot, 1);
 	}
@@ -431,15 +439,9 @@ const struct shingle_record_kind dual_records[] = {
 int dual_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
 	struct dualbuffer *s = to_dual(e);
-	int err;
+	int err = counted_replay(&s->cache.map, s->cache.count, s->layout->logical_blocks);
 
-	if (!s->hashed) {
-		err = shingle_slotmap_count_groups(&s->cache.map, s->layout->logical_blocks);
-		if (err)
-			return err;
-		hash_owners(s);
-	}
-	return shingle_record_replay(dual_records, e, rec);
+	return err ?: shingle_record_replay(dual_records, e, rec);
 }
 
 /* An operation of struct shingle_engine_ops. */
@@ -448,9 +450,7 @@ int dual_engine_ready(struct shingle_engine *e, const char **why)
 	struct dualbuffer *s = to_dual(e);
 	const struct dual_staging *g = &s->cache.staging;
 
-	if (!s->hashed)
-		hash_owners(s);
-	shingle_slotmap_drop_groups(&s->cache.map);
+	counted_ready(&s->cache.map, s->cache.count);
 	*why = "staging band holds a band that does not exist";
 	if (g->in_use && g->band >= s->nr_bands)
 		return -EUCLEAN;

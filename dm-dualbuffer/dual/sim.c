@@ -14,6 +14,7 @@
 #endif
 
 #include "dual/sim.h"
+#include "sim-random.h"
 
 #define DEPTH		16U
 #define MAX_SURFACES	4U
@@ -78,33 +79,6 @@ struct sim {
 	void *mem[64];
 	u32 nr_mem;
 };
-
-/**
- * dual_sim_random() - a pseudo-random number
- * @state: state of the generator
- *
- * Context: any.
- * Return: the number.
- */
-u64 dual_sim_random(u64 *state)
-{
-	/* splitmix64 */
-	u64 z = (*state += 0x9e3779b97f4a7c15ULL);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return z ^ (z >> 31);
-}
-
-static u32 below(struct sim *s, u32 n)
-{
-	return (u32)(dual_sim_random(&s->random) >> 32) % n;
-}
-
-static u32 between(u64 *state, u32 from, u32 to)
-{
-	return from + (u32)(dual_sim_random(state) >> 32) % (to - from + 1);
-}
 
 static bool failed(const struct sim *s)
 {
@@ -358,7 +332,7 @@ static bool meets(const struct sim *s, const struct sim_write *a, const struct s
 /* Advance a random write; of those that may meet, the earlier goes first (R1). */
 static void go_on_writing(struct sim *s)
 {
-	u32 i = below(s, s->nr_writes), k, n;
+	u32 i = sim_below(&s->random, s->nr_writes), k, n;
 	struct dual_cache *c;
 	struct sim_write *w;
 
@@ -372,8 +346,8 @@ static void go_on_writing(struct sim *s)
 	c = &s->cache[w->surface];
 	if (!w->hit) {
 		w->hit = true;
-		w->failed = s->plan->trouble && !below(s, 40);
-		n = w->failed ? below(s, w->n + 1) : w->n;
+		w->failed = s->plan->trouble && !sim_below(&s->random, 40);
+		n = w->failed ? sim_below(&s->random, w->n + 1) : w->n;
 		for (k = 0; k < n; k++)
 			write_block(s, slot_block(s, w->surface, w->slot + k),
 				    value_of(s, w->surface, w->lblk + k, w->version));
@@ -403,10 +377,10 @@ static void draw_aged(struct sim *s, struct sim_write *w)
 	u32 slot, tries = c->map.live ? 1000 : 0;
 
 	w->n = 1;
-	if (below(s, 100) < s->plan->new_percent)
+	if (sim_below(&s->random, 100) < s->plan->new_percent)
 		tries = 0;
 	for (; tries; tries--) {
-		slot = below(s, s->slots);
+		slot = sim_below(&s->random, s->slots);
 		if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_OWNED) {
 			w->lblk = shingle_slot_lblk(&c->map, slot);
 			return;
@@ -420,27 +394,27 @@ static void draw_write(struct sim *s)
 	u32 hot = s->lblks * s->plan->hot_percent / 100, n;
 	struct sim_write *w = &s->next;
 
-	w->surface = below(s, s->plan->surfaces);
+	w->surface = sim_below(&s->random, s->plan->surfaces);
 	if (s->plan->new_percent) {
 		draw_aged(s, w);
 		return;
 	}
 	if (!hot || hot == s->lblks)
-		w->lblk = below(s, s->lblks);
-	else if (below(s, 100) < s->plan->hot_writes_percent)
-		w->lblk = below(s, hot);
+		w->lblk = sim_below(&s->random, s->lblks);
+	else if (sim_below(&s->random, 100) < s->plan->hot_writes_percent)
+		w->lblk = sim_below(&s->random, hot);
 	else
-		w->lblk = hot + below(s, s->lblks - hot);
+		w->lblk = hot + sim_below(&s->random, s->lblks - hot);
 	if (s->plan->hot_moves_after && s->res->writes >= s->plan->hot_moves_after)
 		w->lblk = (w->lblk + s->lblks / 2) % s->lblks;
-	n = 1 + below(s, s->plan->most_blocks);
+	n = 1 + sim_below(&s->random, s->plan->most_blocks);
 	w->n = min(n, s->lblks - w->lblk);
 }
 
 /* Do something else, so that a waiting operation can continue. */
 static void let_others(struct sim *s)
 {
-	if (s->nr_writes && (s->stage == SIM_OPEN || below(s, 2)))
+	if (s->nr_writes && (s->stage == SIM_OPEN || sim_below(&s->random, 2)))
 		go_on_writing(s);
 	else
 		advance_commit(s);
@@ -452,7 +426,7 @@ static void let_others(struct sim *s)
 
 static bool power_goes(struct sim *s)
 {
-	if (s->plan->trouble && !below(s, 150)) {
+	if (s->plan->trouble && !sim_below(&s->random, 150)) {
 		cut_power(s);
 		return true;
 	}
@@ -464,9 +438,9 @@ static int try_write(struct sim *s);
 /* Other activity while a step is copied. */
 static void beside(struct sim *s)
 {
-	if (below(s, 3))
+	if (sim_below(&s->random, 3))
 		return;
-	if (s->nr_writes < s->plan->depth && below(s, 2))
+	if (s->nr_writes < s->plan->depth && sim_below(&s->random, 2))
 		try_write(s);
 	else if (s->nr_writes)
 		go_on_writing(s);
@@ -475,7 +449,7 @@ static void beside(struct sim *s)
 /* Returns 0, -EIO, or -EINTR if the power failed. */
 static int copy_moves(struct sim *s, u32 surface, struct dual_cache *c)
 {
-	bool broken = s->plan->trouble && !below(s, 20);
+	bool broken = s->plan->trouble && !sim_below(&s->random, 20);
 	struct dual_move first;
 	u32 cursor = 0, n, i;
 
@@ -487,7 +461,7 @@ static int copy_moves(struct sim *s, u32 surface, struct dual_cache *c)
 				    s->medium[slot_block(s, surface, first.src + i)]);
 			if (power_goes(s))
 				return -EINTR;
-			if (broken && !below(s, 4))
+			if (broken && !sim_below(&s->random, 4))
 				return -EIO;
 			beside(s);
 		}
@@ -505,7 +479,7 @@ static u64 merged(const struct sim *s, u32 surface, const struct dual_cache *c, 
 static int copy_band(struct sim *s, u32 surface, struct dual_cache *c,
 		     const struct dual_step *step)
 {
-	bool broken = s->plan->trouble && !below(s, 20);
+	bool broken = s->plan->trouble && !sim_below(&s->random, 20);
 	u32 i, first = step->band * s->band_blocks;
 
 	/* In the unsafe mode the whole band is in memory. */
@@ -524,7 +498,7 @@ static int copy_band(struct sim *s, u32 surface, struct dual_cache *c,
 			return -EINTR;
 		if (step->kind == DUAL_STEP_INPLACE)
 			continue;
-		if (broken && !below(s, 4))
+		if (broken && !sim_below(&s->random, 4))
 			return -EIO;
 		beside(s);
 	}
@@ -547,11 +521,11 @@ static void fail_step(struct sim *s, struct dual_cache *c)
 {
 	struct dual_failure f = { .nr = 0 };
 
-	if (c->nr_moves && below(s, 2)) {
-		f.slot[0] = c->move[below(s, c->nr_moves)].dst;
+	if (c->nr_moves && sim_below(&s->random, 2)) {
+		f.slot[0] = c->move[sim_below(&s->random, c->nr_moves)].dst;
 		f.end = f.slot[0] + 1;
 		f.nr = 1;
-		f.proven = below(s, 2);
+		f.proven = sim_below(&s->random, 2);
 	}
 	dual_step_failed(c, &f);
 }
@@ -563,7 +537,7 @@ static void clean(struct sim *s, u32 surface)
 	struct dual_step step;
 	int err;
 
-	err = dual_clean_next(c, s->plan->trouble && !below(s, 20), &step);
+	err = dual_clean_next(c, s->plan->trouble && !sim_below(&s->random, 20), &step);
 	if (err == -EAGAIN)
 		let_others(s);
 	if (err <= 0)
@@ -633,7 +607,7 @@ static void host(struct sim *s)
 		    s->cache[s->next.surface].phase == DUAL_FILL &&
 		    !s->cache[s->next.surface].wanted && !s->plan->trouble)
 			fail(s, "a write is to wait for nothing");
-		if (below(s, 2))
+		if (sim_below(&s->random, 2))
 			let_others(s);
 		else
 			clean(s, s->next.surface);
@@ -646,9 +620,9 @@ static void make_trouble(struct sim *s)
 {
 	u32 i;
 
-	if (!below(s, 300))
+	if (!sim_below(&s->random, 300))
 		cut_power(s);
-	for (i = 0; i < s->plan->surfaces && !below(s, 8) && !failed(s); i++)
+	for (i = 0; i < s->plan->surfaces && !sim_below(&s->random, 8) && !failed(s); i++)
 		dual_verify(&s->cache[i], fail, s);
 }
 
@@ -660,14 +634,14 @@ static void run(struct sim *s)
 	while ((s->res->writes < plan->writes || s->res->rounds < plan->rounds) && !failed(s)) {
 		if (plan->trouble)
 			make_trouble(s);
-		if (s->nr_writes < plan->depth && (!s->nr_writes || below(s, 4)))
+		if (s->nr_writes < plan->depth && (!s->nr_writes || sim_below(&s->random, 4)))
 			host(s);
 		else
 			go_on_writing(s);
-		surface = below(s, plan->surfaces);
-		if (s->cache[surface].phase != DUAL_FILL && below(s, 2))
+		surface = sim_below(&s->random, plan->surfaces);
+		if (s->cache[surface].phase != DUAL_FILL && sim_below(&s->random, 2))
 			clean(s, surface);
-		if (plan->commit_every && (s->stage != SIM_OPEN ? !below(s, 3) :
+		if (plan->commit_every && (s->stage != SIM_OPEN ? !sim_below(&s->random, 3) :
 					   s->since_commit >= plan->commit_every))
 			advance_commit(s);
 		if (++s->quiet > PATIENCE)
@@ -804,34 +778,34 @@ void dual_sim_draw(u64 *state, u32 head_tracks, struct dual_sim_plan *plan)
 
 	do {
 		memset(plan, 0, sizeof(*plan));
-		shape->tracks = between(state, 1, 14);
-		shape->track_blocks = between(state, 4, 24);
-		if (between(state, 0, 3))
-			shape->skew_units = between(state, 0, shape->track_blocks - 1) *
+		shape->tracks = sim_between(state, 1, 14);
+		shape->track_blocks = sim_between(state, 4, 24);
+		if (sim_between(state, 0, 3))
+			shape->skew_units = sim_between(state, 0, shape->track_blocks - 1) *
 					    DUAL_SUB_UNITS;
-		if (!between(state, 0, 2))
-			shape->skew_units += between(state, 0, DUAL_SUB_UNITS - 1);
-		shape->sample_tracks = between(state, 1, shape->tracks);
-		shape->sample_percent = between(state, 0, 60);
-		shape->min_new_percent = between(state, 0, 40);
-		shape->min_fb_percent = between(state, 0, 30);
-		shape->fit = between(state, 0, DUAL_NR_FITS - 1);
-		shape->ratchet = between(state, 0, 1);
-		if (!between(state, 0, 3)) {
+		if (!sim_between(state, 0, 2))
+			shape->skew_units += sim_between(state, 0, DUAL_SUB_UNITS - 1);
+		shape->sample_tracks = sim_between(state, 1, shape->tracks);
+		shape->sample_percent = sim_between(state, 0, 60);
+		shape->min_new_percent = sim_between(state, 0, 40);
+		shape->min_fb_percent = sim_between(state, 0, 30);
+		shape->fit = sim_between(state, 0, DUAL_NR_FITS - 1);
+		shape->ratchet = sim_between(state, 0, 1);
+		if (!sim_between(state, 0, 3)) {
 			shape->sample_tracks = 0;
-			shape->static_percent = between(state, 1, 99);
+			shape->static_percent = sim_between(state, 1, 99);
 		}
 	} while (dual_shape_check(shape, &why));
 	plan->head_tracks = head_tracks;
-	plan->surfaces = between(state, 1, 2);
-	plan->bands = between(state, 1, 6);
-	plan->band_tracks = between(state, 1, 3);
-	plan->seed = dual_sim_random(state);
-	plan->hot_percent = between(state, 0, 30);
-	plan->hot_writes_percent = between(state, 0, 95);
-	plan->depth = between(state, 1, 8);
-	plan->most_blocks = between(state, 1, 6);
-	plan->commit_every = between(state, 0, 12);
+	plan->surfaces = sim_between(state, 1, 2);
+	plan->bands = sim_between(state, 1, 6);
+	plan->band_tracks = sim_between(state, 1, 3);
+	plan->seed = sim_random(state);
+	plan->hot_percent = sim_between(state, 0, 30);
+	plan->hot_writes_percent = sim_between(state, 0, 95);
+	plan->depth = sim_between(state, 1, 8);
+	plan->most_blocks = sim_between(state, 1, 6);
+	plan->commit_every = sim_between(state, 0, 12);
 	plan->check = true;
 	plan->trouble = true;
 }

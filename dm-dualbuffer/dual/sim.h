@@ -92,7 +92,6 @@ struct dual_sim_result {
 };
 
 int dual_sim(const struct dual_sim_plan *plan, struct dual_sim_result *res);
-u64 dual_sim_random(u64 *state);
 void dual_sim_draw(u64 *state, u32 head_tracks, struct dual_sim_plan *plan);
 
 #endif /* SHINGLE_DUAL_SIM_H */

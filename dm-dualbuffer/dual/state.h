@@ -73,7 +73,6 @@ struct dual_counts {
  * @nr_bands: data bands
  * @cache_pblk: first block of the cache
  * @home: bitmap of data bands with content at their native place
- * @hashed: the slots that a checkpoint describes are in the hash of @cache
  * @step: the step in progress, or the last one offered
  * @stepping: a step is in progress
  * @forced: a forced clean is in progress
@@ -90,7 +89,6 @@ struct dualbuffer {
 	u32 nr_bands;
 	u64 cache_pblk;
 	unsigned long *home;
-	bool hashed;
 	struct dual_step step;
 	bool stepping;
 	bool forced;
@@ -111,11 +109,6 @@ static inline u64 dual_native(const struct dualbuffer *s, u32 band)
 	return shingle_band_pblk(s->layout, SHINGLE_ROLE_DATA, band);
 }
 
-static inline u64 dual_staging_pblk(const struct dualbuffer *s)
-{
-	return shingle_band_pblk(s->layout, SHINGLE_ROLE_STAGING, 0);
-}
-
 static inline bool dual_is_staged(const struct dualbuffer *s, u32 band)
 {
 	return s->cache.staging.in_use && s->cache.staging.band == band;
@@ -126,9 +119,6 @@ static inline bool dual_at_home(const struct dualbuffer *s, u32 band)
 {
 	return test_bit(band, s->home) && !dual_is_staged(s, band);
 }
-
-/* dual/engine.c */
-void dual_set_home(struct dualbuffer *s, u32 band, bool there);
 
 /* dual/steps.c */
 void dual_emit_m(struct dualbuffer *s, struct shingle_emit *emit);
@@ -148,6 +138,7 @@ bool dual_pending(struct shingle_engine *e);
 /* dual/recover.c */
 int dual_layout_shape(const struct shingle_layout *l, struct dual_shape *shape, const char **why);
 u32 dual_home_piece(const struct dualbuffer *s, u32 band);
+void dual_set_home(struct dualbuffer *s, u32 band, bool there);
 int dual_replay(struct shingle_engine *e, const struct shingle_record *rec);
 int dual_engine_ready(struct shingle_engine *e, const char **why);
 extern const struct shingle_piece_kind dual_pieces[];

@@ -99,17 +99,17 @@ static int next_clean(struct dualbuffer *s, enum shingle_why why)
 static void band_step(struct dualbuffer *s, struct shingle_step *step)
 {
 	u32 band = s->step.band;
-	u64 native = dual_native(s, band), staging = dual_staging_pblk(s);
+	enum shingle_rewrite how = s->step.kind == DUAL_STEP_STAGE ? SHINGLE_REWRITE_STAGE :
+				   s->step.kind == DUAL_STEP_HOME ? SHINGLE_REWRITE_BACK :
+				   SHINGLE_REWRITE_INPLACE;
+	u64 native = dual_native(s, band);
 
 	step->kind = s->step.kind == DUAL_STEP_STAGE ? STEP_STAGE : STEP_WRITEBACK;
 	step->lblk = (u64)band * s->band_blocks;
 	step->records = DUAL_ROUND_RECORDS + 2;
-	if (s->step.kind == DUAL_STEP_HOME)
-		step->base = staging;
-	else if (test_bit(band, s->home))
+	if (test_bit(band, s->home))
 		step->base = native;
-	step->dst = s->step.kind == DUAL_STEP_STAGE ? staging : native;
-	step->whole_in_memory = s->step.kind == DUAL_STEP_INPLACE;
+	shingle_step_rewrite(step, how, native, shingle_staging_pblk(s->layout));
 }
 
 /* An operation of struct shingle_engine_ops. */
@@ -118,9 +118,7 @@ int dual_next_step(struct shingle_engine *e, enum shingle_why why, struct shingl
 	struct dualbuffer *s = to_dual(e);
 	int r;
 
-	memset(step, 0, sizeof(*step));
-	step->base = SHINGLE_NOWHERE;
-	step->lblk = SHINGLE_NOWHERE;
+	shingle_step_init(step);
 	if (s->stepping)
 		return -EAGAIN;
 	r = next_clean(s, why);

@@ -126,7 +126,7 @@ static void resolve_native(const struct rmwf *s, u32 lblk, u32 n, struct shingle
 		return;
 	}
 	if (rmwf_is_staged(s, lblk)) {
-		out->pblk = rmwf_staging_pblk(s) + lblk - g->lblk;
+		out->pblk = shingle_staging_pblk(s->layout) + lblk - g->lblk;
 		n = min(n, g->lblk + g->n - lblk);
 	} else if (g->n && lblk < g->lblk) {
 		n = min(n, g->lblk - lblk);
@@ -263,15 +263,11 @@ u32 rmwf_leave_flash(struct rmwf *s, u32 lblk, u32 band, u64 seq)
 /* The same for @n blocks of one band; skips the lookups if the band has no block in flash. */
 static void leave_flash(struct rmwf *s, u32 lblk, u32 n, u64 seq)
 {
-	u32 band = rmwf_band(s, lblk), part;
+	u32 band = rmwf_band(s, lblk);
 
-	for (; s->flash.cached[band] && n; n -= part, lblk += part) {
-		part = shingle_slotmap_absent(&s->flash.map, lblk, n);
-		if (part)
-			continue;
-		part = 1;
+	for (; s->flash.cached[band] &&
+	     shingle_slotmap_next(&s->flash.map, &lblk, &n) != SHINGLE_NO_SLOT; lblk++, n--)
 		rmwf_leave_flash(s, lblk, band, seq);
-	}
 }
 
 static void landed_at_home(struct rmwf *s, const struct shingle_run *run,
@@ -477,6 +473,7 @@ static u64 engine_cached_blocks(struct shingle_engine *e)
 
 const struct shingle_engine_ops rmwf_engine_ops = {
 	.name = "rmwf",
+	.needs = { .cache = true, .one_cache = true, .staging = 1 },
 	.commit_records = 1,
 	.step_records = 1,
 	.step_kinds = {

@@ -168,12 +168,22 @@ static void put(struct rmwf_flash *f, u32 slot)
  * @slot: the first page
  * @n: number of pages
  *
+ * They are not used again, up to a quarter of each flash block: otherwise a page that cannot be
+ * written is always the last free one of its flash block, and each write there fails.
+ * rmwf_flash_ready() forgets them.
+ *
  * Context: map lock.
  */
 void rmwf_flash_abort(struct rmwf_flash *f, u32 slot, u32 n)
 {
-	while (n--)
-		put(f, slot++);
+	for (; n; n--, slot++) {
+		struct rmwf_block *b = &f->block[slot / f->page_blocks];
+
+		if (b->unfit < f->page_blocks / 4)
+			b->unfit++;
+		else
+			put(f, slot);
+	}
 }
 
 /* ------------------------------------------------------------------------

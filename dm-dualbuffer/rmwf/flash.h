@@ -42,11 +42,13 @@ struct rmwf_freed {
  * struct rmwf_block - a flash block
  * @free: free pages
  * @waiting: pages that wait to be free
+ * @unfit: pages that could not be written, and are not used
  * @at: where the search for the next free page begins
  */
 struct rmwf_block {
 	u16 free;
 	u16 waiting;
+	u16 unfit;
 	u16 at;
 };
 

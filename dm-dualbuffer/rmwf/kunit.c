@@ -899,6 +899,36 @@ static void rmwf_long_run(struct kunit *test)
 	stop(t);
 }
 
+/* A page that could not be written is not placed again; of four pages, only the first such. */
+static void unfit_page(struct kunit *test, const char *alloc)
+{
+	static const struct rmwf_case column = { "", SHAPE(6, 1, 1, 2, 0, 4), 4, 1 };
+	struct rmwf_toy *t = start(test, &column, "alloc", alloc);
+	struct shingle_run bad, run;
+	u32 i;
+
+	for (i = 0; i < 6; i++)
+		KUNIT_EXPECT_EQ(test, write_durably(t, i), -1);
+	KUNIT_ASSERT_EQ(test, t->e->ops->map.place(t->e, 0, 1, SHINGLE_LIFE_UNKNOWN, &bad), 0);
+	t->e->ops->map.abort(t->e, &bad);
+	for (i = 0; i < 3; i++) {
+		KUNIT_ASSERT_EQ(test, t->e->ops->map.place(t->e, i, 1, SHINGLE_LIFE_UNKNOWN, &run),
+				0);
+		KUNIT_EXPECT_TRUE(test, run.pblk != bad.pblk);
+	}
+	KUNIT_EXPECT_EQ(test, t->e->ops->map.place(t->e, 3, 1, SHINGLE_LIFE_UNKNOWN, &bad), -EBUSY);
+	t->e->ops->map.abort(t->e, &run);
+	KUNIT_EXPECT_EQ(test, t->e->ops->map.place(t->e, 3, 1, SHINGLE_LIFE_UNKNOWN, &bad), 0);
+	KUNIT_EXPECT_EQ(test, bad.pblk, run.pblk);
+	stop(t);
+}
+
+static void rmwf_unfit_page(struct kunit *test)
+{
+	unfit_page(test, "static");
+	unfit_page(test, "pool");
+}
+
 /*
  * All pages are placed and no write has ended: only the end of a write makes room, no
  * collection.
@@ -1068,6 +1098,7 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_on_its_way_by_group),
 	KUNIT_CASE(rmwf_random_order),
 	KUNIT_CASE(rmwf_long_run),
+	KUNIT_CASE(rmwf_unfit_page),
 	KUNIT_CASE(rmwf_all_under_way),
 	KUNIT_CASE(rmwf_nowhere_twice),
 	KUNIT_CASE(rmwf_sizes),

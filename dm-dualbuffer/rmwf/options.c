@@ -27,21 +27,17 @@ const struct shingle_option rmwf_options[] = {
 	{ .name = "gc_free_percent", .kind = SHINGLE_OPTION_NUMBER, OPTION(percent), .min = 1,
 	  .max = 100, .initial = 25, .range = "gc_free_percent must be 1 to 100",
 	  .help = "a collection frees so much of a flash block" },
-	{ .name = "unsafe_pointer", .kind = SHINGLE_OPTION_FEATURE, .when = SHINGLE_OPTION_TABLE,
-	  OPTION(unsafe_pointer),
-	  .help = "for tests, what is written in place is not recorded" },
-	{ .name = "unsafe_inplace", .kind = SHINGLE_OPTION_FEATURE, .when = SHINGLE_OPTION_TABLE,
-	  OPTION(unsafe_inplace), .set = set_inplace,
-	  .help = "for tests, bands are rewritten without staging, from memory" },
-	{ .name = "literal", .kind = SHINGLE_OPTION_FEATURE, .when = SHINGLE_OPTION_TABLE,
-	  OPTION(literal),
-	  .help = "for tests, what is hot is never brought home, and writes fail for that" },
+	{ SHINGLE_OPTION_UNSAFE("unsafe_pointer", struct rmwf, unsafe_pointer,
+				"what is written in place is not recorded") },
+	{ SHINGLE_OPTION_UNSAFE("unsafe_inplace", struct rmwf, unsafe_inplace,
+				"bands are rewritten without staging, from memory"),
+	  .set = set_inplace },
+	{ SHINGLE_OPTION_UNSAFE("literal", struct rmwf, literal,
+				"what is hot is never brought home, and writes fail for that") },
 	{ }
 };
 
-#define PARAM(word, member, most)						\
-	.name = word, .kind = SHINGLE_OPTION_NUMBER, .when = SHINGLE_OPTION_FORMAT,	\
-	SHINGLE_OPTION_AT(struct rmwf_params, member), .max = most
+#define PARAM(word, member, most) SHINGLE_OPTION_PARAM(word, struct rmwf_params, member, most)
 
 const struct shingle_option rmwf_format_options[] = {
 	{ PARAM("page-blocks", page_blocks, RMWF_PAGES), .from = "64",

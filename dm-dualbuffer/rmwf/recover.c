@@ -150,12 +150,6 @@ void rmwf_mark_live(struct rmwf *s, u32 lblk, u32 n)
  * Records
  */
 
-static void hash_owners(struct rmwf *s)
-{
-	counted_hash(&s->flash.map, s->flash.count);
-	s->hashed = true;
-}
-
 static bool is_run(const struct rmwf *s, u64 lblk, u64 n)
 {
 	return n && lblk < s->space.blocks && n <= s->space.blocks - lblk;
@@ -164,16 +158,11 @@ static bool is_run(const struct rmwf *s, u64 lblk, u64 n)
 /* Blocks are no longer in flash. */
 static void leave(struct rmwf *s, u32 lblk, u32 n)
 {
-	struct rmwf_flash *f = &s->flash;
-	u32 part;
+	struct shingle_slotmap *m = &s->flash.map;
+	u32 slot;
 
-	for (; n; n -= part, lblk += part) {
-		part = shingle_slotmap_absent(&f->map, lblk, n);
-		if (part)
-			continue;
-		part = 1;
-		shingle_slotmap_remove(&f->map, rmwf_find(f, lblk), 1);
-	}
+	for (; (slot = shingle_slotmap_next(m, &lblk, &n)) != SHINGLE_NO_SLOT; lblk++, n--)
+		shingle_slotmap_remove(m, slot, 1);
 }
 
 static int replay_flash(struct shingle_engine *e, u64 lblk, u64 slot, u32 n, u32 c)
@@ -244,15 +233,9 @@ const struct shingle_record_kind rmwf_records[] = {
 int rmwf_replay(struct shingle_engine *e, const struct shingle_record *rec)
 {
 	struct rmwf *s = to_rmwf(e);
-	int err;
+	int err = counted_replay(&s->flash.map, s->flash.count, s->layout->logical_blocks);
 
-	if (!s->hashed) {
-		err = shingle_slotmap_count_groups(&s->flash.map, s->layout->logical_blocks);
-		if (err)
-			return err;
-		hash_owners(s);
-	}
-	return shingle_record_replay(rmwf_records, e, rec);
+	return err ?: shingle_record_replay(rmwf_records, e, rec);
 }
 
 /* Is a block both in flash and live at home? */
@@ -277,9 +260,7 @@ int rmwf_ready(struct shingle_engine *e, const char **why)
 	const struct rmwf_span *g = &s->staging;
 	u32 of = s->space.band_blocks;
 
-	if (!s->hashed)
-		hash_owners(s);
-	shingle_slotmap_drop_groups(&s->flash.map);
+	counted_ready(&s->flash.map, s->flash.count);
 	*why = "staging band holds what is of no band";
 	if (g->n && (!is_run(s, g->lblk, g->n) || g->lblk % of + g->n > of ||
 		     g->lblk % of % rmwf_track_blocks(&s->space, g->lblk / of)))

@@ -90,7 +90,6 @@ struct rmwf_counts {
  * @unsafe_inplace: feature for tests: nothing is staged (F4)
  * @literal: feature for tests: hot blocks are never brought home (CE-F5)
  * @row: work space of rmwf_collect()
- * @hashed: the pages that a checkpoint describes are in the hash of @flash
  * @wanted: a write has found no page among the @want_n pages from @want_from on
  * @want_from: first of these pages
  * @want_n: number of these pages
@@ -127,7 +126,6 @@ struct rmwf {
 	bool unsafe_inplace;
 	bool literal;
 	u16 *row;
-	bool hashed;
 	bool wanted;
 	u32 want_from;
 	u32 want_n;
@@ -156,11 +154,6 @@ static_assert(!offsetof(struct rmwf, engine));
 static inline struct rmwf *to_rmwf(const struct shingle_engine *e)
 {
 	return container_of(e, struct rmwf, engine);
-}
-
-static inline u64 rmwf_staging_pblk(const struct rmwf *s)
-{
-	return shingle_band_pblk(s->layout, SHINGLE_ROLE_STAGING, 0);
 }
 
 static inline bool rmwf_is_staged(const struct rmwf *s, u32 lblk)

@@ -186,21 +186,21 @@ static void look_step(struct shingle_step *step)
 static void band_step(struct rmwf *s, struct shingle_step *step)
 {
 	const struct rmwf_span *span = s->staging.n ? &s->staging : &s->span;
-	u64 native = rmwf_native(&s->space, span->lblk);
+	enum shingle_rewrite how = s->staging.n ? SHINGLE_REWRITE_BACK :
+				   s->unsafe_inplace ? SHINGLE_REWRITE_INPLACE :
+				   SHINGLE_REWRITE_STAGE;
+	static const u32 kind[] = {
+		[SHINGLE_REWRITE_STAGE] = RMWF_STEP_STAGE,
+		[SHINGLE_REWRITE_BACK] = RMWF_STEP_WRITEBACK,
+		[SHINGLE_REWRITE_INPLACE] = RMWF_STEP_INPLACE,
+	};
 
+	step->kind = kind[how];
 	step->n = span->n;
 	step->lblk = span->lblk;
-	step->records = 2;
-	if (s->staging.n) {
-		step->kind = RMWF_STEP_WRITEBACK;
-		step->base = rmwf_staging_pblk(s);
-		step->dst = native;
-		return;
-	}
-	step->kind = s->unsafe_inplace ? RMWF_STEP_INPLACE : RMWF_STEP_STAGE;
-	step->dst = s->unsafe_inplace ? native : rmwf_staging_pblk(s);
-	step->whole_in_memory = s->unsafe_inplace;
-	step->records = s->nr_merges + 2;
+	step->records = how == SHINGLE_REWRITE_BACK ? 2 : s->nr_merges + 2;
+	shingle_step_rewrite(step, how, rmwf_native(&s->space, span->lblk),
+			     shingle_staging_pblk(s->layout));
 }
 
 /* An operation of struct shingle_engine_ops. */
@@ -210,9 +210,7 @@ int rmwf_next_step(struct shingle_engine *e, enum shingle_why why, struct shingl
 	u32 of = s->space.band_blocks;
 	int r;
 
-	memset(step, 0, sizeof(*step));
-	step->base = SHINGLE_NOWHERE;
-	step->lblk = SHINGLE_NOWHERE;
+	shingle_step_init(step);
 	if (s->stepping || s->waits)
 		return -EAGAIN;
 	if (!s->staging.n && !s->chosen) {

@@ -137,9 +137,7 @@ int stl_full_next_step(struct shingle_engine *e, enum shingle_why why,
 	bool again = false;
 	u32 i;
 
-	memset(step, 0, sizeof(*step));
-	step->base = SHINGLE_NOWHERE;
-	step->lblk = SHINGLE_NOWHERE;
+	shingle_step_init(step);
 
 	if (s->clean.step_band != NO_BAND || s->clean.step_log != NO_LOG)
 		return -EAGAIN;

@@ -61,9 +61,7 @@ static const struct shingle_option stl_full_options[] = {
 	{ }
 };
 
-#define PARAM(word, member, most)						\
-	.name = word, .kind = SHINGLE_OPTION_NUMBER, .when = SHINGLE_OPTION_FORMAT,	\
-	SHINGLE_OPTION_AT(struct stl_full_params, member), .max = most
+#define PARAM(word, member, most) SHINGLE_OPTION_PARAM(word, struct stl_full_params, member, most)
 
 static const struct shingle_option stl_full_format[] = {
 	{ PARAM("zone-bands", zone_bands, U32_MAX), .from = "40 GiB worth",

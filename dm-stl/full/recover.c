@@ -162,12 +162,7 @@ static int replay_discard(struct shingle_engine *e, u64 band, u64 nr, u32 n, u32
 
 static int replay_drop(struct shingle_engine *e, u64 lblk, u64 b, u32 n, u32 c)
 {
-	struct stl_full *s = to_full(e);
-
-	if (lblk >= s->layout->logical_blocks || n > s->band_blocks - (u32)lblk % s->band_blocks)
-		return -EUCLEAN;
-	shingle_slotlog_drop(&s->logs, lblk, n, U32_MAX);
-	return 0;
+	return shingle_slotlog_replay_drop(&to_full(e)->logs, lblk, n);
 }
 
 /* Give @band a use; fails if it has one or belongs to another zone. */

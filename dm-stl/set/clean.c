@@ -124,8 +124,8 @@ static void writeback_step(struct stl_set *s, struct shingle_step *step)
 	s->clean.step_band = s->staging.band;
 	step->kind = STEP_WRITEBACK;
 	step->n = s->band_blocks - from;
-	step->base = staging_pblk(s) + from;
-	step->dst = native(s, s->staging.band) + from;
+	shingle_step_rewrite(step, SHINGLE_REWRITE_BACK, native(s, s->staging.band) + from,
+			     shingle_staging_pblk(s->layout) + from);
 	step->lblk = (u64)s->staging.band * s->band_blocks + from;
 }
 
@@ -206,10 +206,10 @@ static int rewrite_step(struct stl_set *s, u32 band, u32 slot, struct shingle_st
 	step->read_blocks = s->read_all ? readable(s, band) - from : 0;
 	step->base = step->read_blocks || whole_at_home(s, band) ? native(s, band) + from :
 								  SHINGLE_NOWHERE;
-	step->dst = (s->inplace ? native(s, band) : staging_pblk(s)) + from;
+	shingle_step_rewrite(step, s->inplace ? SHINGLE_REWRITE_INPLACE : SHINGLE_REWRITE_STAGE,
+			     native(s, band) + from, shingle_staging_pblk(s->layout) + from);
 	step->lblk = (u64)band * s->band_blocks + from;
 	step->cookie = alone ? slot - set * s->logs.log_blocks + 1 : s->logs.log[set].fill;
-	step->whole_in_memory = s->inplace;
 	return 1;
 }
 
@@ -242,9 +242,7 @@ int stl_set_next_step(struct shingle_engine *e, enum shingle_why why,
 	struct stl_set *s = to_set(e);
 	u32 set, slot;
 
-	memset(step, 0, sizeof(*step));
-	step->base = SHINGLE_NOWHERE;
-	step->lblk = SHINGLE_NOWHERE;
+	shingle_step_init(step);
 
 	if (s->clean.step_band != NO_BAND || s->clean.reset_set != NO_SET)
 		return -EAGAIN;

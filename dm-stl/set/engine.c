@@ -104,9 +104,7 @@ static const struct shingle_option stl_set_options[] = {
 	{ }
 };
 
-#define PARAM(word, member, most)						\
-	.name = word, .kind = SHINGLE_OPTION_NUMBER, .when = SHINGLE_OPTION_FORMAT,	\
-	SHINGLE_OPTION_AT(struct stl_set_params, member), .max = most
+#define PARAM(word, member, most) SHINGLE_OPTION_PARAM(word, struct stl_set_params, member, most)
 
 static const struct shingle_option stl_set_format[] = {
 	{ PARAM("set-shift", set_shift, 31), .from = "0",
@@ -151,7 +149,7 @@ static u64 locate(const struct stl_set *s, u32 band, u32 lblk, enum shingle_run_
 		return slot_pblk(s, slot);
 	if (offset >= at_home(s, band)) {
 		if (staged)
-			return staging_pblk(s) + offset;
+			return shingle_staging_pblk(s->layout) + offset;
 		*kind = s->home_blocks[band] ? SHINGLE_RUN_ZERO : SHINGLE_RUN_UNWRITTEN;
 	}
 	return native(s, band) + offset;
@@ -360,6 +358,7 @@ static u64 stl_set_cached_blocks(struct shingle_engine *e)
 
 const struct shingle_engine_ops stl_set_engine_ops = {
 	.name = "stl-set",
+	.needs = { .cache = true, .staging = 1 },
 	.commit_records = 1,
 	.step_records = 2,
 	.step_kinds = {

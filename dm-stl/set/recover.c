@@ -186,7 +186,6 @@ static int hash_owners(struct stl_set *s)
 		}
 		cond_resched();
 	}
-	s->hashed = true;
 	return 0;
 }
 
@@ -261,12 +260,7 @@ static int replay_discard(struct shingle_engine *e, u64 band, u64 nr, u32 n, u32
 
 static int replay_drop(struct shingle_engine *e, u64 lblk, u64 b, u32 n, u32 c)
 {
-	struct stl_set *s = to_set(e);
-
-	if (lblk >= s->layout->logical_blocks || n > s->band_blocks - (u32)lblk % s->band_blocks)
-		return -EUCLEAN;
-	shingle_slotlog_drop(&s->logs, lblk, n, U32_MAX);
-	return 0;
+	return shingle_slotlog_replay_drop(&to_set(e)->logs, lblk, n);
 }
 
 static int replay_direct(struct shingle_engine *e, u64 lblk, u64 b, u32 n, u32 c)
@@ -298,7 +292,7 @@ int stl_set_ready(struct shingle_engine *e, const char **why)
 		*why = "staging band holds a band that does not exist";
 		return -EUCLEAN;
 	}
-	if (!s->hashed && hash_owners(s)) {
+	if (!s->logs.map.group_blocks && hash_owners(s)) {
 		*why = wrong_set;
 		return -EUCLEAN;
 	}
@@ -340,7 +334,7 @@ int stl_set_replay(struct shingle_engine *e, const struct shingle_record *rec)
 	struct stl_set *s = to_set(e);
 	int err = 0;
 
-	if (!s->hashed)
+	if (!s->logs.map.group_blocks)
 		err = shingle_slotmap_count_groups(&s->logs.map, s->layout->logical_blocks) ?:
 		      hash_owners(s);
 	return err ?: shingle_record_replay(stl_set_records, e, rec);

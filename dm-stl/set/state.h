@@ -156,8 +156,6 @@ struct set_rmw {
  * @read_all: a step reads the whole readable home of a band, needed or not
  * @by_block: a step brings one cached block home instead of all blocks of a band
  * @logs: the cache bands; each set is a log
- * @hashed: the slots that a checkpoint describes are in the hash of @logs, not only in its
- *	owners
  * @home_blocks: for each data band, the number of first blocks at its native place, or
  *	HOME_DESTROYED
  * @clean: state of the cleaner
@@ -188,7 +186,6 @@ struct stl_set {
 	bool by_block;
 
 	struct shingle_slotlogs logs;
-	bool hashed;
 	u32 *home_blocks;
 
 	struct set_clean clean;
@@ -230,11 +227,6 @@ static inline u64 set_pblk(const struct stl_set *s, u32 set)
 static inline u64 slot_pblk(const struct stl_set *s, u32 slot)
 {
 	return set_pblk(s, slot / s->logs.log_blocks) + slot % s->logs.log_blocks;
-}
-
-static inline u64 staging_pblk(const struct stl_set *s)
-{
-	return shingle_band_pblk(s->layout, SHINGLE_ROLE_STAGING, 0);
 }
 
 static inline bool is_staged(const struct stl_set *s, u32 band)

@@ -22,8 +22,12 @@
 #include <stdlib.h>
 
 #include "dual/sim.h"
+#include "sim-random.h"
+#include "sim-sums.h"
 
 #define WIDEST	8U
+/* The numbers of a result. */
+#define NUMBERS	(offsetof(struct dual_sim_result, error) / sizeof(u64))
 
 static const char *const fits[DUAL_NR_FITS] = { "hyper", "linear", "power", "sat" };
 
@@ -56,7 +60,7 @@ static int predict(void)
 
 static double unit(u64 *state)
 {
-	return (dual_sim_random(state) >> 11) * 0x1p-53;
+	return (sim_random(state) >> 11) * 0x1p-53;
 }
 
 /* Loads over a share of the cache, in percent, by which the fits are compared. */
@@ -226,40 +230,17 @@ static int ratchet(u32 tracks)
 	return bad;
 }
 
-static void add(struct dual_sim_result *sum, const struct dual_sim_result *res)
-{
-	sum->writes += res->writes;
-	sum->destroyed += res->destroyed;
-	sum->kept += res->kept;
-	sum->homed += res->homed;
-	sum->rmws += res->rmws;
-	sum->rounds += res->rounds;
-	sum->late += res->late;
-	sum->lowered += res->lowered;
-	sum->steps += res->steps;
-	sum->commits += res->commits;
-	sum->cuts += res->cuts;
-	sum->fails += res->fails;
-}
-
 static void print_sum(u32 k, u32 shapes, u32 lost, const struct dual_sim_result *sum)
 {
-	const struct {
-		const char *name;
-		u64 nr;
-	} word[] = {
+	const struct sim_word word[] = {
 		{ "written", sum->writes }, { "destroyed", sum->destroyed },
 		{ "rounds", sum->rounds }, { "kept", sum->kept }, { "brought home", sum->homed },
 		{ "bands", sum->rmws }, { "late", sum->late }, { "lowered", sum->lowered },
 		{ "steps", sum->steps }, { "commits", sum->commits },
 		{ "power cuts", sum->cuts }, { "failed", sum->fails },
 	};
-	u32 i;
 
-	printf("k=%u: %u shapes", k, shapes);
-	for (i = 0; i < ARRAY_SIZE(word); i++)
-		printf(", %llu %s", (unsigned long long)word[i].nr, word[i].name);
-	printf(", %u lost\n", lost);
+	print_words(k, shapes, lost, word, ARRAY_SIZE(word));
 }
 
 /* Returns how many shapes lost something. */
@@ -287,7 +268,7 @@ static u32 run(u64 seed, u32 shapes, const char *feature)
 				       i, plan.shape.tracks, plan.shape.track_blocks,
 				       plan.shape.skew_units, plan.shape.static_percent,
 				       res.error);
-			add(&sum, &res);
+			add_numbers(&sum, &res, NUMBERS);
 		}
 		bad += lost;
 		print_sum(k, shapes, lost, &sum);

@@ -139,8 +139,8 @@ static void check_counts(struct device *d)
 	struct shingle_pages *p = d->e.pages;
 	u32 i, spoken = 0, dirty = 0, listed = 0;
 
-	for (i = 0; i < p->nr_frames; i++) {
-		const struct shingle_frame *f = &p->frame[i];
+	for (i = 0; i < p->frames.nr; i++) {
+		const struct shingle_frame *f = &p->frames.frame[i];
 
 		spoken += f->holds || f->dirty || f->writing;
 		dirty += f->dirty || f->writing;
@@ -149,10 +149,10 @@ static void check_counts(struct device *d)
 				  f->state == SHINGLE_FRAME_READING))
 			die("a frame is in a list that should not be, or is not");
 	}
-	if (spoken != p->spoken || dirty != p->nr_dirty)
+	if (spoken != p->changes.spoken || dirty != p->changes.nr_dirty)
 		die("counts are wrong");
 	for (i = 0; i < SHINGLE_NR_FRAME_LISTS; i++)
-		listed -= p->listed[i];
+		listed -= p->lists.length[i];
 	if (listed)
 		die("lists have another length");
 }
@@ -224,12 +224,12 @@ static void read_some(struct device *d, u32 most)
 
 		i = d->reading[which];
 		d->reading[which] = d->reading[--d->nr_reading];
-		nr = p->frame[i].nr;
-		side = shingle_place_of(p->places, nr) - SHINGLE_PAGE_A;
+		nr = p->frames.frame[i].nr;
+		side = shingle_place_of(p->places.now, nr) - SHINGLE_PAGE_A;
 		if (d->torn[nr][side])
 			die("a page is read from where it was never whole");
-		memset(p->frame[i].block->payload, 0, SHINGLE_PAGE_BYTES);
-		memcpy(p->frame[i].block->payload, &d->disk[nr][side], sizeof(u32));
+		memset(p->frames.frame[i].block->payload, 0, SHINGLE_PAGE_BYTES);
+		memcpy(p->frames.frame[i].block->payload, &d->disk[nr][side], sizeof(u32));
 		shingle_pages_here(p, i, 0);
 	}
 }
@@ -258,7 +258,7 @@ static bool checkpoint_some(struct device *d, bool fails)
 	if (d->nr_todo && !fails) {
 		nr = d->todo[--d->nr_todo];
 		shingle_pages_copy(p, nr, payload);
-		side = shingle_place_of(p->next, nr) - SHINGLE_PAGE_A;
+		side = shingle_place_of(p->places.next, nr) - SHINGLE_PAGE_A;
 		if (shingle_place_of(d->foot, nr) == side + SHINGLE_PAGE_A)
 			die("a page is written over the one that counts");
 		d->disk[nr][side] = version_of(payload);
@@ -306,9 +306,9 @@ static int ask(struct device *d)
 	struct shingle_pages *p = d->e.pages;
 	int r;
 
-	if (p->missed != SHINGLE_NO_PAGE)
-		shingle_pages_ahead(&d->e, p->missed,
-				    min(p->nr_pages - p->missed, (u32)(d->absent % 9)));
+	if (p->call.missed != SHINGLE_NO_PAGE)
+		shingle_pages_ahead(&d->e, p->call.missed,
+				    min(p->nr_pages - p->call.missed, (u32)(d->absent % 9)));
 	r = shingle_pages_ask(p);
 	d->absent++;
 	if (r && r != -EBUSY && r != -EAGAIN)
@@ -406,10 +406,10 @@ static void power_cut(struct device *d)
 	}
 	check_counts(d);
 	/* As core does before it serves I/O. */
-	if (d->e.pages->spoken > d->e.pages->most) {
+	if (d->e.pages->changes.spoken > d->e.pages->changes.most) {
 		checkpoint(d);
 		shingle_pages_shrink(d->e.pages);
-		if (d->e.pages->nr_frames != d->e.pages->budget)
+		if (d->e.pages->frames.nr != d->e.pages->frames.budget)
 			die("frames that recovery needed stay for ever");
 	}
 	for (i = 0; i < d->pages; i++) {
@@ -519,7 +519,7 @@ static void scan(void)
 		die(why);
 	/* All pages have a place on disk. */
 	memset(places, 0x55, sizeof(places));
-	memcpy(e.pages->places, places, sizeof(places));
+	memcpy(e.pages->places.now, places, sizeof(places));
 	for (round = 0; round < 300; round++) {
 		for (i = 0; i < hot; i++) {
 			bool miss = visit(&e, i);
@@ -549,7 +549,7 @@ static void all_used(void)
 
 	if (shingle_pages_create(&e, frames + 1, frames, &why))
 		die(why);
-	memset(e.pages->places, 0x55, DIV_ROUND_UP(frames + 1, 4));
+	memset(e.pages->places.now, 0x55, DIV_ROUND_UP(frames + 1, 4));
 	for (i = 0; i < frames; i++)
 		visit(&e, i);
 	for (round = 0; round < 2 * frames; round++) {
@@ -573,7 +573,7 @@ static void looked_ahead(void)
 
 	if (shingle_pages_create(&e, 8, 4, &why))
 		die(why);
-	e.pages->places[0] = SHINGLE_PAGE_A;
+	e.pages->places.now[0] = SHINGLE_PAGE_A;
 	if (shingle_page(&e, 0) || !shingle_page_hold(&e, 1) || shingle_page_hold(&e, 2))
 		die("a page is there that cannot be");
 	if (shingle_pages_ask(e.pages) != -EBUSY)
@@ -595,7 +595,7 @@ static void all_fit(void)
 
 	if (shingle_pages_create(&e, 20, 100, &why))
 		die(why);
-	e.pages->press = pressed;
+	e.pages->changes.press = pressed;
 	for (i = 0; i < 20; i++) {
 		if (!shingle_page_hold(&e, i))
 			die("a page of a map that is all in memory cannot be changed");
@@ -620,7 +620,7 @@ static void read_besides(void)
 
 	if (shingle_pages_create(&e, 100, frames, &why))
 		die(why);
-	memset(e.pages->places, 0x55, 25);
+	memset(e.pages->places.now, 0x55, 25);
 	/* Page 3 reads as zeroes, page 4 was given up, page 1 is in memory. */
 	shingle_pages_found(e.pages, 3, SHINGLE_PAGE_NONE);
 	if (shingle_pages_give_up(e.pages, 4))
@@ -633,13 +633,13 @@ static void read_besides(void)
 	for (i = 0; i < ARRAY_SIZE(come); i++) {
 		u32 frame = shingle_pages_wanted(e.pages);
 
-		if (frame == SHINGLE_NO_PAGE || e.pages->frame[frame].nr != come[i])
+		if (frame == SHINGLE_NO_PAGE || e.pages->frames.frame[frame].nr != come[i])
 			die("another page is read besides");
 	}
 	if (shingle_pages_wanted(e.pages) != SHINGLE_NO_PAGE)
 		die("more than a quarter of the frames are read into");
 	for (i = 0; i < frames; i++) {
-		if (e.pages->frame[i].state == SHINGLE_FRAME_READING)
+		if (e.pages->frames.frame[i].state == SHINGLE_FRAME_READING)
 			shingle_pages_here(e.pages, i, 0);
 	}
 	/* The read-ahead applied to that page only. */
@@ -662,7 +662,7 @@ static void fails(void)
 	if (shingle_pages_create(&e, 100, 64, &why))
 		die(why);
 	p = e.pages;
-	memset(p->places, 0x55, 25);
+	memset(p->places.now, 0x55, 25);
 	/*
 	 * Only read ahead: an error of the page has no effect, because no operation has needed it.
 	 */
@@ -678,7 +678,7 @@ static void fails(void)
 	/*
 	 * Only an operation that walks over the whole map skips pages with errors that may go away.
 	 */
-	if (shingle_page_lost(&e, 1) || p->frame[0].state == SHINGLE_FRAME_FAILED)
+	if (shingle_page_lost(&e, 1) || p->frames.frame[0].state == SHINGLE_FRAME_FAILED)
 		die("a page that nobody lacks is lost");
 	visit(&e, 1);
 	/*

@@ -427,9 +427,9 @@ def forgetful(ctx):
         ctx.pool.slice(4000, "another").path)
     with dm.Device("forgets", [(0, 6000 * SECTORS, "zero", "")]) as data:
         said = refused_by_tool("metadata that nobody keeps", "format", tool, *words, data.path)
-        expect("keeps nothing" in said and "with --meta" in said, said)
+        expect("does not store what is written" in said and "with --meta" in said, said)
         _, said = run(SHINGLE, "format", tool, *words, data.path, "--meta", meta.path)
-        expect("keeps nothing" in said, said)
+        expect("does not store what is written" in said, said)
         for _ in range(2):
             run(SHINGLE, "check", data.path, "--meta", meta.path)
             run(SHINGLE, "open", "--no-udev", data.path, "--meta", meta.path, "over")

@@ -54,7 +54,7 @@ def whole(ctx, organisation):
     path = made.device.path
     _, out = run(KV, "format", "--organisation", organisation, path)
     band = int(json.loads(run(KV, "stats", "--json", path)[1])["band_bytes"])
-    expect(f"which suit those of {ctx.target.name} below" in out, f"it says: {out}")
+    expect(f"because of the bands of {ctx.target.name} below" in out, f"it says: {out}")
     expect(band % (made.geo.band * 4096) == 0, f"bands of {band} bytes")
     there = {}
     for _ in range(3):

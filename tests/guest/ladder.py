@@ -15,10 +15,10 @@ import errno
 import mmap
 import os
 
-from guest import blk
+from guest import blk, dm
 from guest.bench import Held, beside, expect, modprobe, run, until
 from guest.blk import BLOCK
-from guest.faults import Faulty, Sluice, content, faulty
+from guest.faults import FOREVER, Faulty, Sluice, content, faulty
 from guest.media import stats
 from guest.model import read_stamp
 from guest.targets import GEOMETRIES, SHINGLE
@@ -96,6 +96,43 @@ def flush(game):
     game.areas["last"] = (which, start + n - 1, 1)
     game.break_("last", "error_writes")
     game.flush(must=False)
+
+
+def dropping(game, area, then):
+    """The device below an area has a volatile cache: it drops the blocks that it cannot write, and
+    one FLUSH reports that.  @then: what makes the target send that FLUSH; the host sends none."""
+    which = game.areas[area][0]
+    _, length, _, params = game.plain[which][0]
+    path, offset = params.split()
+    medium = dm.Device("medium", [(0, length, "linear", f"{path} {offset}")])
+    keys = {"media": "cmr", "timing": "none", "wcache": "on", "wcache_kib": 4096,
+            "wcache_idle_ms": 3600000}
+    below = game.under[which]
+    below.reload([(0, length, "platter", f"{medium.path} 0 generic 0 {2 * len(keys)} "
+                   + " ".join(f"{k} {v}" for k, v in keys.items()))], noflush=True, lockfs=False)
+    acknowledged(game)
+    medium.reload([(0, length, "flakey", f"{path} {offset} {FOREVER} 1 error_writes")],
+                  noflush=True, lockfs=False)
+    game.message(then, must=False)
+    count = stats(below)
+    expect(count["wcache_lost_blocks"] and not count["unreported_blocks"],
+           f"no FLUSH has reported lost blocks: {count}")
+    medium.reload([(0, length, "linear", f"{path} {offset}")], noflush=True, lockfs=False)
+
+
+def dropped_host_writes(game):
+    """A commit finds that blocks of the host are gone."""
+    dropping(game, host_area(game), "commit")
+
+
+def dropped_copies(game):
+    """Cleaning finds that blocks that it has copied are gone."""
+    dropping(game, "data", "clean")
+
+
+def dropped_beside_metadata(game):
+    """A write of a superblock finds that blocks of the host are gone."""
+    dropping(game, host_area(game), "keep commit_ms=7")
 
 
 def journal(game):
@@ -188,10 +225,17 @@ def pages(game):
 
 
 WCACHE = {"options": (("wcache_blocks", 16), ("destage_ms", 1))}
+ONE_DEVICE = {"meta": "same", "cache_on": "same"}
 WAYS = (
     Way("cleaning fails", cleaning),
     Way("a flush fails", flush, keeps=False, geo={"medium": "cached"}),
-    Way("a flush fails for a while", flush, heals=True, geo={"medium": "cached"}),
+    Way("a flush fails for a while", flush, keeps=False, heals=True, geo={"medium": "cached"}),
+    Way("a flush fails, host writes are dropped", dropped_host_writes, keeps=False, heals=True),
+    Way("a flush fails, copies are dropped", dropped_copies, keeps=False, heals=True),
+    Way("a flush fails, host writes are dropped, one device", dropped_host_writes, keeps=False,
+        heals=True, geo=ONE_DEVICE),
+    Way("a flush for a superblock fails, host writes are dropped", dropped_beside_metadata,
+        keeps=False, heals=True, geo=ONE_DEVICE),
     Way("the journal fails", journal, keeps=False),
     Way("the journal fails for a while", journal, heals=True),
     Way("a checkpoint fails", checkpoint),

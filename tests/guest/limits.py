@@ -3,6 +3,7 @@
 read-ahead, discards of any shape, polled requests.  Cases of the suite `exact`, which runs on every
 kernel."""
 
+import json
 import os
 import random
 import re
@@ -370,6 +371,52 @@ def old_partitions(ctx):
         os.unlink("/dev/shm/disk")
 
 
+def made_by_the_tool(ctx):
+    """The tool makes a medium and a layer over it.  After a power cut its status asks for a check, and
+    the check finds the device clean: only a mark on the medium would demand a repair."""
+    def told(*words):
+        return json.loads(run(SHINGLE, *words, "--json")[1])
+
+    modprobe("loop")
+    with open("/dev/shm/disk", "wb") as disk:
+        disk.truncate(64 << 20)
+    _, loop = run("losetup", "--find", "--show", "/dev/shm/disk")
+    try:
+        run(SHINGLE, "create", "platter", "--no-udev", "--set", "timing=none", loop.strip(),
+            "medium")
+        run(SHINGLE, "create", ctx.target.name, "--no-udev", "--band", "256K",
+            "/dev/mapper/medium", "drive")
+        have = {d["name"]: (d["target"], d["mode"], d["below"]) for d in told("list")}
+        expect(have == {"medium": ("platter", "rw", [loop.strip()]),
+                        "drive": (ctx.target.name, "rw", ["/dev/mapper/medium"])}, f"{have}")
+        before = told("status", "medium")
+        expect(before["media"] == "smr" and before["damage"] == "poison" and before["writes"],
+               f"{before}")
+        run("dmsetup", "message", "medium", "0", "powercut", "20")
+        status, _ = run("dd", "if=/dev/zero", "of=/dev/mapper/drive", "bs=4k", "count=400",
+                        "oflag=direct,sync", ok=None)
+        expect(status, "all writes have come through the power cut")
+        expect(told("status", "medium")["mode"] == "fail", "the medium has power")
+        after, said = told("status", "drive"), run(SHINGLE, "status", "drive")[1]
+        expect(after["mode"] == "ro" and after["needs_check"], f"{after}")
+        expect("run 'shingle check', which reports whether it needs a repair" in said, said)
+        run(SHINGLE, "remove", "--no-udev", "drive", ok=None)
+        run("dmsetup", "message", "medium", "0", "powercut", "off")
+        status, said = run(SHINGLE, "check", "/dev/mapper/medium", ok=None)
+        expect(status == 0 and ": clean; " in said, f"check: {status} {said}")
+        run(SHINGLE, "open", "--no-udev", "/dev/mapper/medium", "drive")
+        expect(told("status", "drive")["mode"] == "rw", "it is not read-write again")
+        # The first FLUSH reports the blocks that the power cut has cost.
+        run("dd", "if=/dev/zero", "of=/dev/mapper/drive", "bs=4k", "count=1", "conv=fsync", ok=None)
+        for name in ("drive", "medium"):
+            run(SHINGLE, "remove", "--no-udev", name)
+        expect(not told("list"), "a device is left")
+    finally:
+        dm.remove_all()
+        run("losetup", "--detach", loop.strip(), ok=None)
+        os.unlink("/dev/shm/disk")
+
+
 def cases(target):
     """Return [(case, function)]."""
     geo = Geometry("limits", band=7, data=4, cache=2, meta="separate")
@@ -390,6 +437,7 @@ def cases(target):
             ("partitions that were there", old_partitions),
             ("a discard of 9 GiB", lambda ctx: cut_by_the_kernel(ctx, huge))]
     if target.name == "stl-set":
+        out.append(("a medium that the tool makes, and a power cut", made_by_the_tool))
         out += [(f"{drive} at full size", lambda ctx, d=drive, s=sectors: at_full_size(ctx, d, s))
                 for drive, sectors in (("st5000as0011", 9767541168),
                                        ("st8000as0002", 15628053168))]

@@ -581,7 +581,7 @@ def tool(ctx, geo):
         expect(status == 8 and "in use" in said, f"in use: {status} {said}")
     for answer in ("", "\n", "y\n", name + "x\n"):
         status, said = reset(answer)
-        expect(status == 8 and "left as it is" in said,
+        expect(status == 8 and "unchanged" in said,
                f"'{answer}': {status} {said}")
     with made.blk() as dev:
         expect(dev.read(0, geo.logical) == full, "something was erased")

@@ -220,7 +220,8 @@ def mistaken(ctx, medium, times, words):
 def refused(ctx, medium, words):
     said = Disk(ctx, medium, ()).refused(*words)
     expect(said == "shingle: DATA has tracks of several lengths, and "
-           f"{ctx.target.name} needs one: give it with --track\n", f"it says: {said}")
+           f"{ctx.target.name} needs tracks of one length: give it with "
+           "--track\n", f"it says: {said}")
 
 
 def cases(target, _options):

@@ -225,7 +225,7 @@ static void logs_of(const u64 *memtable, const u64 *id, u32 nr, bool fine)
 		seal(&f, h);
 	}
 	if (sim_open(&kv, s, &options)) {
-		if (fine || !strstr(kv_error(), "the band table contradicts itself"))
+		if (fine || !strstr(kv_error(), "the band table is inconsistent"))
 			die("logs: %s", kv_error());
 		sim_free(s);
 		return;

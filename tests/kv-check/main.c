@@ -25,6 +25,7 @@
  *  spent    the statistics about time
  *  estimate the estimate of how sequential a band is
  *  group    threads that sync share flushes
+ *  queue    writers do not wait for the log's thread
  *  slow     a write that is slowed down does not block others
  *  picks    the work of soc to choose a merge (COUNT: tables), and the overlap
  *  reads    number and size of reads from the disk
@@ -911,7 +912,8 @@ int main(int argc, char **argv)
 		{ "reads", test_reads, 1 }, { "transient", test_transient, 250 },
 		{ "storm", test_storm, 6000 }, { "again", test_again, 1 },
 		{ "spent", test_spent, 1 }, { "estimate", test_estimate, 1 },
-		{ "group", test_group, 1 }, { "slow", test_slow, 1 },
+		{ "group", test_group, 1 }, { "queue", test_queue, 1 },
+		{ "slow", test_slow, 1 },
 		{ "sizes", test_sizes, 1 }, { "ranges", test_ranges, 400 },
 		{ "repair", test_repair, 40 }, { "checkpoint", test_checkpoint, 200 },
 		{ "picks", test_picks, 37500 },
@@ -940,5 +942,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate|group|slow|sizes|ranges|repair|checkpoint|picks [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate|group|queue|slow|sizes|ranges|repair|checkpoint|picks [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
 }

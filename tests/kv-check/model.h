@@ -85,6 +85,7 @@ void test_again(u64 seed, u32 count);
 void test_spent(u64 seed, u32 count);
 void test_estimate(u64 seed, u32 count);
 void test_group(u64 seed, u32 count);
+void test_queue(u64 seed, u32 count);
 void test_sizes(u64 seed, u32 count);
 void test_ranges(u64 seed, u32 count);
 void test_repair(u64 seed, u32 count);

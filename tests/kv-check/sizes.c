@@ -35,10 +35,10 @@ static void test_options(struct sim *s)
 	struct kv_options none = options;
 
 	none.size = 0;
-	open_sized(s, &none, -EINVAL, "does not have its size");
+	open_sized(s, &none, -EINVAL, "has an unknown size");
 	/* The size alone is not valid. */
 	none.size = sizeof(none.size);
-	open_sized(s, &none, -EINVAL, "does not have its size");
+	open_sized(s, &none, -EINVAL, "has an unknown size");
 	/* From an older header, which ends before a field with an invalid value. */
 	none.size = offsetof(struct kv_options, l0_trigger);
 	none.l0_trigger = 5000;

@@ -72,8 +72,8 @@ static void while_merging(void)
 	refused(s, &s->spare, -EMEDIUMTYPE, "of another store than sim");
 	memset(s->data + BYTES, 0, BLOCK_BYTES);
 	memset(s->data + BYTES + BAND - BLOCK_BYTES, 0, BLOCK_BYTES);
-	refused(s, &s->spare, -EMEDIUMTYPE, "spare is no offload device");
-	refused(s, sim_disk(s), -EMEDIUMTYPE, "sim is no offload device");
+	refused(s, &s->spare, -EMEDIUMTYPE, "spare is not an offload device");
+	refused(s, sim_disk(s), -EMEDIUMTYPE, "sim is not an offload device");
 	own_disk(s, NULL, first);
 	if (store_open(&kv, &s->spare, NULL, &options) != -EMEDIUMTYPE)
 		die("an offload device is opened as a store");

@@ -14,31 +14,15 @@
 #include <stdlib.h>
 
 #include "tiler-sim.h"
+#include "sim-sums.h"
 
 #define WIDEST	8U
-
-static void add(struct tiler_sim_result *sum, const struct tiler_sim_result *res)
-{
-	sum->count.log_blocks += res->count.log_blocks;
-	sum->count.lazy_blocks += res->count.lazy_blocks;
-	sum->count.merged_blocks += res->count.merged_blocks;
-	sum->count.moved_blocks += res->count.moved_blocks;
-	sum->count.cleans += res->count.cleans;
-	sum->count.commit_waits += res->count.commit_waits;
-	sum->writes += res->writes;
-	sum->destroyed += res->destroyed;
-	sum->commits += res->commits;
-	sum->cuts += res->cuts;
-	sum->steps += res->steps;
-	sum->fails += res->fails;
-}
+/* The numbers of a result. */
+#define NUMBERS	(offsetof(struct tiler_sim_result, first_clean) / sizeof(u64))
 
 static void print_sum(u32 k, u32 shapes, u32 lost, const struct tiler_sim_result *sum)
 {
-	const struct {
-		const char *name;
-		u64 nr;
-	} word[] = {
+	const struct sim_word word[] = {
 		{ "written", sum->writes }, { "destroyed", sum->destroyed },
 		{ "lazy", sum->count.lazy_blocks }, { "merged", sum->count.merged_blocks },
 		{ "moved", sum->count.moved_blocks }, { "cleans", sum->count.cleans },
@@ -46,12 +30,8 @@ static void print_sum(u32 k, u32 shapes, u32 lost, const struct tiler_sim_result
 		{ "commits", sum->commits }, { "power cuts", sum->cuts },
 		{ "failed", sum->fails },
 	};
-	u32 i;
 
-	printf("k=%u: %u shapes", k, shapes);
-	for (i = 0; i < ARRAY_SIZE(word); i++)
-		printf(", %llu %s", (unsigned long long)word[i].nr, word[i].name);
-	printf(", %u lost\n", lost);
+	print_words(k, shapes, lost, word, ARRAY_SIZE(word));
 }
 
 /* Return: the number of shapes that lost a block. */
@@ -85,7 +65,7 @@ static u32 run(u64 seed, u32 shapes, const char *feature)
 					       plan.zones.skew_units / SHINGLE_SUB_UNITS,
 					       res.error);
 			}
-			add(&sum, &res);
+			add_numbers(&sum, &res, NUMBERS);
 		}
 		bad += lost;
 		print_sum(k, shapes, lost, &sum);
@@ -131,7 +111,7 @@ static u32 table_row(u32 used_percent, u32 load, u32 seeds)
 			printf("%s\n", res.error);
 			return 1;
 		}
-		add(&sum, &res);
+		add_numbers(&sum, &res, NUMBERS);
 	}
 	cleans = sum.count.cleans;
 	printf("%.2f  %-20s", used_percent / 100.0, loads[load].name);

@@ -28,7 +28,7 @@ from experiments.platter import fictive
 
 TOP = Path(__file__).resolve().parents[2]
 COMPARE = TOP / "scripts/experiments"
-RST = TOP / "Documentation/platter-validation.rst"
+RST = TOP / "Documentation/reports/platter-validation.rst"
 
 
 @pytest.fixture(scope="session", name="sim")

@@ -22,8 +22,8 @@ ROOMS = re.findall(r'^BUILT_MODULE_LOCATION\[\d+\]="(.*)/"',
                    (TOP / "dkms.conf").read_text(encoding="utf-8"), re.M)
 # A word of the README, and the file that is installed for it, relative to the prefix.
 NAMED = {
-    "shingle create": "sbin/shingle", "kvbench": "sbin/kvbench", "`kv`": "sbin/kv",
-    "`shingle-levels`": "sbin/shingle-levels", "`skylight`": "sbin/skylight",
+    "shingle create": "sbin/shingle", "kvbench": "bin/kvbench", "`kv`": "bin/kv",
+    "`shingle-levels`": "bin/shingle-levels", "`skylight`": "sbin/skylight",
     "`shingle-trace`": "sbin/shingle-trace",
     "LICENSE": "share/doc/dm-shingle/LICENSE",
 }
@@ -34,7 +34,7 @@ BESIDES = {
     "lib/systemd/system-generators/shingle-generator",
     "share/bash-completion/completions/shingle", "share/doc/dm-shingle/README.md",
     "share/man/man1/platter-sim.1", "share/man/man5/shingletab.5", "share/man/man8/shingle.8",
-    "share/man/man8/kv.8", "share/man/man8/kvbench.8", "share/man/man8/shingle-levels.8",
+    "share/man/man1/kv.1", "share/man/man1/kvbench.1", "share/man/man1/shingle-levels.1",
     "share/man/man8/skylight.8", "share/man/man8/shingle-trace.8",
 }
 
@@ -97,7 +97,7 @@ def test_what_is_installed_runs(installed, tmp_path):
     """Installed programs run from any place, without the source tree."""
     dest, prefix = installed
     top = dest / prefix.lstrip("/")
-    for path in ("sbin/shingle", "sbin/kv", "sbin/kvbench", "sbin/shingle-levels",
+    for path in ("sbin/shingle", "bin/kv", "bin/kvbench", "bin/shingle-levels",
                  "bin/platter-sim", "sbin/skylight", "sbin/shingle-trace"):
         done = subprocess.run([top / path, "--help"], cwd=tmp_path, check=False, text=True,
                               capture_output=True)
@@ -113,6 +113,15 @@ def test_what_is_installed_runs(installed, tmp_path):
     unit = (tmp_path / "shingle-a.service").read_text(encoding="utf-8")
     assert f"ExecStart={os.path.realpath(top)}/sbin/shingle open" in unit
     assert not [p for p in files(dest) if "__pycache__" in p]
+
+
+def test_make_builds_what_is_installed(tmp_path):
+    """Programs and libraries of a plain make are installed, test programs are not built by it."""
+    done = subprocess.run(["make", "-n", "-C", "userspace", f"OUT={tmp_path}", "V=1"], cwd=TOP,
+                          check=True, text=True, capture_output=True)
+    built = set(re.findall(rf"(?: -o| ar rc) {tmp_path}/([\w.-]+)(?= |$)", done.stdout, re.M))
+    names = {Path(p).name for p in {*NAMED.values(), *BESIDES}}
+    assert len(built) > 6 and built <= names, built - names
 
 
 COMPILERS = {
@@ -253,7 +262,7 @@ def test_the_manual_of_shingle_trace_has_its_options_and_recipes():
 
 def test_the_manual_of_shingle_levels_has_its_options():
     source = (TOP / "userspace/levels/main.c").read_text(encoding="utf-8")
-    page = (TOP / "userspace/levels/shingle-levels.8").read_text(encoding="utf-8")
+    page = (TOP / "userspace/levels/shingle-levels.1").read_text(encoding="utf-8")
     said = re.search(r'help\[\] =\n(.*?);\n\n', source, re.S)[1]
     assert len(named(said)) > 30 and named(page) == named(said)
 

@@ -71,7 +71,7 @@ def run(tool, *args, rc=0, text=None):
     ("memory", 2, 120), ("full", 1, 1), ("damage", 1, 600), ("log", 1, 40), ("craft", 1, 280),
     ("threads", 1, 1000), ("threads", 2, 1000), ("transient", 1, 250), ("again", 1, 1),
     ("storm", 1, 3000), ("storm", 102, 3000), ("spent", 1, 1), ("group", 1, 1),
-    ("slow", 1, 1),
+    ("queue", 1, 1), ("slow", 1, 1),
     ("between", 1, 40), ("levels", 1, 800), ("forge", 1, 1), ("forge", 2, 1),
     ("forge", 3, 1), ("forge", 4, 1),
 ))
@@ -350,7 +350,7 @@ def test_a_log_that_has_lost_something(tool, device):
     whole = device.read_bytes()
     for args, words in ((("scan",), "a\t1\nkv: log band"), (("get", "a"), "1"), (("dump",), "log"),
                         (("get", "c"), "no such key"), (("stats",), "bands"),
-                        (("check",), "log band"), (("put", "d", "4"), "can be read only")):
+                        (("check",), "log band"), (("put", "d", "4"), "can only be read")):
         told = run(tool, args[0], device, *args[1:], rc=DAMAGED)
         assert words in told and told.count("damaged at byte 4096") == 1
     assert device.read_bytes() == whole
@@ -359,7 +359,7 @@ def test_a_log_that_has_lost_something(tool, device):
     assert run(tool, "scan", device) == "a\t1\nc\t3\n"
     assert run(tool, "check", device) == "clean\n"
     run(tool, "put", device, "d", "4")
-    assert run(tool, "repair", device) == "nothing was damaged\n"
+    assert run(tool, "repair", device) == "no damage was found\n"
     assert run(tool, "scan", device) == "a\t1\nc\t3\nd\t4\n"
 
 
@@ -377,7 +377,7 @@ def test_a_bit_of_the_log_after_a_close(tool, device, words):
     device.write_bytes(spoilt)
     told = run(tool, "check", device, rc=DAMAGED)
     assert f"log band {log['band']}" in told and "damaged at byte 0" in told
-    assert "can be read only" in run(tool, "put", device, "d", "4", rc=DAMAGED)
+    assert "can only be read" in run(tool, "put", device, "d", "4", rc=DAMAGED)
 
 
 @contextlib.contextmanager
@@ -410,7 +410,7 @@ def test_of_a_store_that_is_open(tool, device, tmp_path, organisation, words):
         assert "in use by another store" in run(tool, "get", device, "k", rc=FAILED)
         run(tool, "checkpoint", device, copy)
         assert run(tool, "scan", copy) == "".join(lines[:1500])
-        assert "it was left alone" in run(tool, "checkpoint", device, copy, rc=FAILED)
+        assert "was not changed" in run(tool, "checkpoint", device, copy, rc=FAILED)
         assert "no-such-folder" in run(tool, "checkpoint", device, "/no-such-folder/copy",
                                        rc=FAILED)
         loads.stdin.write("".join(lines[1500:]).encode())
@@ -480,7 +480,7 @@ def starved(*args, kbytes=0, stdin=subprocess.DEVNULL):
 
 
 @pytest.mark.parametrize("band,kbytes,words", (
-    ("1G", 200000, "there is no memory"), ("64K", 0, "longer than any key with its value")))
+    ("1G", 200000, "out of memory"), ("64K", 0, "longer than the longest key with its value")))
 def test_a_line_that_is_not_taken_is_no_end(tool, device, tmp_path, band, kbytes, words):
     """Reading continues after a line that does not fit in memory, and after a line that no store
     accepts."""
@@ -525,7 +525,7 @@ def test_what_never_ends_is_not_kept(tool, device):
     (("load", "--stream=2G", "DEVICE"), "half a band"), (("scan",), "DEVICE"),
     (("compact", "--stream=0K", "DEVICE"), "--stream=0K: 4K at least"),
     (("format", "--band", "5K", "DEVICE"), "64 KiB"), (("get", "-x", "DEVICE"), "-x"),
-    (("format", "--organisation", "b-tree", "DEVICE"), "none of soc, loc, buffered"),
+    (("format", "--organisation", "b-tree", "DEVICE"), "choose soc, loc or buffered"),
     (("load", "--syn", "DEVICE"), "option --syn is not known"),
     (("scan", "--lim=1", "DEVICE"), "option --lim=1 is not known"),
     (("format", "--forc", "DEVICE"), "option --forc is not known"),
@@ -600,6 +600,40 @@ def test_an_offload_device_whose_first_block_is_gone(tool, device, spare):
     run(tool, "offload", device, spare)
 
 
+@pytest.mark.parametrize("second, at", ((False, 0), (False, 8), (False, 80), (False, 4095),
+                                        (True, 0)))
+def test_a_bit_of_the_header(tool, device, second, at):
+    """Either copy of the header is enough, a check finds the damage of the other one, and the next
+    open to write repairs it."""
+    run(tool, "format", "--band", "64K", device)
+    run(tool, "put", device, "a", "1")
+    raw = bytearray(device.read_bytes())
+    raw[at + (struct.unpack_from("<Q", raw, 80)[0] if second else 0)] ^= 16
+    device.write_bytes(raw)
+    assert run(tool, "scan", device) == "a\t1\n"
+    name = "2 of 2" if second else "1 of 2"
+    assert f"header: copy {name} is damaged" in run(tool, "check", device, rc=DAMAGED)
+    assert "holds a key-value store" in run(tool, "format", "--band", "64K", device, rc=FAILED)
+    assert device.read_bytes() == raw
+    run(tool, "put", device, "b", "2")
+    run(tool, "check", device)
+    assert run(tool, "scan", device) == "a\t1\nb\t2\n"
+
+
+def test_a_bit_of_the_header_of_an_offload_device(tool, device, spare):
+    run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
+    run(tool, "offload", device, spare)
+    raw = bytearray(spare.read_bytes())
+    raw[0] ^= 16
+    spare.write_bytes(raw)
+    assert "header: copy 1 of 2 is damaged" in \
+        run(tool, "check", "--offload", spare, device, rc=DAMAGED)
+    assert "holds the offload device of a key-value store" in \
+        run(tool, "offload", device, spare, rc=FAILED)
+    run(tool, "put", "--offload", spare, device, "a", "b")
+    run(tool, "check", "--offload", spare, device)
+
+
 def test_shingle_knows_a_store(tool, device):
     build("userspace/shingle")
     run(tool, "format", "--band", "64K", device)
@@ -633,8 +667,8 @@ def test_damage_is_named(tool, device):
 
 
 class OnDisk:
-    """A store with one synced write, interpreted only by the description in kv.rst. The other tests
-    use the library's own checksums, so they would not detect an error in them."""
+    """A store with one synced write, interpreted only by the description in kv-format.rst. The
+    other tests use the library's own checksums, so they would not detect an error in them."""
 
     def __init__(self, tool, device, closed=True):
         run(tool, "format", "--band", "64K", device)
@@ -778,7 +812,7 @@ def test_what_another_store_has_sealed_is_not_believed(tool, device, begin):
 
 
 def test_an_unsorted_table_on_the_disk(tool, device):
-    """The format of an unsorted table, as described in kv.rst."""
+    """The format of an unsorted table, as described in kv-format.rst."""
     run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
     lines = [f"{i * 7919 % 1000:03d}\t{'v' * (i % 300)}\n" for i in range(600)]
     run(tool, "load", "--batch", 3, device, text="".join(lines).encode())
@@ -850,7 +884,7 @@ def make_spare(tmp_path):
 
 
 def test_an_offload_device_on_the_disk(tool, device, spare):
-    """The header of an offload device, as described in kv.rst."""
+    """The header of an offload device, as described in kv-format.rst."""
     run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
     run(tool, "offload", "--size", "512K", device, spare)
     store = device.read_bytes()
@@ -917,8 +951,8 @@ def test_what_is_loaded_beside_merges(tool, device, spare):
     dump = json.loads(run(tool, "dump", "--json", "--offload", spare, device))
     if any(b["offloaded"] for b in dump["used"]):
         print("some was left there")
-        assert "which must be named" in run(tool, "scan", device, rc=FAILED)
-        assert "which must be named" in run(tool, "offload", "--force", device, spare, rc=FAILED)
+        assert "give that device, too" in run(tool, "scan", device, rc=FAILED)
+        assert "give that device, too" in run(tool, "offload", "--force", device, spare, rc=FAILED)
     run(tool, "compact", "--offload", spare, device)
     assert run(tool, "scan", device) == "".join(lines)
 
@@ -1008,7 +1042,7 @@ def test_a_strangers_program(tmp_path, device, how):
     build("userspace/kv")
     build("userspace/kv", "install", f"DESTDIR={tmp_path}", "PREFIX=/usr")
     for name in ("lib/libshingle-kv.a", "lib/libshingle-kv.so.1", "include/shingle-kv.h",
-                 "sbin/kv", "share/man/man8/kv.8"):
+                 "bin/kv", "share/man/man1/kv.1"):
         assert (tmp_path / "usr" / name).exists()
     source = tmp_path / "colours.c"
     source.write_text(program("kv.rst"), encoding="utf-8")

@@ -2,10 +2,12 @@
 """Tests of the Python binding of kv, with the shared library."""
 
 import ctypes
+import errno
 import importlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -87,7 +89,7 @@ def test_put_get_delete(kv, device):
         store.get(b"sky")
     with kv.open(device, read_only=True) as store:
         assert list(store.keys()) == [b"empty", b"long"]
-        with pytest.raises(kv.Error, match="read only") as refused:
+        with pytest.raises(kv.Error, match="read-only") as refused:
             store.put(b"a", b"b")
         assert isinstance(refused.value, OSError) and refused.value.errno == 30
 
@@ -156,6 +158,160 @@ def test_snapshots_and_what_is_left_open(kv, device):
         next(walk)
 
 
+def in_child(function):
+    """Run a function in a child of fork(), as a multiprocessing worker does.  The result waits for
+    its exit status."""
+    pid = os.fork()
+    if pid:
+        return lambda: os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    # A child that hangs ends with SIGALRM.
+    signal.alarm(60)
+    status = 1
+    try:
+        function()
+        status = 0
+    finally:
+        os._exit(status)
+
+
+@pytest.mark.parametrize("no_thread", [False, True], ids=["thread", "no_thread"])
+def test_a_child_of_fork_leaves_the_store_to_its_parent(kv, device, no_thread):
+    """A child that closes the store, as at its exit, writes nothing and stops no thread."""
+    store = kv.open(device, no_thread=no_thread)
+    snapshot, it = store.snapshot(), store.iterator()
+    store[b"not synced"] = b"1"
+    # The child closes the store when the parent has written more.
+    wait, go = os.pipe()
+
+    def child():
+        os.read(wait, 1)
+        for call in (lambda: store.put(b"child", b"1"), lambda: store.get(b"not synced"),
+                     store.iterator, store.sync, store.flush, store.compact, store.settle,
+                     store.stats, store.shape, store.check, it.seek, it.seek_last,
+                     store.approximate_size, store.delete_range,
+                     lambda: store.checkpoint(device.with_name("copy"))):
+            with pytest.raises(kv.Error, match="before a fork") as refused:
+                call()
+            assert refused.value.errno == errno.EPERM
+        with pytest.raises(MemoryError, match="before a fork"):
+            store.snapshot()
+        snapshot.close()
+        it.close()
+        store.close()
+    ended = in_child(child)
+    for i in range(200):
+        store.put(b"%d" % i, b"x" * 300, sync=True)
+    os.write(go, b"x")
+    assert ended() == 0
+    if not no_thread:
+        assert kv.live_stats(device)["puts"] == 201
+    for i in range(200, 400):
+        store.put(b"%d" % i, b"x" * 300, sync=True)
+    # As after a kill: nothing is written any more.
+    shutil.copy(device, device.with_name("killed"))
+    with kv.open(device.with_name("killed")) as killed:
+        assert len(list(killed)) == 401 and killed.check() == []
+    snapshot.close()
+    store.close()
+
+
+def test_a_child_of_fork_keeps_no_lock(kv, device):
+    """The parent, and then others, can open the store again while the child lives."""
+    store = kv.open(device)
+    wait, go = os.pipe()
+    ended = in_child(lambda: os.read(wait, 1))
+    store.close()
+    with kv.open(device) as again:
+        again[b"a"] = b"1"
+    os.write(go, b"x")
+    assert ended() == 0
+
+
+def test_children_of_fork_read_a_read_only_store(kv, device):
+    with kv.open(device) as store:
+        store[b"a"] = b"1"
+    store = kv.open(device, read_only=True)
+
+    def child():
+        assert store[b"a"] == b"1" and list(store) == [b"a"]
+        store.close()
+    assert in_child(child)() == 0
+    assert store[b"a"] == b"1"
+    store.close()
+
+
+def test_a_store_in_a_cycle_is_collected(kv, device):
+    """The collector clears weak references before it calls finalizers, and calls these in any
+    order.  Iterators, snapshots and batches must be freed before their store, and once."""
+    program = f"""
+import gc
+import shingle_kv
+class Owner:
+    pass
+for i in range(20):
+    owner = Owner()
+    owner.itself = owner
+    owner.store = shingle_kv.open({str(device)!r})
+    owner.store[b"%d" % i] = bytes(1000)
+    owner.iterator = owner.store.iterator()
+    owner.iterator.seek()
+    owner.snapshot = owner.store.snapshot()
+    owner.batch = owner.store.batch()
+    owner.batch.put(b"a", b"b")
+    del owner
+    gc.collect()
+with shingle_kv.open({str(device)!r}) as store:
+    assert len(list(store)) == 20
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          check=False, env=dict(os.environ, PYTHONPATH=str(BINDING / "src"),
+                                                MALLOC_PERTURB_="165"))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_numbers_are_not_cut_off(kv, device):
+    """ctypes takes any number, and drops the bits that have no room."""
+    for option, value in (("memtable_bytes", (1 << 32) + 65536), ("cache_bytes", -1),
+                          ("l0_trigger", 1 << 32)):
+        with pytest.raises(OverflowError, match=option):
+            kv.open(device, **{option: value})
+    for option, value in (("band_bytes", (1 << 32) + 65536), ("bytes", -1)):
+        with pytest.raises(OverflowError, match=option):
+            kv.format(device, **{option: value})
+    kv.open(device, memtable_bytes=65536, cache_bytes=1 << 33).close()
+
+
+def test_signals_are_for_the_threads_of_the_program(kv, device):
+    """A program that blocks a signal after it has opened a store can wait for it: no thread of the
+    library takes it, which would end the program without a close."""
+    program = f"""
+import os, signal, time
+import shingle_kv
+def sleeping(thread):
+    with open(f"/proc/self/task/{{thread}}/stat") as f:
+        return f.read().rpartition(")")[2].split()[0] == "S"
+def all_sleep():
+    try:
+        return all(map(sleeping, set(os.listdir("/proc/self/task")) - {{str(os.getpid())}}))
+    except OSError:         # a thread has just ended
+        return False
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+with shingle_kv.open({str(device)!r}) as store:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    store[b"a"] = b"1"
+    # A thread that is about to start has all signals blocked.
+    while not all_sleep():
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.sigwaitinfo([signal.SIGTERM]).si_signo == signal.SIGTERM
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          check=False, env=dict(os.environ, PYTHONPATH=str(BINDING / "src")))
+    assert (done.returncode, done.stderr) == (0, "")
+    with kv.open(device, read_only=True) as store:
+        assert store[b"a"] == b"1"
+
+
 def test_threads(kv, device):
     """Each thread has its own error message."""
     said = {}
@@ -209,7 +365,7 @@ def test_checkpoint_live_figures_and_repair(kv, device, tmp_path):
 def test_wrong_words(kv, device):
     with pytest.raises(TypeError, match="cash_bytes"):
         kv.open(device, cash_bytes=1)
-    with pytest.raises(ValueError, match="none of soc, loc, buffered"):
+    with pytest.raises(ValueError, match="choose soc, loc or buffered"):
         kv.format(device, organisation="lsm")
     with pytest.raises(kv.Error, match="nowhere") as missing:
         kv.open("nowhere")

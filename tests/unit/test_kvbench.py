@@ -514,8 +514,8 @@ def test_progress_only_on_a_terminal(tool):
     (("run", "-p", "ss.bias=1"), "ss.bias '1' is not a number from 0.5 to 0.999999"),
     (("run", "-p", "ss.bias"), "'ss.bias' is not KEY=VALUE"),
     (("run", "-P", "/nowhere"), "/nowhere: No such file"),
-    (("run",), "neither --ops nor --seconds says when it ends"),
-    (("run", "--arrivals", "poisson", "-n", 1), "arrivals need a rate: --target"),
+    (("run",), "give --ops or --seconds"),
+    (("run", "--arrivals", "poisson", "-n", 1), "--arrivals requires a rate: --target"),
     (("run", "--arrivals", "pareto"), "arrivalgenerator 'pareto' is not known"),
     (("run", "--store", "memory", "-p", "fieldlengthdistribution=zipfian"),
      "fieldlengthdistribution 'zipfian' is not known: there is constant"),
@@ -527,17 +527,17 @@ def test_progress_only_on_a_terminal(tool):
     (("run", "-r", 0, "--seconds", 1, "-p", "insertproportion=0.9995", "-p",
       "readproportion=0.0005", "-p", "updateproportion=0"), "there are no records"),
     (("run", "-s", "redis"), "there is no store 'redis'"),
-    (("run", "-s", "memory", "-d", "x", "-n", 1), "--store memory is on no device"),
+    (("run", "-s", "memory", "-d", "x", "-n", 1), "--store memory uses no device"),
     (("run", "-d", "x", "-n", 1, "--stream=1"), "--stream 1 has no unit"),
     (("run", "-t", 0), "threadcount 0 is out of bounds"),
     (("run", "--value", "10"), "--value 10 has no unit"),
-    (("arrivals", "--target", 10), "neither operations nor seconds are given"),
+    (("arrivals", "--target", 10), "give a number of operations or of seconds"),
     (("arrivals", "-n", 1), "the rate must be from"),
-    (("arrivals", "-n", 1, "--target", 1, "--format", "iolog3"), "--size, of the device"),
+    (("arrivals", "-n", 1, "--target", 1, "--format", "iolog3"), "--size must be given"),
     (("arrivals", "-n", 1, "--target", 1, "--format", "csv", "--size", "1M", "--requests",
-      "latest"), "on a device nothing is latest"),
+      "latest"), "--requests latest does not apply to a device"),
     (("arrivals", "-n", 1, "--target", 1, "--format", "iolog3", "--size", "1M", "--device",
-      "a b"), "fio takes no device by the name of 'a b'"),
+      "a b"), "fio does not accept the name 'a b'"),
     (("arrivals", "--arrivals", "diurnal", "-n", 1, "--target", 10, "-p",
       "diurnal.modulation=11"), "the modulation must be at least 0 and at most the rate"),
     (("arrivals", "x"), "'x' is one argument too many"),
@@ -840,20 +840,20 @@ DIURNAL = ("--target", 5, "-n", 3, "--arrivals", "diurnal", "-p", "diurnal.modul
 
 
 @pytest.mark.parametrize("words,args", (
-    ("--size, of the device, must be given", ("arrivals", "--format", "csv", "--target", 5, "-n", 3)),
+    ("--size must be given", ("arrivals", "--format", "csv", "--target", 5, "-n", 3)),
     ("the rate must be", ("arrivals", "-n", 3)), ("the rate must be", ("arrivals", "--target", 0)),
-    ("when does it end", ("arrivals", "--target", 5)),
+    ("give a number of operations", ("arrivals", "--target", 5)),
     ("at most the rate", ("arrivals", *DIURNAL)), ("at most the rate", ("run", *DIURNAL)),
-    ("fio takes no device", ("arrivals", "--format", "iolog3", "--target", 5, "-n", 3,
+    ("fio does not accept", ("arrivals", "--format", "iolog3", "--target", 5, "-n", 3,
                              "--size", "1M", "--device", "a:b")),
-    ("nothing is latest", ("arrivals", "--format", "csv", "--target", 5, "-n", 3, "--size", "1M",
+    ("latest does not apply", ("arrivals", "--format", "csv", "--target", 5, "-n", 3, "--size", "1M",
                            "--requests", "latest")),
     *(("a multiple of 512", ("arrivals", "--format", form, "--target", 5, "-n", 3, "--size", "1M",
                              "--block", block))
       for form in ("csv", "iolog3") for block in ("3000B", "1B", "4097B")),
 ))
 def test_what_was_not_asked_properly(tool, words, args):
-    """The exit status is 16, as in kvbench.8, and there is no output."""
+    """The exit status is 16, as in kvbench.1, and there is no output."""
     done = subprocess.run([tool, *map(str, args)], text=True, capture_output=True, check=False)
     assert done.returncode == USAGE and words in done.stderr and not done.stdout, done
 
@@ -876,7 +876,7 @@ def test_a_workload_file_of_ycsb(tool, tmp_path):
     words = (tool, "run", "--store", "memory", "--load", "-P", tmp_path / "workload",
              "-p", "operationcount=5")
     done = subprocess.run(list(map(str, words)), text=True, capture_output=True, check=True)
-    assert done.stderr == ("kvbench: left aside, as they are of other stores: maxscanrate, "
+    assert done.stderr == ("kvbench: ignored properties of other stores: maxscanrate, "
                            "discardscannedrecord, mongodb.url, measurementtype\n")
     (tmp_path / "wide").write_text(TEMPLATE, encoding="utf-16", newline="")
     said = run(tool, "run", "--store", "memory", "-P", tmp_path / "wide", rc=USAGE)

@@ -827,7 +827,7 @@ def test_without_contents_the_same_is_asked(tool, ram, place):
         said.append((of["store"], of.get("done"), counted(of)))
         assert any(disk.read_bytes()) == (not more)
     assert said[0] == said[1]
-    assert "nothing to verify" in run(tool, *SMALL, "--no-contents", "--verify", disk,
+    assert "cannot be combined with --verify" in run(tool, *SMALL, "--no-contents", "--verify", disk,
                                       rc=USAGE)
 
 
@@ -998,7 +998,7 @@ def test_options_have_their_whole_names(tool, cut):
 def test_check_of_nothing(tool, tmp_path):
     disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
     manifest.write_text("")
-    assert "names no file that is there: nothing to check" in \
+    assert "lists no file: nothing to check" in \
         run(tool, *SMALL, "--check", manifest, disk)
     assert "cannot be read: Is a directory" in \
         run(tool, *SMALL, "--check", tmp_path, disk, rc=FAILED)
@@ -1006,22 +1006,22 @@ def test_check_of_nothing(tool, tmp_path):
 
 @pytest.mark.parametrize("args,rc,sentence", (
     ((), USAGE, "DEVICE, --drive or --model is missing"),
-    (("--drive", "st500dm002", "/nowhere"), USAGE, "--drive is instead of a DEVICE"),
-    (("--drive", "st500dm00"), FAILED, "--drive 'st500dm00' is none of platter's profiles"),
-    (("--drive", "generic"), FAILED, "--drive 'generic' is none of platter's profiles"),
-    (("--drive", "st500dm002", "--verify"), USAGE, "need a DEVICE"),
+    (("--drive", "st500dm002", "/nowhere"), USAGE, "--drive cannot be combined with a DEVICE"),
+    (("--drive", "st500dm00"), FAILED, "--drive 'st500dm00' is not a profile of platter"),
+    (("--drive", "generic"), FAILED, "--drive 'generic' is not a profile of platter"),
+    (("--drive", "st500dm002", "--verify"), USAGE, "require a DEVICE"),
     (("--drive", "st500dm002", "--tracks", "300000"), FAILED,
      "drive st500dm002 has 238470 tracks of 2 MiB, not 300000"),
     (("--drive", "st500dm002", "--flush-us", "1000001"), USAGE, "--flush-us"),
-    (("--flush-us", "8333", "/nowhere"), USAGE, "--flush-us goes with --drive"),
+    (("--flush-us", "8333", "/nowhere"), USAGE, "--flush-us requires --drive"),
     (("--copy-each", "--place", "seq", "/nowhere"), USAGE,
-     "--reread and --copy-each go with --place and naive or merged"),
+     "--reread and --copy-each require --place with naive or merged"),
     (("--model", "best,naive"), USAGE, "the policy is one of seq, 3phase"),
     (("--model", "seq"), USAGE, "behind the policy comes naive, merged or none"),
     (("--model", "seq,naive,fast"), USAGE, "options are first, next"),
     (("--model", "seq,naive,largest=16"), USAGE, "options are first, next"),
-    (("--model", "seq,naive", "--hints"), USAGE, "need a DEVICE"),
-    (("--model", "seq,naive", "--track", "3K"), USAGE, "no multiple of 4K"),
+    (("--model", "seq,naive", "--hints"), USAGE, "require a DEVICE"),
+    (("--model", "seq,naive", "--track", "3K"), USAGE, "not a multiple of 4K"),
     (("--model", "seq,naive", "--file", "100B"), USAGE, "whole number of records"),
     (("--model", "seq,naive", "--level1", "1B"), USAGE, "no room for a record"),
     (("--place", "seq,merged", "--hints", "/nowhere"), USAGE, "protects tops"),
@@ -1031,10 +1031,10 @@ def test_check_of_nothing(tool, tmp_path):
     (("--model", "seq,naive", "--theta", "1"), USAGE, "above 0 and below 1"),
     (("--model", "seq,naive", "--record", "1M", "--load", "90000M", "--tracks",
       "40000"), FAILED, "is full: its 40000 tracks have no room"),
-    (("--model", "seq,naive", "--load", "0B"), USAGE, "--load 0B is nothing"),
-    (("--model", "seq,naive", "--readahead", "0B"), USAGE, "--readahead 0B is nothing"),
-    (("--model", "seq,naive", "--ops", "10"), USAGE, "--ops are those of a --mix"),
-    (("--trace", "-"), USAGE, "--trace goes with one --model"),
+    (("--model", "seq,naive", "--load", "0B"), USAGE, "--load 0B is not valid"),
+    (("--model", "seq,naive", "--readahead", "0B"), USAGE, "--readahead 0B is not valid"),
+    (("--model", "seq,naive", "--ops", "10"), USAGE, "--ops requires --mix"),
+    (("--trace", "-"), USAGE, "--trace requires one --model"),
     (("/nowhere",), FAILED, "No such file"),
 ))
 def test_bad_words(tool, args, rc, sentence):

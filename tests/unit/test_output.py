@@ -71,6 +71,26 @@ def test_a_failure_leaves_all_as_it_was(tmp_path):
     assert one.read_text() == "old" and os.listdir(tmp_path) == ["one"]
 
 
+def test_files_with_similar_names_stay(tmp_path):
+    """The temporary file has a name that no other file has, not even a link placed there before."""
+    (tmp_path / "a.part").write_text("mine")
+    (tmp_path / "b.part").symlink_to("a.part")
+    for name in ("a", "b"):
+        output.check(tmp_path / name)
+        output.store(tmp_path / name, "new")
+    assert (tmp_path / "a.part").read_text() == "mine" and (tmp_path / "b.part").is_symlink()
+    assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text() == "new"
+    assert sorted(os.listdir(tmp_path)) == ["a", "a.part", "b", "b.part"]
+
+
+def test_two_writers_of_one_file(tmp_path):
+    """The last one to end replaces the whole file."""
+    with output.whole(tmp_path / "a") as (one,):
+        one.write_text("one")
+        output.store(tmp_path / "a", "two")
+    assert (tmp_path / "a").read_text() == "one" and os.listdir(tmp_path) == ["a"]
+
+
 def test_a_device_node_is_written_to(tmp_path):
     null = node(tmp_path / "null", stat.S_IFCHR, 1, 3)
     output.store(null, "text")
@@ -174,7 +194,15 @@ def test_programs_in_c(programs, tmp_path, name):
     target.write_text("old")
     target.chmod(0o604)
     link.symlink_to("target")
+    (tmp_path / "target.part").write_text("mine")
     run(link)
+    assert (tmp_path / "target.part").read_text() == "mine"
+    mask = os.umask(0o027)
+    try:
+        run(tmp_path / "new")
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
     assert link.is_symlink() and stat.S_IMODE(target.stat().st_mode) == 0o604
     assert target.read_text() not in ("", "old")
     assert "no/such" in run(tmp_path / "no/such", 1)
@@ -184,7 +212,8 @@ def test_programs_in_c(programs, tmp_path, name):
     assert stat.S_ISCHR((tmp_path / "null").stat().st_mode)
     full = node(tmp_path / "full", stat.S_IFCHR, 1, 7)
     assert "No space left on device" in run(full, 1)
-    assert sorted(os.listdir(tmp_path)) == ["disk", "full", "link", "null", "target"]
+    assert sorted(os.listdir(tmp_path)) == [
+        "disk", "full", "link", "new", "null", "target", "target.part"]
 
 
 # Writers of files that only their own program names: logs and stamps of the lab's cache, parts of a

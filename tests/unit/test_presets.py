@@ -165,7 +165,7 @@ def test_flash_of_ma(run, scale):
         assert abs(got / (20 << 30) - 1) < (.02 if scale < 64 else .1)
         if scale == 1:
             assert abs(out["logical_blocks"] * 4096 / 8e12 - 1) < 1e-4
-    assert "name a device for it with --cache" in run(
+    assert "give a device for it with --cache" in run(
         "create", "--dry-run", "--preset", "ma-rmwf", "--scale", scale, disk, "x", rc=USAGE)
 
 
@@ -294,15 +294,15 @@ def test_map_of_regions_needs_a_place(run):
     for name, more in (("tiler-track", []), ("ma-tiler", ["--rows", 64])):
         why = regions(run, name, "--scale", 1000, *more, disk=disk, rc=FAILED)
         assert "--meta" in why and "conventional tracks" in why and why.count("\n") == 1
-    text = run("presets")
     for name in ("ma-tiler", "tiler-track"):
+        text = run("presets", name)
         told = text[text.index(f"{name}: tiler"):].partition("map ")[2]
         assert "--meta DEV" in told and "conventional" in told
 
 
 @pytest.mark.parametrize("name, more, what", [
     ("ma-tiler", ["--columns", 16], "a region has 1 to 65535 blocks"),
-    ("ma-tiler", ["--cache-size", "5b"], "means nothing to tiler"),
+    ("ma-tiler", ["--cache-size", "5b"], "does not apply to tiler"),
     ("ma-tiler", ["--columns", 9999, "--rows", 4, "--bands", 100],
      "a region is wider than a track"),
     ("tiler-track", ["--rows", "many"], "--rows"),
@@ -345,9 +345,9 @@ def test_a_preset_is_opened_as_one(run):
     assert run(*preset).endswith(" 1 inplace 4 cleaning lazy read_home always'\n")
     assert run(*preset, "--no-feature", "inplace", "--set", "order=greedy").endswith(
         " 0 6 order greedy cleaning lazy read_home always'\n")
-    assert "emulated-smr-3 is stl-full, and" in run(*preset[:-1], "emulated-smr-3", rc=FAILED)
+    assert "emulated-smr-3 is for stl-full, but" in run(*preset[:-1], "emulated-smr-3", rc=FAILED)
     assert "choose one of emulated-smr-1" in run(*preset[:-1], "emulated", rc=USAGE)
-    assert "does not keep" in run(*preset[:4], "--no-feature", "inplace", rc=USAGE)
+    assert "does not store" in run(*preset[:4], "--no-feature", "inplace", rc=USAGE)
     assert "does not have" in run(*preset, "--no-feature", "in", rc=USAGE)
 
 
@@ -386,14 +386,14 @@ def test_the_scale_that_is_proposed_fits(run):
     (["--preset", "emulated-smr-3", "--scale", "954", "d", "x"], "at most 953", USAGE),
     (["--preset", "emulated-smr-1", "--band", "40G", "d", "x"], "too large", USAGE),
     (["--preset", "emulated-smr-2", "--scale", "400", "d", "x"], "--cache", USAGE),
-    (["--preset", "emulated-smr-1", "stl-set", "d", "x"], "leave 'stl-set' out", USAGE),
+    (["--preset", "emulated-smr-1", "stl-set", "d", "x"], "omit 'stl-set'", USAGE),
     (["--preset", "emulated-smr-1", "d"], "NAME is missing", USAGE),
     (["--preset", "emulated-smr-1", "--scale", "900", "--set-shift", "a", "d", "x"],
      "not a number", USAGE),
     (["--preset", "emulated-smr-1", "--scale", "900", "--log-bands", "2", "d", "x"],
-     "means nothing", USAGE),
-    (["--scale", "2", "stl-set", "d", "x"], "goes with --preset", USAGE),
-    (["--no-feature", "inplace", "stl-set", "d", "x"], "goes with --preset", USAGE),
+     "does not apply", USAGE),
+    (["--scale", "2", "stl-set", "d", "x"], "requires --preset", USAGE),
+    (["--no-feature", "inplace", "stl-set", "d", "x"], "requires --preset", USAGE),
     (["--preset", "emulated-smr-3", "--no-feature", "inplace", "d", "x"], "does not have",
      USAGE),
     (["stl-set", "--bands", "0", "d", "x"], "at least 1", USAGE),
@@ -450,15 +450,61 @@ def test_presets_command(run):
         # Presets that rewrite bands in place state the risk; others do not.
         assert row["feature"] == (["inplace"] if row["target"] == "stl-set" else [])
         assert ("power cut" in row.get("doc", "")) == bool(row["feature"])
-    assert "9279" in run("presets", "--scale", "10")
     # Presets that cannot be scaled that far are left out, and a sentence names them.
     text = run("presets", "--scale", "500")
-    assert "emulated-smr-1 --scale 500: stl-set" in text and "of emulated-smr-2 with" in text
-    assert "at most 409" in text and "at most 59" in text and "ma-tiler --scale" not in text
+    assert "\nemulated-smr-1    stl-set " in text and "for emulated-smr-2 with" in text
+    assert "at most 409" in text and "at most 59" in text and "\nma-tiler" not in text
     done = subprocess.run([run.tool, "presets", "--json", "--scale", "60"], check=True, text=True,
                           capture_output=True)
     assert "ma-tiler" not in [r["name"] for r in json.loads(done.stdout)]
     assert done.stderr.count("\n") == 1 and "at most 59" in done.stderr
     assert "at most 254313" in run("presets", "--scale", "300000", rc=USAGE)
-    assert "ma-rmwf --scale 20000" in run("presets", "--scale", "20000")
-    run("presets", "x", rc=USAGE)
+    assert "\nma-rmwf " in run("presets", "--scale", "20000")
+
+
+def test_one_preset_in_full(run):
+    """The list has one line for each preset; a name prints the rest, with the same content as
+    JSON."""
+    rows = json.loads(run("presets", "--json"))
+    lines = run("presets").splitlines()
+    assert [x.split()[:2] for x in lines[1:]] == [[r["name"], r["target"]] for r in rows]
+    assert [int(re.search(r"iB +(\d+) ", x)[1]) for x in lines[1:]] == \
+        [r["max_scale"] for r in rows]
+    for row in rows:
+        assert json.loads(run("presets", row["name"], "--json")) == row
+        text = run("presets", row["name"])
+        assert text.startswith(f"{row['name']}: {row['target']}\n")
+        assert f"  scale    1 to {row['max_scale']};" in text and row["source"] in text
+        for option, value in row["options"].items():
+            assert f" --{option} {value}" in text
+        assert ("--cache DEV" in text) == row["needs_cache_device"]
+        assert all(f"--set {key}" in text for key in row["set"])
+    assert " --bands 9279 " in run("presets", "emulated-smr-1", "--scale", "10")
+    assert "at most 59" in run("presets", "ma-tiler", "--scale", "60", rc=USAGE)
+    assert "choose one of emulated-smr-1" in run("presets", "x", rc=USAGE)
+    assert "too many" in run("presets", "ma-tiler", "x", rc=USAGE)
+
+
+@pytest.mark.parametrize("mib", [20, 64, 1024])
+@pytest.mark.parametrize("name", ["emulated-smr-1", "emulated-smr-2", "emulated-smr-3",
+                                  "ma-baseline", "ma-tiler", "tiler-track", "ma-dualbuffer",
+                                  "dualbuffer-small", "ma-smr-2", "ma-rmwf"])
+def test_options_that_are_proposed_fit(run, name, mib):
+    """Where no scale fits with the bands of a preset, shorter bands are proposed, too."""
+    data = blank(run.dir / "d", mib * MIB)
+    more = ["--cache", blank(run.dir / "f", mib * MIB)] if name.endswith(("-2", "rmwf")) and \
+        name != "emulated-smr-3" else []
+    line = ["create", "--dry-run", "--preset", name, *more, data, "x"]
+    text = run(*line, rc=FAILED)
+    options = re.search(r"; ((?:--(?:band|rows) \w+ )?--scale \d+) fits here\n", text)
+    assert options, text
+    words = options[1].split()
+    run(*line, *words)
+    # No smaller scale fits.
+    assert "--scale" in run(*line, *words[:-1], int(words[-1]) - 1, rc=FAILED)
+
+
+def test_a_device_for_which_no_scale_fits(run):
+    data = blank(run.dir / "d", MIB)
+    assert run("create", "--dry-run", "--preset", "ma-dualbuffer", data, "x", rc=FAILED).endswith(
+        "; no --scale fits here\n")

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import stat
 import sys
 from pathlib import Path
@@ -482,3 +483,22 @@ def test_json_of_explain(disk, monkeypatch, capsys):
     assert said["stalls"][1]["before"]["writes"] and said["versions"] == cli.versions()
     assert out.err.count("cleaning, ") == 9
 
+
+
+@pytest.mark.parametrize("command, line", [
+    ("command_run", ["run", "sdx", "--destroy-data"]), ("command_quick", ["quick", "sdx"]),
+    ("command_explain", ["explain", "sdx"]), ("command_report", ["report", "out"]),
+    ("command_compare", ["compare", "out"])])
+def test_an_interrupted_command_advises_options_that_it_has(monkeypatch, capsys, command, line):
+    def interrupted(_):
+        raise KeyboardInterrupt
+    monkeypatch.setattr(cli, command, interrupted)
+    monkeypatch.setattr(cli, "end_in_order", lambda: None)
+    assert cli.main(line) == cli.INTERRUPTED
+    said = capsys.readouterr().err
+    assert said.startswith("\nskylight: interrupted")
+    commands = next(a.choices for a in cli.parser()._actions if a.choices)
+    has = {o for a in commands[line[0]]._actions for o in a.option_strings}
+    advised = set(re.findall(r"--[a-z-]+", said))
+    assert advised <= has
+    assert bool(advised) == (line[0] == "run")

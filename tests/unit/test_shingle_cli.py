@@ -265,7 +265,7 @@ def test_cache_bands_as_they_are_asked_for(run):
     assert "staging of 10 blocks and one of the cache of 100" in said
     said = run("format", "stl-full", "--band", "40K", "--cache-band", "16K", data, "--force",
                rc=USAGE)
-    assert "--cache-band means nothing to stl-full" in said
+    assert "--cache-band does not apply to stl-full" in said
 
 
 def regroup(image, change):
@@ -437,7 +437,7 @@ def test_stl_full_zones_provision_and_logs(run):
     (["--provision", "9", "--zone-bands", "9"], "more bands than"),
     (["--provision", "4", "--log-bands", "4"], "less than the provision"),
     (["--zone-bands", "100", "--log-bands", "5"], "less than the provision"),
-    (["--set-shift", "1"], "means nothing"), (["--cache-size", "5%"], "no cache bands"),
+    (["--set-shift", "1"], "does not apply"), (["--cache-size", "5%"], "no cache bands"),
 ])
 def test_stl_full_refuses(run, options, what):
     data = blank(run.dir / "d", 3000)
@@ -821,8 +821,8 @@ def test_blocks_of_more_than_4096_bytes_are_refused(run, monkeypatch, command, b
     more = ["stl-set", "--band", "40K", "--force"] if command == "format" else []
     said = run(command, *more, path["data"], "--meta", path["meta"], "--cache", path["cache"],
                rc=None)
-    assert said == (f"shingle: {big.upper()} {path[big]} has logical blocks of 16384 bytes, "
-                    "and more than 4096 cannot be used\n")
+    assert said == (f"shingle: {big.upper()} {path[big]} has logical blocks of 16384 bytes: "
+                    "at most 4096 are supported\n")
     assert not any(p.read_bytes().strip(b"\0") for p in path.values())
 
 
@@ -867,13 +867,13 @@ def test_what_keeps_nothing_takes_no_metadata(run, monkeypatch, sink, more):
         args += ["--cache", path["cache"]]
     said = run(*args, rc=FAILED)
     assert said.startswith(f"shingle: {sink.upper()} ") and said.count("\n") == 1
-    assert "keeps nothing" in said and ("name a device for them with --meta" in said) == \
+    assert "does not store what is written" in said and ("give a device for them with --meta" in said) == \
         (sink == "data")
     assert path["cache"].read_bytes() == before
     assert not any(path["data"].read_bytes() + path["meta"].read_bytes())
     if sink == "data":  # with more, it is written
         said = run(*args, "--meta", path["meta"])
-        assert "keeps nothing of what is written: it gets no header" in said
+        assert "does not store what is written: it gets no header" in said
     else:
         assert "formatted" in run(*args[:args.index("--meta")], *args[args.index("--meta") + 2:])
 
@@ -1007,7 +1007,7 @@ def test_width_of_a_head(run, said, mtracks):
     if mtracks:
         assert struct.unpack_from("<I", content(disk, 0), 1152 + 20) == (mtracks,)
     else:
-        assert "its zones or its head make no sense" in out
+        assert "its zones or its head are not valid" in out
 
 
 @pytest.mark.parametrize("lines, known", [("head_tracks 2.000\n", 1), ("", 0)])
@@ -1117,8 +1117,8 @@ def test_less_than_a_block_is_no_device(run, target, which, size):
     assert not any(large.read_bytes() + small.read_bytes())
 
 
-@pytest.mark.parametrize("command", ["format", "create", "presets", "open", "remove", "status", "stats",
-                                     "check", "repair", "dump", "reset"])
+@pytest.mark.parametrize("command", ["format", "create", "presets", "open", "remove", "list",
+                                     "status", "stats", "check", "repair", "dump", "reset"])
 def test_help(run, command):
     assert run(command, "--help").startswith(f"Usage: shingle {command} ")
 
@@ -1126,11 +1126,44 @@ def test_help(run, command):
 def test_help_knows_options(run):
     """The help lists the options of the targets, from the targets' own tables."""
     said = run("create", "--help")
-    for line in ("--set-shift    N       2^N", "commit_ms=N ", "wcache=off|on ", "inplace ",
+    for line in ("--set-shift N         2^N", "commit_ms=N ", "wcache=off|on ", "inplace ",
                  "order=fifo|greedy ", "policy=seq|3phase|zigzag|compaction\n", "unsafe_reuse "):
         assert f"\n  {line}" in said, line
     assert "\n  --zone-bands " in run("format", "--help")
     assert "\n  threshold=N " in run("open", "--help")
+
+
+ALL_TARGETS = {"stl-set", "stl-full", "imr", "tiler", "dualbuffer", "rmwf", "platter"}
+
+
+@pytest.mark.parametrize("command", ["create", "format"])
+@pytest.mark.parametrize("target", sorted(ALL_TARGETS - {"platter"}))
+def test_help_of_a_target_has_its_options_alone(run, command, target):
+    said = run(command, target, "--help")
+    assert said.startswith(f"Usage: shingle {command} {target} [options] DATA")
+    assert re.findall(r"^Features and keys of (\S+) ", said, re.M) == [target]
+    options = set(re.findall(r"^  --([a-z-]+)", said, re.M))
+    cached, interlaced = target in ("stl-set", "dualbuffer", "rmwf"), target == "imr"
+    assert ("cache-size" in options) == cached and ("backup-tracks" in options) == interlaced
+    assert ("band" in options) != interlaced and "preset" not in options
+    assert ("volatile" in options) == (command == "create")
+    parameters = {"set-shift": "stl-set", "zone-bands": "stl-full", "spare-tracks": "imr",
+                  "columns": "tiler", "sample-tracks": "dualbuffer", "page-blocks": "rmwf"}
+    assert {of for name, of in parameters.items() if name in options} == {target}
+    # The target may also follow the option.
+    assert run(command, "--help", target) == said
+
+
+@pytest.mark.parametrize("words", [["create"], ["format"], ["open"],
+                                   *(["create", t] for t in sorted(ALL_TARGETS))])
+def test_help_is_aligned(run, words):
+    """Every explanation begins in column 24, or 20 where the text is fixed, and fits into 90."""
+    said = run(*words, "--help")
+    for line in said.splitlines():
+        assert len(line) <= 90, line
+        if re.match(r"  (--)?[a-z]\S*", line):
+            at = re.match(r"  (?:--[a-z-]+(?: \S+)?|\S+)(?:  +|$)", line)
+            assert at and (at.end() in (20, 24) or at.end() == len(line)), line
 
 
 def test_status_where_nothing_is_open(run):
@@ -1155,13 +1188,16 @@ def test_exit_codes_are_in_the_page(run):
         assert {int(c) for c in re.findall(r"\b(\d+) ", said)} <= codes, command
 
 
-@pytest.mark.parametrize("command", ["format", "create", "presets", "open", "remove", "status",
-                                     "stats", "check", "repair", "dump", "reset", "probe", "set"])
+@pytest.mark.parametrize("command", ["format", "create", "presets", "open", "remove", "list",
+                                     "status", "stats", "check", "repair", "dump", "reset",
+                                     "probe", "set"])
 def test_options_are_in_the_page(run, command):
     """The manual page has each command with all options of its help."""
     page = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8").replace("\\-", "-")
     assert f"\\fBshingle {command}\\fR" in page or f"|\\fB{command}\\fR" in page
     said = run(command, "--help")
+    if command == "create":
+        said += run("create", "platter", "--help")
     for option in re.findall(r"^  (--[a-z-]+)", said, re.M):
         assert re.search(rf"{option}(?![a-z-])", page), option
 
@@ -1224,7 +1260,7 @@ def test_options_with_and_without_a_blank(run):
 def test_names_without_slash(run, args):
     """libdevmapper would take the part of a path behind the last slash for a name."""
     blank(run.dir / "d", 3000)
-    assert "cannot be a device's name: 1 to 127 characters without '/'" in run(*args, rc=USAGE)
+    assert "is not valid: 1 to 127 characters without '/'" in run(*args, rc=USAGE)
     assert not any((run.dir / "d").read_bytes())
 
 
@@ -1388,9 +1424,9 @@ def test_format_again(busy):
 def test_wrong_devices(image):
     run = image.run
     other = blank(run.dir / "other", 50)
-    assert "cut short" in run("check", other, "--meta", image.meta, rc=FAILED)
-    assert "leave --cache out" in run("check", *image.args, "--cache", other, rc=FAILED)
-    assert "on a device of their own" in run("check", image.meta, rc=FAILED)
+    assert "shortened" in run("check", other, "--meta", image.meta, rc=FAILED)
+    assert "omit --cache" in run("check", *image.args, "--cache", other, rc=FAILED)
+    assert "has a metadata device" in run("check", image.meta, rc=FAILED)
 
 
 def test_unknown_engine_and_version(image):
@@ -1518,7 +1554,7 @@ def test_without_its_metadata_it_says_where_they_are(run):
 def test_format_leaves_any_of_them_alone(run, which):
     one = Set(run, "a")
     said = run("format", "stl-set", "--band", "40K", one.path[which], rc=FAILED)
-    assert "left alone" in said and "dm-shingle device" in said
+    assert "was not changed" in said and "dm-shingle device" in said
     assert one.path[which].read_bytes() == one.before[which]
     run("format", "stl-set", "--band", "40K", "--force", one.path[which])
     run("check", one.path[which])
@@ -1652,7 +1688,7 @@ def test_flips_in_headers(run, which):
             run("open", *one.args(), "x", "--dry-run")
             if n % 16 == 0:
                 said = run("repair", "--yes", *one.args(), rc=CORRECTED)
-                assert "Nothing will be lost" in said and f"block {at} anew" in said
+                assert "Nothing will be lost" in said and f"in its block {at}\n" in said
                 assert path.read_bytes() == whole
     one.keep()
     path.write_bytes(whole)
@@ -1668,7 +1704,7 @@ def test_both_headers_damaged(run):
     whole = path.read_bytes()
     for at in (200, (600 - 1) * BLOCK + 200):
         put(path, at, b"?")
-    assert "'shingle repair' may mend it" in run("open", *one.args(), "x", "--dry-run", rc=FAILED)
+    assert "'shingle repair' may correct it" in run("open", *one.args(), "x", "--dry-run", rc=FAILED)
     assert run("check", *one.args(), rc=ERRORS).count("header of DATA") == 2
     run("repair", "--yes", *one.args(), rc=CORRECTED)
     assert path.read_bytes() == whole
@@ -2041,7 +2077,7 @@ def assert_repaired(image, told, yes=True):
     image.check(rc=ERRORS)
     before = image.file.read_bytes()
     out = image.run("repair", *image.args, rc=ERRORS, answer="n\n")
-    assert "left as it is" in out and image.file.read_bytes() == before
+    assert "unchanged" in out and image.file.read_bytes() == before
     if yes:
         out = image.run("repair", "--yes", *image.args, rc=CORRECTED)
     else:
@@ -2110,7 +2146,7 @@ def test_repair_hole(busy):
     busy.flip(busy.journal[2], 600)
     out = busy.run("repair", *busy.args, rc=ERRORS, answer="\n")
     assert "transactions 4 to 5" in out and "2 records" not in out.split("lost")[0]
-    assert_repaired(busy, "What will be lost")
+    assert_repaired(busy, "This will be lost")
     assert busy.map() != first
     dump = busy.dump("--journal")
     highest = max(b["seq"] for b in dump["journal_blocks"])
@@ -2169,18 +2205,18 @@ def test_repair_dry_run_and_json(busy):
     before = bytes_of(busy)
     said = busy.run("repair", *busy.args, "--dry-run", rc=ERRORS)
     plan = f"- rewrite the superblock in block {busy.last} from the other"
-    assert plan in said and "as --dry-run says" in said and "[y/N]" not in said
+    assert plan in said and "because of --dry-run" in said and "[y/N]" not in said
     out = repair("--dry-run", rc=ERRORS)
     assert out["result"] == "can be repaired" and out["errors"] == 1
-    assert plan in out["told"] and "Nothing will be lost." in out["told"]
+    assert plan in out["report"] and "Nothing will be lost." in out["report"]
     assert [f["severity"] for f in out["findings"]].count("error") == 1
     # This also holds with --yes; and with --json alone there is no terminal for the question.
     assert repair("--dry-run", "--yes", rc=ERRORS)["result"] == "can be repaired"
-    assert "nobody to ask" in busy.run("repair", *busy.args, "--json", rc=USAGE)
+    assert "cannot ask" in busy.run("repair", *busy.args, "--json", rc=USAGE)
     assert bytes_of(busy) == before
     out = repair("--yes", rc=CORRECTED)
-    assert out["result"] == "repaired" and plan in out["told"]
-    assert out["told"][-1].endswith(": repaired and clean")
+    assert out["result"] == "repaired" and plan in out["report"]
+    assert out["report"][-1].endswith(": repaired and clean")
     assert repair("--yes", rc=CLEAN)["result"] == "clean"
 
 
@@ -2190,7 +2226,7 @@ def test_repair_json_of_what_is_beyond_it(image):
     before = bytes_of(image)
     out = json.loads(image.run("repair", *image.args, "--json", "--yes", rc=ERRORS))
     assert out["result"] == "cannot be repaired" and out["errors"] >= 2
-    assert out["told"][-1].endswith("this cannot be repaired")
+    assert out["report"][-1].endswith("it cannot be repaired")
     assert bytes_of(image) == before
 
 
@@ -2273,7 +2309,7 @@ def test_settings_live_with_the_device(kept):
     assert table_of(run, *kept.args, "--no-feature", "inplace") == "0 2 commit_ms 5000"
     assert table_of(run, *kept.args, "--no-settings") == ""
     assert table_of(run, *kept.args) == "1 inplace 2 commit_ms 5000"
-    assert "does not keep" in run("open", *kept.args, "x", "--dry-run", "--no-feature",
+    assert "does not store" in run("open", *kept.args, "x", "--dry-run", "--no-feature",
                                   "unsafe_sync1", rc=USAGE)
 
 
@@ -2281,7 +2317,7 @@ def test_what_is_given_is_to_blame_for_itself(kept):
     """An error in an option of the command line names that option, and not the settings of the
     device."""
     out = kept.run("open", *kept.args, "x", "--dry-run", "--set", "wcache=on", rc=USAGE)
-    assert "no write cache to be switched on" in out and "keeps the settings" not in out
+    assert "no write cache to be switched on" in out and "not valid" not in out
 
 
 def test_no_settings_are_zeroes(image):
@@ -2291,7 +2327,7 @@ def test_no_settings_are_zeroes(image):
     assert table_of(image.run, *image.args) == ""
     assert image.dump()["settings"] == ""
     assert "settings" not in image.run("dump", *image.args)
-    assert "keeps no settings" in image.run("set", *image.args)
+    assert ": none\n" in image.run("set", *image.args)
 
 
 def test_create_keeps_or_does_not(run):
@@ -2301,7 +2337,7 @@ def test_create_keeps_or_does_not(run):
     assert "  settings idle_ms=7\n" in run(*make)
     out = run(*make, "--volatile")
     assert "settings" not in out and out.endswith(" 0 2 idle_ms 7'\n")
-    assert "for 'shingle create'" in run("format", "stl-set", "--volatile", data, rc=USAGE)
+    assert "only to 'shingle create'" in run("format", "stl-set", "--volatile", data, rc=USAGE)
 
 
 def test_set_of_a_closed_device(kept):
@@ -2315,10 +2351,10 @@ def test_set_of_a_closed_device(kept):
         return kept_in(raw[0])
 
     rest = [kept.read(at) for at in range(1, kept.last)]
-    assert f"{kept.data} keeps inplace commit_ms=5000\n" == run("set", *kept.args)
+    assert f"settings stored on {kept.data}: inplace commit_ms=5000\n" == run("set", *kept.args)
     assert read_super(kept.read(0))["seq"] == 1
     said = run("set", *kept.args, "commit_ms=7", "wcache_blocks=9")
-    assert said == f"{kept.data} keeps inplace commit_ms=7 wcache_blocks=9\n"
+    assert said == f"settings stored on {kept.data}: inplace commit_ms=7 wcache_blocks=9\n"
     assert now() == "inplace commit_ms=7 wcache_blocks=9"
     assert [read_super(kept.read(at))["seq"] for at in (0, kept.last)] == [2, 2]
     run("set", *kept.args, "commit_ms=3", "commit_ms=7")  # the last one counts
@@ -2330,8 +2366,8 @@ def test_set_of_a_closed_device(kept):
     run("set", *kept.args, "--default", "commit_ms", "--default", "wcache", "--feature", "inplace")
     assert now() == "inplace wcache_blocks=9"
     assert table_of(run, *kept.args) == "1 inplace 2 wcache_blocks 9"
-    assert "keeps no settings" in run("set", *kept.args, "--default", "wcache_blocks",
-                                      "--no-feature", "inplace")
+    assert ": none\n" in run("set", *kept.args, "--default", "wcache_blocks", "--no-feature",
+                             "inplace")
     assert now() == "" and not any(kept.read(0)[SETTINGS:])
     # Nothing else has changed on the metadata device.
     assert rest == [kept.read(at) for at in range(1, kept.last)]
@@ -2341,10 +2377,10 @@ def test_set_of_a_closed_device(kept):
     (["commit_ms=soon"], "commit_ms must be", USAGE), (["nonsense=1"], "no key 'nonsense'", USAGE),
     (["--feature", "nonsense"], "no feature 'nonsense'", USAGE),
     (["wcache=on"], "no write cache to be switched on", USAGE),
-    (["--no-feature", "unsafe_sync1"], "does not keep", USAGE),
-    (["--default", "idle_ms"], "keeps no such key", USAGE),
-    (["--default", "commit"], "keeps no such key", USAGE),
-    (["commit_ms"], "has no value", USAGE), (["inplace"], "goes with --feature", USAGE), (["commit_ms="], "commit_ms must be", USAGE),
+    (["--no-feature", "unsafe_sync1"], "does not store", USAGE),
+    (["--default", "idle_ms"], "stores no such key", USAGE),
+    (["--default", "commit"], "stores no such key", USAGE),
+    (["commit_ms"], "has no value", USAGE), (["inplace"], "use --feature", USAGE), (["commit_ms="], "commit_ms must be", USAGE),
     (["--volatile", "commit_ms=1"], "is closed", FAILED),
     (["--volatile"], "KEY=VALUE is missing", USAGE),
     ([f"commit_ms={7:0>200}"], "longer than a superblock has room for", USAGE),
@@ -2381,7 +2417,7 @@ def test_settings_that_make_no_sense(image, record):
     said = image.run("set", *image.args, "commit_ms=1", rc=FAILED)
     # open offers --no-set in this case; set has no such option.
     assert "cannot be used" in said and "'shingle check'" in said and "--no-set" not in said
-    assert_repaired(image, "forget the settings")
+    assert_repaired(image, "delete the settings")
     assert table_of(image.run, *image.args) == "" and not any(image.read(0)[SETTINGS:])
 
 
@@ -2403,8 +2439,8 @@ def test_settings_that_the_target_does_not_know(image):
     the device."""
     craft(image, struct.pack("<HH", 1, 12) + b"later=1 soon")
     out = image.run("open", *image.args, "x", "--dry-run", rc=FAILED)
-    assert "no feature 'soon'" in out and "keeps the settings later=1 soon" in out
-    assert "keeps the settings" in image.run("open", *image.args, "x", "--dry-run", "--set",
+    assert "no feature 'soon'" in out and "are not valid: later=1 soon" in out
+    assert "not valid" in image.run("open", *image.args, "x", "--dry-run", "--set",
                                              "idle_ms=1", rc=FAILED)
     assert table_of(image.run, *image.args, "--no-settings") == ""
     image.run("set", *image.args, "--no-feature", "soon", "--default", "later", "idle_ms=3")
@@ -2436,7 +2472,7 @@ def test_damage_is_not_for_set_to_mend(kept):
     whole = kept.read(kept.last)
     kept.write(kept.last, seal(whole, uuid=bytes(16)))
     before = bytes_of(kept)
-    assert "another device's" in kept.run("set", *kept.args, "commit_ms=1", rc=FAILED)
+    assert "another device" in kept.run("set", *kept.args, "commit_ms=1", rc=FAILED)
     assert bytes_of(kept) == before
     kept.write(kept.last, whole)
     raw = bytearray(kept.read(0))
@@ -2529,6 +2565,12 @@ def completer(run):
     ("shingle set x wcache=", ["off", "on"]), ("shingle set x --default wc",
                                                ["wcache", "wcache_blocks"]),
     ("shingle set x wc", ["wcache=", "wcache_blocks="]),
+    ("shingle create plat", ["platter"]), ("shingle presets ma-t", ["ma-tiler"]),
+    ("shingle create platter d x --set time_", ["time_scale="]),
+    ("shingle create platter d x --set timing=", ["model", "none"]),
+    ("shingle create platter --profile st5", ["st5000as0011", "st500dm002"]),
+    ("shingle create platter d x --si", ["--size"]), ("shingle create imr d x --cache", []),
+    ("shingle create imr d x --backup", ["--backup-tracks"]),
 ])
 def test_completion(complete, line, offered):
     """Completion offers values of the named target, and not files."""
@@ -2647,7 +2689,7 @@ def test_who_is_not_root_is_told_so(two, tmp_path):
                   ["set", "disk", "commit_ms=5"], ["remove", "disk"], ["reset", "--force", "disk"],
                   ["stats", "disk", "--clear"], ["stats", "disk", "--latency", "1"]):
         said = two.run(*words, rc=FAILED)
-        assert "only root may do that" in said and "no such device" not in said, words
+        assert "only root may do this" in said and "no such device" not in said, words
 
 
 def test_output_that_cannot_be_written_is_told(two):
@@ -2686,16 +2728,16 @@ def open_device(dm, kept):
 def test_set_of_an_open_device(at_work):
     """Set sends a message to the open device, takes effect at once where the target supports it,
     and keeps the setting."""
-    assert at_work.run("set", "disk") == "disk keeps inplace commit_ms=5000\n"
+    assert at_work.run("set", "disk") == "settings stored on disk: inplace commit_ms=5000\n"
     assert at_work.changes() == ["message disk settings"]
     said = at_work.run("set", "disk", "commit_ms=7", "wcache_blocks=9", "--no-feature", "inplace")
-    assert said.startswith("disk keeps commit_ms=7 wcache_blocks=9\n") and "next opening" in said
+    assert said.startswith("settings stored on disk: commit_ms=7 wcache_blocks=9\n") and "opened again" in said
     assert at_work.changes() == ["message disk settings", "message disk commit_ms 7",
                                  "message disk keep commit_ms=7 wcache_blocks=9"]
     said = at_work.run("set", "disk", "commit_ms=8")
-    assert said == "disk keeps inplace commit_ms=8\n"
+    assert said == "settings stored on disk: inplace commit_ms=8\n"
     at_work.changes()
-    assert "next opening" in at_work.run("set", "disk", "--default", "commit_ms")
+    assert "opened again" in at_work.run("set", "disk", "--default", "commit_ms")
     assert at_work.changes()[1:] == ["message disk keep inplace"]
     at_work.run("set", "disk", "--default", "commit_ms", "--no-feature", "inplace")
     assert at_work.changes()[1:] == ["message disk keep"]
@@ -2706,9 +2748,9 @@ def test_set_of_an_open_device(at_work):
 def test_set_for_one_time(at_work):
     at_work.run("set", "disk", "commit_ms=7", "--volatile")
     assert at_work.changes() == ["message disk commit_ms 7"]
-    for words, what in ((["wcache_blocks=9"], "can only be set by a table"),
-                        (["--feature", "inplace"], "keys alone"),
-                        (["commit_ms=1", "--default", "commit_ms"], "keys alone")):
+    for words, what in ((["wcache_blocks=9"], "can be set only when the device is opened"),
+                        (["--feature", "inplace"], "changes only keys"),
+                        (["commit_ms=1", "--default", "commit_ms"], "changes only keys")):
         assert what in at_work.run("set", "disk", "--volatile", *words, rc=USAGE)
     assert not at_work.changes()
 
@@ -2716,7 +2758,7 @@ def test_set_for_one_time(at_work):
 @pytest.mark.parametrize("words, what, rc", [
     (["commit_ms=soon"], "commit_ms must be", USAGE), (["nonsense=1"], "no key", USAGE),
     (["wcache=on"], "no write cache to be switched on", USAGE),
-    (["idle_ms=1"], "asking disk", FAILED), (["--meta", "m", "commit_ms=1"], "closed", USAGE),
+    (["idle_ms=1"], "message to disk", FAILED), (["--meta", "m", "commit_ms=1"], "closed", USAGE),
 ])
 def test_set_refused_keeps_nothing(at_work, words, what, rc):
     """A setting that the tool or the kernel refuses is not kept; the kernel here has no answer
@@ -2756,7 +2798,7 @@ def test_stats_of_all_but_the_one_that_does_not_answer(two):
     two.add("gone", "stl-full")
     said = two.run("stats", "--json", rc=FAILED)
     assert {d["name"] for d in json.loads(said[:said.rindex("]") + 1])} == {"disk", "medium"}
-    assert "shingle: asking gone: " in said
+    assert "shingle: message to gone: " in said
 
 
 def test_stats_fields(two):
@@ -2769,21 +2811,21 @@ def test_stats_fields(two):
                                                      "medium": {"seek_us": 2}}
     assert two.run("stats", "--prometheus", "--fields", "steps").count("\n") == 3
     said = two.run("stats", "disk", "--fields", "steps,seek_us", rc=USAGE)
-    assert said == ("shingle: --fields: this device has no 'seek_us'; 'shingle stats' lists "
-                    "what there is\n")
-    assert "no device has 'step'" in two.run("stats", "--fields", "step", rc=USAGE)
+    assert said == ("shingle: --fields: the device has no counter 'seek_us'; 'shingle stats' "
+                    "lists all\n")
+    assert "no device has counter 'step'" in two.run("stats", "--fields", "step", rc=USAGE)
 
 
 @pytest.mark.parametrize("args, what", [
-    (["--prometheus", "--json"], "format of its own"),
-    (["--prometheus", "--watch", "1"], "format of its own"), (["--clear"], "NAME is missing"),
-    (["disk", "--clear", "--json"], "--clear shows nothing"),
-    (["disk", "--clear", "--fields", "steps"], "--clear shows nothing"),
-    (["disk", "--fields", "steps,"], "commas between"), (["disk", "--fields", ""], "commas"),
+    (["--prometheus", "--json"], "cannot be combined with --json"),
+    (["--prometheus", "--watch", "1"], "cannot be combined with --json"), (["--clear"], "NAME is missing"),
+    (["disk", "--clear", "--json"], "--clear prints nothing"),
+    (["disk", "--clear", "--fields", "steps"], "--clear prints nothing"),
+    (["disk", "--fields", "steps,"], "separated by commas"), (["disk", "--fields", ""], "commas"),
     (["--latency", "1"], "NAME is missing"), (["disk", "--latency", "0"], "at least 1"),
-    (["disk", "--latency", "1", "--watch", "1"], "--json alone"),
-    (["disk", "--latency", "1", "--prometheus"], "--json alone"),
-    (["disk", "--latency", "1", "--clear"], "leave the other options out"),
+    (["disk", "--latency", "1", "--watch", "1"], "only with --json"),
+    (["disk", "--latency", "1", "--prometheus"], "only with --json"),
+    (["disk", "--latency", "1", "--clear"], "omit the other options"),
     (["disk", "medium"], "one argument too many"), (["--watch", "1s"], "digits only"),
 ])
 def test_stats_that_make_no_sense(two, args, what):
@@ -2839,7 +2881,7 @@ def test_stats_watch_goes_on_without_the_device_that_has_the_field(two):
         away.rename(here)
         until("steps")
         p.kill()
-    assert "no device has 'step'" in two.run("stats", "--watch", "1", "--fields", "step",
+    assert "no device has counter 'step'" in two.run("stats", "--watch", "1", "--fields", "step",
                                              rc=USAGE)
 
 
@@ -2878,9 +2920,9 @@ def test_prometheus(two):
     assert value["shingle_read_bytes_total", "medium"] == "12288"
     assert value["shingle_media_written_bytes_total", "medium"] == "16384"
     assert value["shingle_late_max_seconds", "medium"] == "0.001500"
-    assert ("# HELP shingle_media_written_bytes_total media written in bytes, since it was "
+    assert ("# HELP shingle_media_written_bytes_total media written in bytes, since the device was "
             "opened or cleared; media_blocks_written of 'shingle stats'.\n") in said
-    assert ("# HELP shingle_late_max_seconds late max in seconds, the most since it was "
+    assert ("# HELP shingle_late_max_seconds late max in seconds, maximum since the device was "
             "opened or cleared; late_max_us of 'shingle stats'.\n") in said
     assert value["shingle_write_amplification_ratio", "disk"] == "1.700000"
     assert ("shingle_write_amplification_ratio", "medium") not in value
@@ -2928,7 +2970,7 @@ def test_prometheus_is_in_the_page():
 
 def test_dry_run_of_what_is_open(two):
     assert "disk would be closed" in two.run("remove", "disk", "--dry-run")
-    assert "all content of disk, 400 KiB, would be gone" in \
+    assert "all contents of disk, 400 KiB, would be erased" in \
         two.run("reset", "disk", "--dry-run", "--force")
     assert "type 'linear'" in two.run("remove", "other", "--dry-run", rc=FAILED)
     assert "cannot be reset" in two.run("reset", "medium", "--dry-run", rc=FAILED)
@@ -2947,7 +2989,7 @@ def test_remove_tries_again_for_seconds(two):
     two.run("remove", "disk")
     assert two.changes() == ["remove disk"]
     (two.dir / "medium/busy").write_text("26")
-    assert "removing medium: it is in use" in two.run("remove", "medium", rc=FAILED)
+    assert "removing medium: the device, or the name, is in use" in two.run("remove", "medium", rc=FAILED)
     assert not two.changes()
 
 
@@ -3030,7 +3072,7 @@ def test_the_second_superblock_of_a_larger_device_counts(run, meta):
     image.write(image.last + 50, seal(image.read(0), SB, uuid=bytes(16), at=image.last + 50,
                                       seq=image.sb["seq"] + 9))
     assert " 0 2 commit_ms 7'\n" in run("open", "--dry-run", *image.args, "x")
-    assert run("set", *image.args) == f"{image.data} keeps commit_ms=7\n"
+    assert run("set", *image.args) == f"settings stored on {image.data}: commit_ms=7\n"
 
 
 def raid_superblock(sectors):
@@ -3085,7 +3127,7 @@ def test_status_says_why_it_is_not_read_write(dm, mode, why):
     assert json.loads(dm.run("status", "disk", "--json"))["mode_why"] == why
     # Modules that do not know the message give no cause.
     (dm.dir / "disk/mode").unlink()
-    assert f"  mode     {name}; the kernel log says why\n" in dm.run("status", "disk")
+    assert f"  mode     {name}; see the kernel log\n" in dm.run("status", "disk")
     assert "mode_why" not in json.loads(dm.run("status", "disk", "--json"))
 
 
@@ -3110,8 +3152,8 @@ REFUSED = [
                    "3,3,1,-;device-mapper: table: 253:7: stl-set: preresume failed, error = -117"],
      "the kernel refuses it: cannot activate: it is torn\n"),
     ("reload", 12, [], "the kernel has not enough free memory"),
-    ("reload", 22, [], "Invalid argument; the kernel log says more"),
-    ("create", 1, [], "only root may do that"),
+    ("reload", 22, [], "Invalid argument; see the kernel log"),
+    ("create", 1, [], "only root may do this"),
 ]
 
 
@@ -3134,7 +3176,7 @@ def test_modules_of_another_version_are_named_when_a_table_is_refused(dm, versio
     (dm.run.dir / "dm.reload").write_text("22\n")
     if version:
         (dm.run.dir / "dm.version").write_text((release if version == "1.0.0" else version) + "\n")
-    text = f"; the modules are of version 0.9.1, and this tool is of {release}: load its own"
+    text = f"; the modules have version 0.9.1 and this tool {release}: load the matching modules"
     assert (text in disk.open(rc=FAILED)) == said
 
 
@@ -3148,7 +3190,7 @@ def test_a_device_with_longer_logical_blocks_is_refused_before_anything_is_writt
     before = path.read_bytes()
     for words in (["format", "stl-set", "--force", path], ["check", path], ["repair", path],
                   ["open", path, "new"]):
-        assert "has logical blocks of 16384 bytes, and more than 4096 cannot be used" in \
+        assert "has logical blocks of 16384 bytes: at most 4096 are supported" in \
             dm.run(*words, rc=FAILED)
     assert path.read_bytes() == before and not dm.changes()
 
@@ -3156,14 +3198,14 @@ def test_a_device_with_longer_logical_blocks_is_refused_before_anything_is_writt
 def test_a_log_that_cannot_be_read_is_pointed_at(dm):
     disk = Disk(dm)
     (dm.run.dir / "dm.reload").write_text(f"22\n{REFUSED[0][2][2]}\n")
-    assert "Invalid argument; the kernel log says more (dmesg)" in disk.open(rc=FAILED)
+    assert "Invalid argument; see the kernel log (dmesg)" in disk.open(rc=FAILED)
 
 
 def test_a_message_that_is_refused_is_explained(at_work):
     (at_work.run.dir / "dm.kmsg").touch()
     (at_work.run.dir / "dm.message").write_text(
         "22\n3,1,1,-;device-mapper: shingle: 253:7: idle_ms: it is too long\n")
-    assert "asking disk: the kernel refuses it: idle_ms: it is too long\n" in \
+    assert "message to disk: the kernel refuses it: idle_ms: it is too long\n" in \
         at_work.run("set", "disk", "idle_ms=1", rc=FAILED)
 
 
@@ -3174,9 +3216,9 @@ def test_a_copy_of_an_open_device_is_refused_by_name(dm):
     copy = shutil.copy(disk.path, dm.run.dir / "copy.blk")
     (dm.run.dir / "dm.create").write_text("16\n")
     said = dm.run("open", copy, "second", "--no-udev", rc=FAILED)
-    assert "opening second: the open device new has its UUID" in said
+    assert "opening second: the open device new has the same UUID" in said
     (dm.dir / "new/uuid").unlink()
-    assert "name or the device is taken" in dm.run("open", copy, "second", "--no-udev", rc=FAILED)
+    assert "the device, or the name, is in use" in dm.run("open", copy, "second", "--no-udev", rc=FAILED)
 
 
 def test_a_disk_that_is_read_only_is_opened_so(dm):
@@ -3229,7 +3271,7 @@ def test_latency_that_is_not_understood(two, answer):
     two.dir.joinpath("disk/@stats_create").write_text("7")
     two.dir.joinpath("disk/@stats_print").write_text(answer)
     two.dir.joinpath("disk/@stats_delete").write_text("")
-    assert "is not understood" in two.run("stats", "disk", "--latency", "1", rc=FAILED)
+    assert "has an unknown form" in two.run("stats", "disk", "--latency", "1", rc=FAILED)
     assert two.changes()[-1] == "message disk @stats_delete 7"
 
 
@@ -3272,5 +3314,5 @@ def test_latency_goes_on_where_a_hangup_is_ignored(two):
 
 
 def test_latency_where_the_kernel_has_none(two):
-    assert "shingle: asking disk: " in two.run("stats", "disk", "--latency", "1", rc=FAILED)
+    assert "shingle: message to disk: " in two.run("stats", "disk", "--latency", "1", rc=FAILED)
     assert two.changes() == [CREATE]

@@ -129,12 +129,12 @@ def test_what_does_not_count_may_be_anything(image):
 def test_damaged_page_is_named_and_never_zeroes(image, page, side, first, last):
     image.spoil(page, side)
     out = tool("check", image.path, rc=4)
-    assert f"page {page} of the map, which says where blocks {first} to {last} are, is damaged" \
+    assert f"page {page} of the map, which locates blocks {first} to {last}, is damaged" \
         in out
     out = tool("repair", image.path, "--yes", rc=1)
-    assert "What will be lost: 1 pages of the map" in out, out
+    assert "This will be lost: 1 pages of the map" in out, out
     assert f"  {first} to {last}\n" in out, out
-    assert "cannot be read or written any more" in out, out
+    assert "Reads and writes of them will fail" in out, out
     out = tool("check", image.path)
     assert f"the first is page {page} of the map" in out, out
     # Without the page of current slots check finds everything, but repair writes nothing.
@@ -185,8 +185,8 @@ def test_journal_that_begins_before_the_first_transaction(image):
     crc = ondisk.crc32c(ondisk.crc32c(0, crc[:4]), crc[4:])
     image.write(at + 2, ondisk.footer(image.sb["uuid"], 2, at + 2, journal_seq=0, chunks=2,
                                       chunks_crc=crc))
-    assert "checkpoint 2 was whole" in tool("check", image.path, rc=4)
-    assert "this cannot be repaired" in tool("repair", image.path, "--yes", rc=4)
+    assert "checkpoint 2 was complete" in tool("check", image.path, rc=4)
+    assert "it cannot be repaired" in tool("repair", image.path, "--yes", rc=4)
 
 
 @pytest.mark.parametrize("how", ["whole", "torn", "both"])
@@ -218,7 +218,7 @@ def test_older_checkpoint_whose_pages_were_written_over(image, how):
     at = image.sb["ckpt"][0][0]
     image.write(at, image.block(at)[:200] + b"\1" + image.block(at)[201:])
     out = tool("repair", image.path, "--yes", rc=1)
-    assert ("What will be lost: 1 pages of the map" if how == "both" else
+    assert ("This will be lost: 1 pages of the map" if how == "both" else
             "Nothing will be lost") in out, out
     tool("check", image.path)
     if how != "both":
@@ -276,11 +276,11 @@ def test_page_that_says_of_no_block_is_given_up_for_nothing(tmp_path, pages):
         assert f"page {page} of the map" in out
     out = tool("repair", image.path, "--yes", rc=1)
     if 0 in pages:
-        assert "What will be lost: 1 pages of the map" in out and "\n  0 to 15\n" in out, out
+        assert "This will be lost: 1 pages of the map" in out and "\n  0 to 15\n" in out, out
     else:
         assert "Nothing will be lost" in out, out
     if 3 in pages:
-        assert "let 1 pages of the map, which say of no block where it is, hold nothing" in out
+        assert "clear 1 damaged pages of the map, which locate no block" in out
     assert image.places() == [LOST if 0 in pages else 1, 0, 0, 0 if 3 in pages else 1]
     out = tool("check", image.path)
     assert ("are lost" in out) == (0 in pages), out
@@ -296,8 +296,8 @@ def test_page_given_up_before_hides_no_other(tmp_path):
     image.transaction((0x100, 1, 0, 0, 4))
     image.spoil(0, 0)
     out = tool("repair", image.path, "--yes", rc=1)
-    assert "What will be lost: 1 pages of the map" in out and "\n  0 to 15\n" in out, out
-    assert "let 1 pages of the map, which say of no block where it is, hold nothing" in out, out
+    assert "This will be lost: 1 pages of the map" in out and "\n  0 to 15\n" in out, out
+    assert "clear 1 damaged pages of the map, which locate no block" in out, out
     assert image.places() == [LOST, 0, 0, 0]
 
 
@@ -315,7 +315,7 @@ def test_two_blocks_of_a_region_at_one_place(tmp_path, in_page):
     out = tool("check", image.path, rc=4)
     assert "region 0 is where it cannot be" in out, out
     out = tool("repair", image.path, "--yes", rc=4)
-    assert "left as it is" in out, out
+    assert "unchanged" in out, out
 
 
 def test_plan_says_what_pages_will_take(tmp_path):

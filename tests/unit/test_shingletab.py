@@ -129,13 +129,13 @@ def test_names_of_units_are_systemds(generate, name, path):
 
 
 BAD = [
-    ("a", "DATA is missing behind 'a'"), ("a/b /dev/sda", "'a/b' cannot be a device's name"),
-    (".a /dev/sda", "cannot be a device's name"), ("x" * 128 + " /dev/sda", "cannot be"),
-    ("control /dev/sda", "'control' is device mapper's own"), ("a\0 /dev/sda", "a byte 0"),
+    ("a", "DATA is missing after 'a'"), ("a/b /dev/sda", "'a/b' is not a valid name"),
+    (".a /dev/sda", "is not a valid name"), ("x" * 128 + " /dev/sda", "not a valid"),
+    ("control /dev/sda", "'control' is reserved by device mapper"), ("a\0 /dev/sda", "a byte 0"),
     ("\0", "a byte 0"), ("a /dev/sda\0 nofail", "a byte 0"),
     ("a /dev/./sda", "without . and .."), ("a /dev/x/../sda", "without . and .."),
-    ("a /", "without . and .."), ("a /dev/sda meta=/dev/..", "META '/dev/..' is not how"),
-    ("a%b /dev/sda", "cannot be a device's name"), ("a\x1b[2J /dev/sda", "cannot be"),
+    ("a /", "without . and .."), ("a /dev/sda meta=/dev/..", "META '/dev/..' is not a path"),
+    ("a%b /dev/sda", "is not a valid name"), ("a\x1b[2J /dev/sda", "not a valid"),
     ("a sda", "DATA 'sda' is neither a path nor UUID= nor PARTUUID="),
     ("a UUID=", "is no UUID"), ("a UUID=../../x", "is no UUID"), ("a PARTUUID=$(id)", "is no UUID"),
     ("a UUID=" + "a" * 41, "is no UUID"), ("a LABEL=x", "neither a path"),
@@ -146,13 +146,13 @@ BAD = [
     ("a /dev/sda nofail,", "an option is empty"),
     ("a /dev/sda meta=", "'meta' is not known, or has no value"),
     ("a /dev/sda meta=sdb", "META 'sdb' is neither"),
-    ("a /dev/sda meta=/dev/sdb,meta=/dev/sdc", "META is named twice"),
+    ("a /dev/sda meta=/dev/sdb,meta=/dev/sdc", "META is given twice"),
     ("a /dev/sda set=commit_ms", "write it as set=KEY=VALUE"), ("a /dev/sda set==1", "KEY=VALUE"),
     ("a /dev/sda feature=in\\place", "cannot be part of a table line"),
     ("a /dev/sda preset=emulated", "the preset 'emulated' is not known"),
     ("a /dev/sda nofail=yes", "'nofail' is not known, or has no value"),
-    ("good /dev/sdz", "line 2 has the name 'good' already"),
-    ("a /dev/sda " + ",".join(["set=idle_ms=1"] * 17), "more than 16 of a kind"),
+    ("good /dev/sdz", "line 2 has the same name 'good'"),
+    ("a /dev/sda " + ",".join(["set=idle_ms=1"] * 17), "more than 16 times"),
 ]
 
 
@@ -176,7 +176,7 @@ def test_names_that_systemd_would_not_take(generate, line):
     """A unit that waits for nothing would be worse than none."""
     alone = generate("good /dev/sdx")
     assert generate("good /dev/sdx", line, rc=FAILED) == alone
-    assert "is too long: escaped" in generate.said
+    assert "is too long: the name of its systemd unit" in generate.said
 
 
 @pytest.mark.parametrize("name", ["-x", "--help", "--all"])
@@ -193,13 +193,13 @@ def test_names_that_look_like_options(dm, tab, generate, name):
 def test_no_tab_and_an_empty_one(run, generate, tab, monkeypatch):
     assert generate() == {} and not generate.said
     tab.path.unlink()
-    assert "has no line of the name 'a'" in run("open", "--tab", "a", rc=USAGE)
+    assert "has no line for 'a'" in run("open", "--tab", "a", rc=USAGE)
     assert run("remove", "--tab", "--all") == ""
     monkeypatch.setenv("SHINGLETAB", str(run.dir))
     assert "cannot be read" in run("open", "--tab", "--all", rc=FAILED)
     done = subprocess.run([run.dir / "shingle-generator"], check=False, text=True,
                           capture_output=True)
-    assert done.returncode == USAGE and "directory" in done.stderr
+    assert done.returncode == USAGE and "DIRECTORY" in done.stderr
 
 
 def test_the_generator_overwrites_nothing(run, generate):
@@ -250,10 +250,10 @@ def test_what_a_line_opens(run, tab):
     assert opened(run, "three") == {"three": f"{both} 0 4 idle_ms 3 commit_ms 5000"}
     assert opened(run, "five") == {
         "five": f"{both} 1 inplace 6 cleaning lazy read_home always commit_ms 5000"}
-    assert "name the device of its metadata" in run("open", "--tab", "six", "--dry-run", rc=FAILED)
+    assert "give its metadata device" in run("open", "--tab", "six", "--dry-run", rc=FAILED)
     # One that fails costs no other.
     assert set(opened(run, "six", "two", rc=FAILED)) == {"two"}
-    assert "has no line of the name 'seven'" in run("open", "--tab", "seven", rc=USAGE)
+    assert "has no line for 'seven'" in run("open", "--tab", "seven", rc=USAGE)
 
 
 def test_a_bad_line_is_not_opened_but_others_are(run, tab):
@@ -266,11 +266,11 @@ def test_a_bad_line_is_not_opened_but_others_are(run, tab):
 
 
 @pytest.mark.parametrize("args, what", [
-    (["open", "--tab"], "NAME is missing"), (["open", "--tab", "--all", "a"], "'a' is too many"),
-    (["open", "--all", "d", "x"], "goes with --tab"), (["remove", "--all", "x"], "goes with --tab"),
-    (["open", "--tab", "a", "--set", "idle_ms=1"], "is in its line"),
-    (["open", "--tab", "a", "--meta", "m"], "is in its line"),
-    (["remove", "--tab"], "NAME is missing"), (["remove", "--tab", "--all", "a"], "too many"),
+    (["open", "--tab"], "NAME is missing"), (["open", "--tab", "--all", "a"], "omit 'a'"),
+    (["open", "--all", "d", "x"], "requires --tab"), (["remove", "--all", "x"], "requires --tab"),
+    (["open", "--tab", "a", "--set", "idle_ms=1"], "are in its line"),
+    (["open", "--tab", "a", "--meta", "m"], "are in its line"),
+    (["remove", "--tab"], "NAME is missing"), (["remove", "--tab", "--all", "a"], "takes no names"),
 ])
 def test_words_that_do_not_go_together(run, tab, args, what):
     tab("a /dev/sda")

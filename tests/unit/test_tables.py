@@ -153,10 +153,9 @@ def names(cell):
     return [word.strip("`") for word in re.sub(r"<[^>]*>", "", cell).replace(",", " ").split()]
 
 
-def described(engine):
-    """{option: its row in the tables of the constructor}"""
-    return {name: cells for cells in rows(section(document(engine), "Constructor"))
-            for name in names(cells[0])}
+def described(text):
+    """{option: its row in the tables of a section}"""
+    return {name: cells for cells in rows(text) for name in names(cells[0])}
 
 
 @pytest.mark.parametrize("of", ["core", "platter", *ENGINES])
@@ -175,11 +174,13 @@ def test_sentences(of, told):
         assert bool(busy) == (when == TABLE) or of == "platter", name
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ["core", *ENGINES])
 def test_options(engine, told):
-    rst, own = described(engine), options(told, engine)
-    features = section(document(engine), "Constructor") if engine != "imr" else document("imr")
-    known = {**own, **options(told, "core")}
+    """A target's page describes its own options, targets.rst those of all."""
+    text_of = section(document_of("targets"), "Keys of all targets") if engine == "core" else \
+        section(document(engine), "Constructor")
+    rst, known = described(text_of), options(told, engine)
+    features = text_of if engine != "imr" else document("imr")
     for name, (kind, when, low, high, default, words, *_) in known.items():
         if kind == FEATURE:
             assert any(name in names(cells[0]) for cells in rows(features)), name
@@ -191,16 +192,15 @@ def test_options(engine, told):
         # The default is in a column of its own, or beside the value.
         if default and len(cells) > 2:
             assert cells[1] == default, name
-        elif default and name in own:
+        elif default:
             assert re.search(rf"``{default}`` \(default\)|``{default}``.*: ", text), name
-        if name not in own and engine != "stl-set":
-            continue  # its range is described with the first option of its kind
         for word in words:
             assert re.search(rf"\b{word}\b", " ".join(cells)), (name, word)
         if kind == NUMBER and high != 2 ** 32 - 1:
             assert re.search(rf"\b{high}\b", text), name
     extra = {name for name in rst if re.fullmatch(r"[a-z]+(_[a-z0-9]+)*", name)} - set(known)
     assert extra <= {"data", "dev", "cache", "metadata", "device", "key", "feature"}, extra
+    assert engine == "core" or ":ref:`targets:Keys of all targets`" in text_of
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -252,28 +252,26 @@ def test_counters_of_platter():
     assert words - {"media_*"} == {name for name in own if not name.startswith("media_")}
 
 
-def counted(engine):
+def counted(text):
     out = []
-    for cells in rows(section(document(engine), "Counters")):
+    for cells in rows(section(text, "Counters")):
         found = re.fullmatch(r"(\w+_)(\d) \.\. \w+_(\d)", cells[0])
         out += [f"{found[1]}{i}" for i in range(int(found[2]), int(found[3]) + 1)] if found \
             else names(cells[0])
     return out
 
 
-@pytest.mark.parametrize("engine, more", [
-    ("stl-set", ("core", ["mode"])), ("stl-full", None), ("imr", None), ("tiler", None),
-    ("dualbuffer", None), ("rmwf", None)])
-def test_counters(engine, more, told):
-    """The document describes each counter once, and no others."""
-    own = counters(told, engine)
+@pytest.mark.parametrize("engine", ["core", *ENGINES])
+def test_counters(engine, told):
+    """A target's page describes each of its own counters once and no others, targets.rst those of
+    core."""
+    text = document_of("targets") if engine == "core" else document(engine)
+    own = counters(told, engine) + (["mode"] if engine == "core" else [])
     if engine == "imr":  # its counters are in the text below the table
         times = [name for name in own if name.startswith(("step_", "longest_"))]
         assert times and all(f"*{name}*" in document("imr") for name in times)
         own = [name for name in own if name not in times] + ["name"]
-    if more:
-        own += counters(told, more[0]) + more[1]
-    assert sorted(counted(engine)) == sorted(own)
+    assert sorted(counted(text)) == sorted(own)
 
 
 @pytest.mark.parametrize("engine", ["imr", "tiler", "dualbuffer", "rmwf"])

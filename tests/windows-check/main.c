@@ -436,16 +436,11 @@ static bool lay_out(const struct engine_row *row, struct plan_request *req)
 		if (!strcmp(row->ops->params[i].name, "zone-bands"))
 			engine_param_set(&row->ops->params[i], l.params, between(4, 12));
 	}
-	req->cached = row->cached;
-	req->staging_bands = row->staging_bands;
-	req->interlaced = row->interlaced;
-	req->pieces = row->ops->state.pieces;
-	req->logical_blocks = row->ops->logical_blocks;
-	req->settle = row->settle;
+	req->row = row;
 	req->journal_blocks = 0;
-	req->cache_first = row->cached && below(2);
-	req->band_blocks = row->interlaced ? 0 : between(1, 200);
-	req->cache_band_blocks = row->cached && below(2) ? between(1, 400) : 0;
+	req->cache_first = row->ops->needs.cache && below(2);
+	req->band_blocks = row->ops->needs.interlaced ? 0 : between(1, 200);
+	req->cache_band_blocks = row->ops->needs.cache && below(2) ? between(1, 400) : 0;
 	return !plan_layout(req, &l, why) && l.logical_blocks && read_back();
 }
 
@@ -491,7 +486,7 @@ static void try_media(bool narrow)
 		const struct engine_row *row = engine_by_index(i);
 		struct plan_request r = req;
 
-		if (!row->cached)
+		if (!row->ops->needs.cache)
 			r.medium[SHINGLE_DEV_CACHE].blocks = 0;
 		if (lay_out(row, &r))
 			try_layout();

@@ -67,9 +67,19 @@ static char *through_links(const char *name)
 	return NULL;
 }
 
-/* The new content has the mode and, if permitted, the owner of the old one. */
+/*
+ * The new content has the mode and, if permitted, the owner of the old one; without an old one
+ * (@st is NULL), the mode of any new file.
+ */
 static int like(int fd, const struct stat *st)
 {
+	mode_t mask;
+
+	if (!st) {
+		mask = umask(0);
+		umask(mask);
+		return fchmod(fd, 0666 & ~mask) ? -errno : 0;
+	}
 	/* The owner first: changing it clears bits of the mode. */
 	if (fchown(fd, st->st_uid, st->st_gid) && errno != EPERM)
 		return -errno;
@@ -101,13 +111,14 @@ int outfile_begin(struct outfile *o, const char *name)
 	o->target = through_links(name);
 	if (!o->target)
 		return -errno;
-	if (asprintf(&o->part, "%s.part", o->target) < 0) {
+	/* Never a name that exists: it may be a file of the user, or a link. */
+	if (asprintf(&o->part, "%s.XXXXXX", o->target) < 0) {
 		o->part = NULL;
 		outfile_end(o, false);
 		return -ENOMEM;
 	}
-	fd = open(o->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-	err = fd < 0 ? -errno : there ? like(fd, &st) : 0;
+	fd = mkostemp(o->part, O_CLOEXEC);
+	err = fd < 0 ? -errno : like(fd, there ? &st : NULL);
 	if (!err) {
 		o->stream = fdopen(fd, "w");
 		err = o->stream ? 0 : -errno;

@@ -7,6 +7,8 @@
 
 /* In the first eight bytes of the header and of its copy. */
 #define KV_MAGIC		0x45524f5453564bULL	/* "KVSTORE" */
+/* Offset in the header of the place of its copy. */
+#define KV_COPY_OFFSET		80U
 #define KV_OFFLOAD_MAGIC	0x444c46464f564bULL	/* "KVOFFLD" */
 /* Replaces KV_MAGIC in both while a checkpoint is written and is not yet complete. */
 #define KV_UNFINISHED_MAGIC	0x59504f43564bULL	/* "KVCOPY" */

@@ -26,6 +26,8 @@
  *   -EIO, ...	the device failed to read; other keys may still be readable
  *   -EROFS	a write or a flush has failed before, or the store was opened
  *		read-only; nothing can be written until it is opened again
+ *   -EPERM	the store was opened for writing by a process that has forked since, and
+ *		this is its child
  *   -EOVERFLOW	the numbers of writes, bands or tables are used up, which does not
  *		happen in practice; the store can only be read
  *   -ENOSPC	no room, and no compaction can free any
@@ -33,6 +35,10 @@
  * Threads: any function may be called from any thread at the same time on one store, except
  * kv_close(), which must be the last call.  A batch and an iterator belong to one thread at a
  * time.
+ *
+ * A child of fork() cannot use a store that its parent has open for writing: each call fails
+ * with -EPERM.  In the child kv_close() only closes the file descriptors, and the memory of the
+ * store stays allocated.  The child should call it, as a block device is in use until then.
  *
  * Structs that a caller fills in begin with their size, which the caller sets to sizeof.  A
  * program thus keeps working with a later library, which may append fields to its structs.  A
@@ -111,7 +117,7 @@ enum {
  *   of the log's band is filled with zeroes, as is the rest of a table's band, and writes
  *   wait for merges, which run without a thread.  Documentation/kv.rst gives the cost
  * @log_buffer_bytes: amount of writes collected before they go to the log without KV_SYNC:
- *   4096 to a fourth of a band (1 MiB, or a fourth of a band)
+ *   4096 to a fourth of a band (1 MiB, or a fourth of a band).  Eight times that is used
  * @cache_bytes: size of the cache of blocks, indexes and Bloom filters (64 MiB)
  * @around_bytes: amount read at once around a block that is not in the cache, as long as the
  *   cache has unused room: up to 1 MiB in steps of 4096; 4096 reads only the block (128 KiB)
@@ -246,7 +252,7 @@ int kv_offload(const char *path, const char *offload, uint64_t bytes);
  * kv_close() - close a store
  * @kv: the store, or NULL; its iterators and snapshots must be freed already
  *
- * Syncs all writes.
+ * Syncs all writes.  In a child of fork() see above.
  *
  * Return: 0 or the error of the sync; the store is closed in both cases.
  */
@@ -398,7 +404,7 @@ int kv_get_into(struct kv *kv, const struct kv_snapshot *snap, const void *key, 
  *
  * Old values are kept while a snapshot needs them.
  *
- * Return: the snapshot, or NULL if there is no memory.
+ * Return: the snapshot; NULL if there is no memory, or in a child of fork(), see above.
  */
 struct kv_snapshot *kv_snapshot_new(struct kv *kv);
 

@@ -220,7 +220,7 @@ static int spare_there(struct kv *kv, const struct bands_head *h, u32 band)
 	if (!memcmp(h->offload, none, sizeof(none)))
 		return -EUCLEAN;
 	if (!kv->offload)
-		return kv_says(-ENXIO, "%s has writes on its offload device, which must be named",
+		return kv_says(-ENXIO, "%s has writes on its offload device: give that device, too",
 			       kv->disk->name);
 	if (memcmp(h->offload, kv->spare.own, sizeof(kv->spare.own)))
 		return kv_says(-ENXIO, "%s has writes on another offload device than %s",
@@ -381,12 +381,12 @@ int bandtable_read(struct kv *kv)
 	for (i = 0; i < SLOTS / COPIES && !err; i++)
 		err = whole[i] ? 0 : unread[i];
 	if (!err && !best)
-		err = kv_says(-EUCLEAN, "%s: no copy of the band table is whole",
+		err = kv_says(-EUCLEAN, "%s: no copy of the band table is sound",
 			      kv->disk->name);
 	if (!err) {
 		err = take_all(kv, best);
 		if (err == -EUCLEAN)
-			kv_says(err, "%s: the band table contradicts itself", kv->disk->name);
+			kv_says(err, "%s: the band table is inconsistent", kv->disk->name);
 	}
 	free(best);
 	return err;
@@ -451,7 +451,7 @@ int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text, 
 		} else if (!err) {
 			snprintf(text, sizeof(text), "band table: copy %u of %u is %s", i + 1, COPIES,
 				 damaged ? "damaged" :
-				 "as an interrupted commit leaves it: the next open to write mends it");
+				 "as an interrupted commit leaves it; the next open for writing repairs it");
 			report(ctx, text, damaged ? -EUCLEAN : 0);
 		}
 	}
@@ -538,7 +538,7 @@ int commit(struct kv *kv, const struct change *c)
 				 __atomic_load_n(&kv->next_age, __ATOMIC_RELAXED),
 				 kv->generation + 1) ||
 		     (c->log && c->log->memtable > NUMBERS_END)))
-		err = kv_says(-EOVERFLOW, "%s has used up its numbers", kv->disk->name);
+		err = kv_says(-EOVERFLOW, "%s has used all its sequence numbers", kv->disk->name);
 	if (!err && !c->durable)
 		err = store_flush(kv);
 	if (!err)

@@ -47,7 +47,7 @@ EXPORTED int kv_batch_put(struct kv_batch *batch, const void *key, size_t key_by
 	int err = key_fits(key_bytes);
 
 	if (!err && value_bytes > KV_BAND_MAX / 8)
-		err = kv_says(-EINVAL, "a value of %zu bytes: no band is large enough",
+		err = kv_says(-EINVAL, "a value of %zu bytes does not fit in a band",
 			      value_bytes);
 	return err ?: batch_add(batch, OP_PUT, slice(key, key_bytes),
 				slice(value, value_bytes));

@@ -51,9 +51,9 @@ static int walk(struct checker *c, struct part *p, const struct cache_item *bloo
 		else if (slice_cmp(t->at.key, p->max) > 0)
 			err = table_damaged(p->table, "a key is beyond the largest one");
 		else if (!bloom_has(bloom->data, bloom->bytes, t->at.key))
-			err = table_damaged(p->table, "the Bloom filter denies a key");
+			err = table_damaged(p->table, "the Bloom filter does not contain a key");
 		else if (t->at.seq >= __atomic_load_n(&c->kv->next_seq, __ATOMIC_RELAXED))
-			err = table_damaged(p->table, "a write comes from the future");
+			err = table_damaged(p->table, "a write has a later number than the store");
 		else
 			err = buffer_set(&key, t->at.key);
 		seq = t->at.seq;
@@ -61,7 +61,7 @@ static int walk(struct checker *c, struct part *p, const struct cache_item *bloo
 		*tombstones += t->at.op == OP_DELETE;
 	}
 	if (!err && *entries && slice_cmp(buffer_slice(&key), p->max))
-		err = table_damaged(p->table, "the largest key is not there");
+		err = table_damaged(p->table, "the largest key is missing");
 	t->ops->free(t);
 	free(key.data);
 	return err;
@@ -94,7 +94,7 @@ static int check_part(struct checker *c, struct part *p)
 		trimmed = begins_before((struct histogram *)histogram->data, p->min);
 	if (!err && (!trimmed || entries > p->table->entries ||
 		     (entries == p->table->entries && tombstones != p->table->tombstones)))
-		err = table_damaged(p->table, "%llu entries, %llu of them deletions, and not %llu and %llu",
+		err = table_damaged(p->table, "%llu entries with %llu deletions, instead of %llu and %llu",
 				    entries, tombstones, p->table->entries,
 				    p->table->tombstones);
 	cache_put(c->kv->cache, bloom);
@@ -132,7 +132,7 @@ static int check_order(struct checker *c, const struct version *v)
 
 		if (key.used && !slice_cmp(buffer_slice(&key), t->at.key) &&
 		    (t->level < level || (t->level == level && t->age > age))) {
-			found(c, "an older version of a key is found before a newer one", -EUCLEAN);
+			found(c, "an older version of a key comes before a newer one", -EUCLEAN);
 			break;
 		}
 		level = t->level;
@@ -170,10 +170,15 @@ EXPORTED int kv_check(struct kv *kv, void (*report)(void *ctx, const char *sente
 {
 	struct checker c = { .kv = kv, .report = report, .ctx = ctx };
 	struct version *v;
-	int err;
+	int err = store_ours(kv);
 
+	if (err)
+		return err;
 	if (kv->lost_error)
 		found(&c, kv->lost, kv->lost_error);
+	err = header_copies(kv, found, &c);
+	if (err)
+		return err;
 	pthread_mutex_lock(&kv->committing);
 	err = bandtable_copies(kv, found, &c);
 	pthread_mutex_unlock(&kv->committing);
@@ -188,7 +193,7 @@ EXPORTED int kv_check(struct kv *kv, void (*report)(void *ctx, const char *sente
 	if (err && (err == -EUCLEAN || !c.unread))
 		found(&c, kv_error(), err);
 	if (!c.findings && c.unread)
-		return kv_says(c.unread, "%s: not all of it could be read: %s", kv->disk->name,
+		return kv_says(c.unread, "%s could not be read completely: %s", kv->disk->name,
 			       strerror(-c.unread));
 	return c.findings ? -EUCLEAN : 0;
 }

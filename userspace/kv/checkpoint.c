@@ -149,7 +149,7 @@ static int make_file(const struct kv *kv, const struct kv_format_options *opt, c
 	if (fd < 0 && errno == EEXIST)
 		fd = open(file, O_RDWR | O_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, (off_t)bytes))
-		err = kv_says(-errno, "%s cannot be made: %s", file, strerror(errno));
+		err = kv_says(-errno, "%s cannot be created: %s", file, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	if (err && *made)
@@ -166,7 +166,7 @@ static int sync_folder(const char *file)
 	if (!copy)
 		return kv_no_memory();
 	if (fd < 0 || fsync(fd))
-		err = kv_says(-errno, "the folder of %s: %s", file, strerror(errno));
+		err = kv_says(-errno, "the directory of %s: %s", file, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	free(copy);
@@ -180,7 +180,8 @@ EXPORTED int kv_checkpoint(struct kv *kv, const char *path, const struct kv_form
 	char file[4096];
 	uuid_t uuid;
 	bool made;
-	int err = take_sized(&all, sizeof(all), opt, opt ? opt->size : 0, "kv_format_options") ?:
+	int err = store_ours(kv) ?:
+		take_sized(&all, sizeof(all), opt, opt ? opt->size : 0, "kv_format_options") ?:
 		make_file(kv, opt ? &all : NULL, path, file, sizeof(file), &made);
 
 	if (err)

@@ -156,7 +156,7 @@ static void forget_outputs(struct merger *g, bool made)
 	g->outs = 0;
 }
 
-/* Write a full memtable and commit a new log band, so that writers need not wait for the merge. */
+/* Write a full memtable, so that writers need not wait for the merge. */
 static int let_writers_on(struct merger *g)
 {
 	bool frozen;
@@ -167,8 +167,6 @@ static int let_writers_on(struct merger *g)
 	pthread_mutex_lock(&g->kv->lock);
 	frozen = g->kv->frozen;
 	pthread_mutex_unlock(&g->kv->lock);
-	/* A failure is reported where the band is needed. */
-	log_enter_band(g->kv);
 	/*
 	 * With KV_STREAM no writer waits for the memtable, and the bands of two tables must not be
 	 * written at the same time.
@@ -247,7 +245,8 @@ static int commit_some(struct merger *g, const struct slice *next)
 		c.removes = gone;
 		c.add = part;
 		c.adds = g->outs + left;
-		err = remove ? commit(g->kv, &c) : kv_no_memory();
+		err = !remove ? kv_no_memory() :
+			g->mem ? log_retire(g->kv, &c) : commit(g->kv, &c);
 		free(remove);
 	}
 	if (!err) {
@@ -346,7 +345,7 @@ static int keep(struct merger *g, const struct entry *e, bool again)
 	if (!err)
 		err = table_add(g->w, e, &full);
 	if (!err && full)
-		err = kv_says(-EUCLEAN, "an entry that no table has room for");
+		err = kv_says(-EUCLEAN, "an entry is too large for a table");
 	return err;
 }
 
@@ -532,6 +531,9 @@ int compact_frozen(struct kv *kv)
 	count(&kv->stats.flushes, 1);
 	pthread_mutex_lock(&kv->lock);
 	kv->frozen = NULL;
+	/* A flush that took long is forgotten after a few others. */
+	kv->flush_expected_us = max(now_us() - kv->frozen_us,
+				    kv->flush_expected_us - kv->flush_expected_us / 4);
 	pthread_cond_broadcast(&kv->changed);
 	pthread_mutex_unlock(&kv->lock);
 	memtable_put(m);
@@ -753,7 +755,7 @@ int compact_range(struct kv *kv, struct slice from, struct slice to)
 		if (!err && kv->head.organisation == KV_SOC)
 			alone = pick_piece(kv, &p, &oldest);
 		if (!err && alone && !p.nr)
-			err = kv_says(-ENOSPC, "%s: there is no room to merge more",
+			err = kv_says(-ENOSPC, "%s: no room to merge more",
 				      kv->disk->name);
 		more = !err && p.nr;
 		if (more && !alone) {
@@ -786,12 +788,8 @@ int freeze(struct kv *kv)
 	struct log_band unit = { .band = NO_BAND };
 	int err = m ? 0 : kv_no_memory();
 
-	/*
-	 * Its log bands may be overwritten as soon as it is a table, so all of the log must be
-	 * written before.
-	 */
 	if (!err && !(kv->opt.flags & KV_NO_LOG))
-		err = log_push(kv);
+		err = log_queue(kv);
 	if (!err && !(kv->opt.flags & KV_NO_LOG) && !log_take_unit(kv, &unit))
 		err = log_end_band(kv);
 	if (err) {
@@ -801,6 +799,7 @@ int freeze(struct kv *kv)
 	pthread_mutex_lock(&kv->lock);
 	kv->unit = unit;
 	kv->frozen = kv->mem;
+	kv->frozen_us = now_us();
 	kv->mem = m;
 	pthread_cond_signal(&kv->work);
 	pthread_mutex_unlock(&kv->lock);

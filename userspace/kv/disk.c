@@ -27,6 +27,7 @@
  * @disk: what the store sees
  * @fd: the open file
  * @is_block: it is a block device, not a file
+ * @writing: it is open to write
  * @discards: discards have not been refused so far
  * @imr: interface to an interlaced disk, which takes levels; otherwise @imr.fd is -1
  * @ring: the io_uring
@@ -36,7 +37,7 @@
 struct real {
 	struct kv_disk disk;
 	int fd;
-	bool is_block, discards;
+	bool is_block, writing, discards;
 	struct shingle_imr imr;
 	struct io_uring ring;
 	bool has_ring;
@@ -235,10 +236,24 @@ static void real_close(struct kv_disk *d)
 	shingle_imr_close(&r->imr);
 	if (r->has_ring)
 		io_uring_queue_exit(&r->ring);
+	/* A child of fork() may still have the file open, which would keep the lock. */
+	if (r->fd >= 0 && r->writing)
+		flock(r->fd, LOCK_UN);
 	if (r->fd >= 0)
 		close(r->fd);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
+}
+
+/* The child has no mapping of the ring, so io_uring_queue_exit() must not be called. */
+static void real_leave(struct kv_disk *d)
+{
+	struct real *r = container_of(d, struct real, disk);
+
+	shingle_imr_close(&r->imr);
+	if (r->has_ring)
+		close(r->ring.ring_fd);
+	close(r->fd);
 }
 
 static const struct kv_disk_ops real_ops = {
@@ -251,6 +266,7 @@ static const struct kv_disk_ops real_ops = {
 	.prepare = real_prepare,
 	.level = real_level,
 	.close = real_close,
+	.leave = real_leave,
 };
 
 /*
@@ -295,11 +311,12 @@ static int take(struct real *r, const char *path, bool writing)
 	if (!r->is_block && !S_ISREG(st.st_mode))
 		return kv_says(-EINVAL, "%s is neither a block device nor a file", path);
 	if (!r->is_block && loop_over(&st, loop, sizeof(loop)))
-		return kv_says(-EBUSY, "%s is in use by the loop device /dev/%s: name that one",
+		return kv_says(-EBUSY, "%s is in use by the loop device /dev/%s: use that device instead",
 			       path, loop);
 	if (r->is_block && writing)
 		flags |= O_EXCL;
 	err = hold(r, path, flags, writing);
+	r->writing = writing && !err;
 	if (err && r->fd < 0)
 		return kv_says(err, "%s cannot be opened: %s", path, strerror(-err));
 	if (err)

@@ -40,6 +40,8 @@ struct kv_disk;
  * @level: a discarded range will hold a table of this level of the tree, counted from 0, or with
  *	@moved a range holds one now; only from the thread that compacts; may do nothing, or be NULL
  * @close: close the disk
+ * @leave: in a child of fork(): close only the file descriptors, as the parent goes on with the
+ *	disk; or NULL
  */
 struct kv_disk_ops {
 	int (*read)(struct kv_disk *d, u64 offset, void *buf, u32 bytes);
@@ -51,6 +53,7 @@ struct kv_disk_ops {
 	void (*prepare)(struct kv_disk *d, u64 offset, u32 bytes);
 	int (*level)(struct kv_disk *d, u64 offset, u64 bytes, u32 level, bool moved);
 	void (*close)(struct kv_disk *d);
+	void (*leave)(struct kv_disk *d);
 };
 
 /**

@@ -36,5 +36,5 @@ int kv_none(const char *text)
 
 int kv_no_memory(void)
 {
-	return kv_says(-ENOMEM, "there is no memory");
+	return kv_says(-ENOMEM, "out of memory");
 }

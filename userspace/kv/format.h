@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The format on the disk.  Documentation/kv.rst describes it byte by byte. */
+/* The format on the disk.  Documentation/kv-format.rst describes it byte by byte. */
 #ifndef KV_FORMAT_H
 #define KV_FORMAT_H
 

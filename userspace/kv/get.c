@@ -61,6 +61,9 @@ static int get(struct kv *kv, const struct kv_snapshot *snap, const void *key, s
 	if (!key_bytes || key_bytes > KV_KEY_MAX)
 		return kv_says(-EINVAL, "a key of %zu bytes: it must have 1 to %u", key_bytes,
 			       KV_KEY_MAX);
+	err = store_ours(kv);
+	if (err)
+		return err;
 	count(&kv->stats.gets, 1);
 	view_take(kv, snap, &view);
 	found = memtable_find(view.mem, k, view.seq, &e) ||
@@ -101,17 +104,22 @@ EXPORTED int kv_get_into(struct kv *kv, const struct kv_snapshot *snap, const vo
 	if (!found.borrowed)
 		free(found.data);
 	if (!err && !found.borrowed)
-		err = kv_says(-ENOBUFS, "a value of %zu bytes, and room for %zu", *value_bytes,
+		err = kv_says(-ENOBUFS, "a value of %zu bytes does not fit in %zu", *value_bytes,
 			      room);
 	return err;
 }
 
 EXPORTED struct kv_snapshot *kv_snapshot_new(struct kv *kv)
 {
-	struct kv_snapshot *s = malloc(sizeof(*s));
+	struct kv_snapshot *s;
 
-	if (!s)
+	if (store_ours(kv))
 		return NULL;
+	s = malloc(sizeof(*s));
+	if (!s) {
+		kv_no_memory();
+		return NULL;
+	}
 	pthread_mutex_lock(&kv->lock);
 	s->seq = kv->seq;
 	s->next = kv->snapshots.next;
@@ -124,7 +132,7 @@ EXPORTED struct kv_snapshot *kv_snapshot_new(struct kv *kv)
 
 EXPORTED void kv_snapshot_free(struct kv *kv, struct kv_snapshot *snap)
 {
-	if (!snap)
+	if (!snap || store_ours(kv))
 		return;
 	pthread_mutex_lock(&kv->lock);
 	snap->next->prev = snap->prev;
@@ -162,10 +170,13 @@ static int add_cursor(struct merge *m, struct cursor *c)
 
 EXPORTED int kv_iter_new(struct kv *kv, const struct kv_snapshot *snap, struct kv_iter **iter)
 {
-	struct kv_iter *it = calloc(1, sizeof(*it));
+	struct kv_iter *it;
 	u32 level, i, window;
-	int err;
+	int err = store_ours(kv);
 
+	if (err)
+		return err;
+	it = calloc(1, sizeof(*it));
 	if (!it)
 		return kv_no_memory();
 	it->kv = kv;
@@ -251,11 +262,11 @@ static int settle_back(struct kv_iter *it)
 /* Walk back from before @key, or from the end if it is NULL. */
 static int seek_back(struct kv_iter *it, const struct slice *key)
 {
-	int err;
+	int err = store_ours(it->kv);
 
 	it->here = false;
 	it->back = true;
-	err = merge_seek_before(&it->merge, key);
+	err = err ?: merge_seek_before(&it->merge, key);
 	return err ?: settle_back(it);
 }
 
@@ -291,7 +302,9 @@ EXPORTED int kv_iter_prev(struct kv_iter *iter)
 	struct slice key = buffer_slice(&iter->key);
 
 	if (!iter->here)
-		return kv_says(-EINVAL, "the iterator is at no key");
+		return kv_says(-EINVAL, "the iterator is not at a key");
+	if (store_ours(iter->kv))
+		return -EPERM;
 	return iter->back ? settle_back(iter) : seek_back(iter, &key);
 }
 
@@ -303,7 +316,7 @@ EXPORTED int kv_iter_seek(struct kv_iter *iter, const void *key, size_t key_byte
 	iter->back = false;
 	if (key_short(key_bytes))
 		return -EINVAL;
-	err = merge_seek(&iter->merge, slice(key, key_bytes));
+	err = store_ours(iter->kv) ?: merge_seek(&iter->merge, slice(key, key_bytes));
 	return err ?: settle(iter, false);
 }
 
@@ -312,7 +325,9 @@ EXPORTED int kv_iter_next(struct kv_iter *iter)
 	int err;
 
 	if (!iter->here)
-		return kv_says(-EINVAL, "the iterator is at no key");
+		return kv_says(-EINVAL, "the iterator is not at a key");
+	if (store_ours(iter->kv))
+		return -EPERM;
 	iter->here = false;
 	err = iter->back ? merge_seek(&iter->merge, buffer_slice(&iter->key)) :
 		merge_next(&iter->merge);
@@ -341,7 +356,7 @@ EXPORTED const void *kv_iter_value(const struct kv_iter *iter, size_t *bytes)
 
 EXPORTED void kv_iter_free(struct kv_iter *iter)
 {
-	if (!iter)
+	if (!iter || store_ours(iter->kv))
 		return;
 	merge_free(&iter->merge);
 	view_drop(iter->kv, &iter->view);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The header in the first block: identity and layout of the store; written once. */
+/* The header in the first block, and its copy: identity and layout of the store. */
 #include "store.h"
 
 struct kv_disk *band_disk(const struct kv *kv, u32 band)
@@ -30,15 +30,33 @@ static const struct {
 	u64 magic;
 	const char *name;
 } kinds[] = {
-	[HEADER_STORE] = { KV_MAGIC, "key-value store" },
-	[HEADER_OFFLOAD] = { KV_OFFLOAD_MAGIC, "offload device" },
-	[HEADER_UNFINISHED] = { KV_UNFINISHED_MAGIC, "checkpoint that is being written" },
+	[HEADER_STORE] = { KV_MAGIC, "a key-value store" },
+	[HEADER_OFFLOAD] = { KV_OFFLOAD_MAGIC, "an offload device" },
+	[HEADER_UNFINISHED] = { KV_UNFINISHED_MAGIC, "a checkpoint that is being written" },
 };
 
 /* The copy is in the last block before the bands. */
 static u64 copy_offset(const struct shape *s)
 {
 	return s->bands_offset - BLOCK_BYTES;
+}
+
+static void fill(struct header *h, const struct shape *s)
+{
+	memset(h, 0, sizeof(*h));
+	h->magic = cpu_to_le64(kinds[s->kind].magic);
+	h->version = cpu_to_le32(FORMAT_VERSION);
+	memcpy(h->uuid, s->uuid, sizeof(h->uuid));
+	h->organisation = cpu_to_le32(s->organisation);
+	h->band_bytes = cpu_to_le32(s->band_bytes);
+	h->bands = cpu_to_le32(s->bands);
+	h->device_bytes = cpu_to_le64(s->device_bytes);
+	h->slot_offset = cpu_to_le64(s->slot_offset);
+	h->slot_bytes = cpu_to_le64(s->slot_bytes);
+	h->bands_offset = cpu_to_le64(s->bands_offset);
+	h->copy_offset = cpu_to_le64(copy_offset(s));
+	memcpy(h->own, s->own, sizeof(h->own));
+	h->crc = cpu_to_le32(header_crc(h));
 }
 
 /**
@@ -55,20 +73,7 @@ int header_write(struct kv_disk *disk, const struct shape *s)
 
 	if (!h)
 		return kv_no_memory();
-	memset(h, 0, sizeof(*h));
-	h->magic = cpu_to_le64(kinds[s->kind].magic);
-	h->version = cpu_to_le32(FORMAT_VERSION);
-	memcpy(h->uuid, s->uuid, sizeof(h->uuid));
-	h->organisation = cpu_to_le32(s->organisation);
-	h->band_bytes = cpu_to_le32(s->band_bytes);
-	h->bands = cpu_to_le32(s->bands);
-	h->device_bytes = cpu_to_le64(s->device_bytes);
-	h->slot_offset = cpu_to_le64(s->slot_offset);
-	h->slot_bytes = cpu_to_le64(s->slot_bytes);
-	h->bands_offset = cpu_to_le64(s->bands_offset);
-	h->copy_offset = cpu_to_le64(copy_offset(s));
-	memcpy(h->own, s->own, sizeof(h->own));
-	h->crc = cpu_to_le32(header_crc(h));
+	fill(h, s);
 	/* Without a first copy no reader looks for the second: the first is written last. */
 	err = disk->ops->write(disk, copy_offset(s), h, sizeof(*h));
 	if (!err)
@@ -102,9 +107,9 @@ static int parse(struct kv_disk *disk, enum header_kind kind, struct header *h, 
 		return kv_says(-EMEDIUMTYPE, "%s has a checkpoint that was not finished",
 			       disk->name);
 	if (le64_to_cpu(h->magic) != kinds[kind].magic)
-		return kv_says(-EMEDIUMTYPE, "%s is no %s", disk->name, kinds[kind].name);
+		return kv_says(-EMEDIUMTYPE, "%s is not %s", disk->name, kinds[kind].name);
 	if (le32_to_cpu(h->version) != FORMAT_VERSION)
-		return kv_says(-EPROTONOSUPPORT, "%s: format %u is not known, only %u",
+		return kv_says(-EPROTONOSUPPORT, "%s: format %u is not supported, only %u",
 			       disk->name, le32_to_cpu(h->version), FORMAT_VERSION);
 	if (le32_to_cpu(h->crc) != header_crc(h))
 		return kv_says(-EUCLEAN, "%s: the header is damaged", disk->name);
@@ -119,11 +124,38 @@ static int parse(struct kv_disk *disk, enum header_kind kind, struct header *h, 
 	s->kind = kind;
 	memcpy(s->own, h->own, sizeof(s->own));
 	if (!sane(s))
-		return kv_says(-EUCLEAN, "%s: the header contradicts itself", disk->name);
+		return kv_says(-EUCLEAN, "%s: the header is inconsistent", disk->name);
 	if (s->device_bytes > disk->bytes)
-		return kv_says(-EUCLEAN, "%s has %llu bytes, and had %llu when it was formatted",
+		return kv_says(-EUCLEAN, "%s has %llu bytes, but had %llu when it was formatted",
 			       disk->name, disk->bytes, s->device_bytes);
 	return 0;
+}
+
+/*
+ * The first copy, in @h, is damaged: look for the other one where two of its fields say it is.  It
+ * must have its own place in it.  Return: true, with the contents in @s, or false with the message
+ * unchanged.
+ */
+static bool find_copy(struct kv_disk *disk, enum header_kind kind, struct header *h,
+		      struct shape *s)
+{
+	const u64 place[] = { le64_to_cpu(h->copy_offset),
+			      le64_to_cpu(h->bands_offset) - BLOCK_BYTES };
+	struct shape found = { .kind = kind };
+	char text[400];
+	u32 i;
+
+	snprintf(text, sizeof(text), "%s", kv_error());
+	for (i = 0; i < ARRAY_SIZE(place); i++) {
+		if (!place[i] || place[i] % BLOCK_BYTES || place[i] > disk->bytes - BLOCK_BYTES ||
+		    disk->ops->read(disk, place[i], h, sizeof(*h)) ||
+		    parse(disk, kind, h, &found) || copy_offset(&found) != place[i])
+			continue;
+		*s = found;
+		return true;
+	}
+	kv_says(0, "%s", text);
+	return false;
 }
 
 /**
@@ -132,14 +164,13 @@ static int parse(struct kv_disk *disk, enum header_kind kind, struct header *h, 
  * @kind: expected kind
  * @s: result
  *
- * If the first copy is damaged, the second one is looked for where the first says it is.
+ * If the first copy has a wrong checksum, the second one is used.
  *
  * Return: 0, or -errno with the message set.
  */
 int header_read(struct kv_disk *disk, enum header_kind kind, struct shape *s)
 {
 	struct header *h = aligned_alloc(BLOCK_BYTES, sizeof(*h));
-	u64 copy;
 	int err;
 
 	if (!h)
@@ -152,11 +183,55 @@ int header_read(struct kv_disk *disk, enum header_kind kind, struct shape *s)
 		goto out;
 	}
 	err = parse(disk, kind, h, s);
-	copy = le64_to_cpu(h->copy_offset);
-	if (err == -EUCLEAN && copy && !(copy % BLOCK_BYTES) && copy < disk->bytes &&
-	    !disk->ops->read(disk, copy, h, sizeof(*h)) && !parse(disk, kind, h, s))
+	/* Magic and version may be what is damaged. */
+	if (err && le32_to_cpu(h->crc) != header_crc(h) && find_copy(disk, kind, h, s))
 		err = 0;
 out:
 	free(h);
 	return err;
+}
+
+static int copies_of(struct kv *kv, struct kv_disk *disk, const struct shape *s,
+		     void (*report)(void *ctx, const char *text, int err), void *ctx)
+{
+	struct header *h = aligned_alloc(BLOCK_BYTES, 2 * sizeof(*h));
+	const u64 place[] = { 0, copy_offset(s) };
+	int err = 0, unread;
+	char text[120];
+	u32 i;
+
+	if (!h)
+		return kv_no_memory();
+	fill(h + 1, s);
+	for (i = 0; i < ARRAY_SIZE(place) && !err; i++) {
+		unread = disk->ops->read(disk, place[i], h, sizeof(*h));
+		if (!unread && !memcmp(h, h + 1, sizeof(*h)))
+			continue;
+		snprintf(text, sizeof(text), "%sheader: copy %u of 2 %s%s",
+			 s->kind == HEADER_OFFLOAD ? "offload device: " : "", i + 1,
+			 unread ? "cannot be read: " : "is damaged",
+			 unread ? strerror(-unread) : "");
+		if (report)
+			report(ctx, text, unread ?: -EUCLEAN);
+		/* A copy that cannot be read may be readable the next time. */
+		else if (!unread)
+			err = store_write(kv, disk, place[i], h + 1, sizeof(*h));
+	}
+	free(h);
+	return err;
+}
+
+/**
+ * header_copies() - are both copies of the header whole, also on the offload device?
+ * @kv: the store
+ * @report: called for a copy that is damaged, or with the error of its read; NULL: write a damaged
+ *	copy again
+ * @ctx: for @report
+ *
+ * Return: 0 or -errno; nothing is flushed.
+ */
+int header_copies(struct kv *kv, void (*report)(void *ctx, const char *text, int err), void *ctx)
+{
+	return copies_of(kv, kv->disk, &kv->head, report, ctx) ?:
+		(kv->offload ? copies_of(kv, kv->offload, &kv->spare, report, ctx) : 0);
 }

@@ -9,7 +9,6 @@
  * Both programs are on one machine, so numbers have its byte order.  Only root and the user of the
  * program get answers.
  */
-#include <signal.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -119,7 +118,7 @@ static void answer(struct live *l, int fd)
 	    transfer(fd, path, q.bytes, false))
 		return;
 	if (!may_ask(fd)) {
-		a.err = kv_says(-EPERM, "only root and the user who has %s open are answered",
+		a.err = kv_says(-EPERM, "only root and the user of the program that has %s open may do this",
 				l->kv->disk->name);
 	} else if (q.what == LIVE_STATS) {
 		a.err = kv_stats(l->kv, &stats);
@@ -172,10 +171,8 @@ struct live *live_start(struct kv *kv, const char *path)
 {
 	struct live *l = calloc(1, sizeof(*l));
 	struct sockaddr_un name;
-	sigset_t all, before;
 	socklen_t bytes;
 	uid_t owner;
-	int err;
 
 	if (!l)
 		return NULL;
@@ -186,12 +183,7 @@ struct live *live_start(struct kv *kv, const char *path)
 	    bind(l->listener, (struct sockaddr *)&name, bytes) || listen(l->listener, 16))
 		goto fail;
 	pthread_mutex_init(&l->lock, NULL);
-	/* Signals are for the threads of the program itself. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&l->thread, NULL, serve, l);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!err)
+	if (!thread_start(&l->thread, serve, l))
 		return l;
 	pthread_mutex_destroy(&l->lock);
 fail:
@@ -221,6 +213,13 @@ void live_stop(struct live *l)
 	free(l);
 }
 
+/* In a child of fork(): close the socket, on which the parent goes on to answer. */
+void live_leave(struct live *l)
+{
+	if (l)
+		close(l->listener);
+}
+
 /* Connect to the program that has the store open. */
 static int ask(const char *path, int *fd)
 {
@@ -237,14 +236,14 @@ static int ask(const char *path, int *fd)
 		return kv_says(-errno, "a socket: %s", strerror(errno));
 	if (connect(*fd, (struct sockaddr *)&name, bytes)) {
 		close(*fd);
-		return kv_says(-ENOTCONN, "no program that answers has %s open", path);
+		return kv_says(-ENOTCONN, "%s is not open in a program that answers", path);
 	}
 	/* Any user may bind a name that is free. */
 	if (!getsockopt(*fd, SOL_SOCKET, SO_PEERCRED, &who, &size) &&
 	    (!who.uid || who.uid == geteuid() || who.uid == owner))
 		return 0;
 	close(*fd);
-	return kv_says(-EPERM, "what answers for %s is another user's program", path);
+	return kv_says(-EPERM, "the program that answers for %s belongs to another user", path);
 }
 
 /* Send a request.  @out: gets up to @room bytes of the answer; the rest is dropped. */
@@ -267,7 +266,7 @@ static int request(const char *path, u32 what, const char *arg, void *out, size_
 	err = err ?: transfer(fd, text, a.bytes, false);
 	close(fd);
 	if (err)
-		return kv_says(err, "who has %s open does not answer: %s", path, strerror(-err));
+		return kv_says(err, "the program that has %s open does not answer: %s", path, strerror(-err));
 	if (a.err)
 		return kv_says(a.err, "%s", text);
 	if (room)
@@ -281,7 +280,7 @@ EXPORTED int kv_live_stats(const char *path, struct kv_stats *stats)
 	int err = 0;
 
 	if (stats->size < 2 * sizeof(stats->size))
-		err = kv_says(-EINVAL, "struct kv_stats does not have its size");
+		err = kv_says(-EINVAL, "struct kv_stats has an unknown size");
 	err = err ?: request(path, LIVE_STATS, "", &all, sizeof(all));
 	if (err)
 		return err;
@@ -301,7 +300,7 @@ EXPORTED int kv_live_checkpoint(const char *path, const char *to)
 	else if (getcwd(here, sizeof(here)))
 		n = snprintf(full, sizeof(full), "%s/%s", here, to);
 	else
-		return kv_says(-errno, "the current folder: %s", strerror(errno));
+		return kv_says(-errno, "the current directory: %s", strerror(errno));
 	if (n < 0 || (size_t)n >= sizeof(full))
 		return kv_says(-ENAMETOOLONG, "%s: the name is too long", to);
 	return request(path, LIVE_CHECKPOINT, full, NULL, 0);

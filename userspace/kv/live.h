@@ -8,5 +8,6 @@ struct live;
 
 struct live *live_start(struct kv *kv, const char *path);
 void live_stop(struct live *l);
+void live_leave(struct live *l);
 
 #endif /* KV_LIVE_H */

@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The log: chunks of batches one behind the other, each written once. */
+/*
+ * The log: chunks of batches one behind the other, each written once.
+ *
+ * Writers add batches to the buffer @fill.  A full buffer becomes a chunk: it gets its place in the
+ * band and goes to the end of @queue.  The log's thread writes the chunks in the order of the queue,
+ * so a writer waits for the disk only if the queue is full.  Whoever needs chunks on the disk, as a
+ * sync does, writes what the thread has not written yet.  A store without threads writes each chunk
+ * at once.
+ */
 #include <sched.h>
 #include <unistd.h>
 
 #include "batch.h"
+#include "log.h"
 #include "memtable.h"
 #include "table.h"
 
 /* How long a sync waits for memory to commit a band. */
 #define PATIENCE_MS	1000U
+#define RETRY_US	10000U
 #define PREPARE_FIRST	(64U << 10)
 #define PREPARE_MOST	(1U << 20)
-#define HEAD	((u32)sizeof(struct chunk_head))
 
 /**
  * chunk_crc() - the checksum of a chunk of a log
@@ -32,52 +41,30 @@ u32 chunk_crc(const struct kv *kv, struct chunk_head *h, u32 bytes)
 	return crc;
 }
 
-static u32 chunk_bytes(u32 with_head)
-{
-	return round_up(with_head, BLOCK_BYTES);
-}
-
 int log_init(struct kv *kv)
 {
 	struct log *l = &kv->log;
+	bool all;
+	u32 i;
 
-	l->fill.room = kv->opt.log_buffer_bytes;
-	l->spare.room = l->fill.room;
+	l->fill = (struct log_buffer){ .room = kv->opt.log_buffer_bytes, .used = HEAD };
 	l->fill.data = aligned_alloc(BLOCK_BYTES, l->fill.room);
-	l->spare.data = aligned_alloc(BLOCK_BYTES, l->spare.room);
-	l->fill.used = HEAD;
-	l->spare.used = HEAD;
-	return l->fill.data && l->spare.data ? 0 : kv_no_memory();
+	all = l->fill.data;
+	for (i = 0; i < LOG_QUEUE; i++) {
+		l->queue[i].buffer.room = kv->opt.log_buffer_bytes;
+		l->queue[i].buffer.data = aligned_alloc(BLOCK_BYTES, l->queue[i].buffer.room);
+		all = all && l->queue[i].buffer.data;
+	}
+	return all ? 0 : kv_no_memory();
 }
 
 void log_destroy(struct kv *kv)
 {
+	u32 i;
+
 	free(kv->log.fill.data);
-	free(kv->log.spare.data);
-}
-
-/* Commit the band that is written, and seal the one before it; the caller holds @io. */
-static int enter_band(struct kv *kv)
-{
-	struct log *l = &kv->log;
-	/* The band is added as a log even if it will become a table later. */
-	struct change c = { .log = &l->band, .seal = l->full.id ? &l->full : NULL };
-	int err;
-
-	pthread_mutex_lock(&l->lock);
-	c.durable = l->synced >= l->before;
-	pthread_mutex_unlock(&l->lock);
-	err = commit(kv, &c) ?: band_lead_in(kv, l->band.band);
-	if (err)
-		return err;
-	pthread_mutex_lock(&l->lock);
-	l->pending = false;
-	/* The commit has flushed. */
-	l->synced = max(l->synced, l->before);
-	pthread_cond_broadcast(&l->turn[0]);
-	pthread_cond_broadcast(&l->turn[1]);
-	pthread_mutex_unlock(&l->lock);
-	return 0;
+	for (i = 0; i < LOG_QUEUE; i++)
+		free(kv->log.queue[i].buffer.data);
 }
 
 static bool is_pending(struct log *l)
@@ -85,127 +72,357 @@ static bool is_pending(struct log *l)
 	bool pending;
 
 	pthread_mutex_lock(&l->lock);
-	pending = l->pending;
+	pending = l->begun != l->entered;
 	pthread_mutex_unlock(&l->lock);
 	return pending;
 }
 
-/**
- * log_enter_band() - commit the log band that was begun last, unless this has been done
- * @kv: the store
- *
- * The first write to the band would commit it as well, but would have to wait for that.
- *
- * Return: 0 or -errno.
- */
-int log_enter_band(struct kv *kv)
+/* Return: the band that enters the band table next, if one is pending; the caller holds @io. */
+static struct log_pending *next_pending(struct log *l)
 {
-	int err = 0;
-
-	if (!is_pending(&kv->log))
-		return 0;
-	pthread_mutex_lock(&kv->log.io);
-	if (is_pending(&kv->log))
-		err = enter_band(kv);
-	pthread_mutex_unlock(&kv->log.io);
-	return err;
+	return &l->pending[l->entered % LOG_PENDING];
 }
 
-/*
- * Tell the disk about the next bytes of the band if syncs seem to follow each other, in pieces that
- * grow.  The caller holds @io.
- */
-static void prepare(struct kv *kv, struct kv_disk *disk, u32 at, u32 bytes)
+/* Return: the chunk that is written next, if there is one; the caller holds @io. */
+static struct log_chunk *next_chunk(struct log *l)
 {
-	struct log *l = &kv->log;
-	u32 n = min(clamp(at, PREPARE_FIRST, PREPARE_MOST), l->end - at);
-
-	if (!disk->ops->prepare || streams(kv) || at + bytes <= l->prepared || bytes >= n)
-		return;
-	disk->ops->prepare(disk, band_offset(kv, l->band.band) + at, n);
-	l->prepared = at + n;
+	return &l->queue[l->written % LOG_QUEUE];
 }
 
-/*
- * Write the buffer; the caller holds @io.  @batches and @chunks: number of batches and chunks that
- * are written then.  With @leads the caller flushes afterwards for all threads that wait for these
- * batches.
- */
-static int push(struct kv *kv, bool leads, u64 *batches, u64 *chunks)
+static bool has_chunk(struct log *l)
 {
-	struct log *l = &kv->log;
-	struct chunk_head *h;
-	struct kv_disk *disk;
-	u32 bytes, size, at;
-	u64 offset;
+	bool has;
+
+	pthread_mutex_lock(&l->lock);
+	has = l->written != l->queued;
+	pthread_mutex_unlock(&l->lock);
+	return has;
+}
+
+/* Return: whether the next chunk belongs to a band with a smaller id; the caller holds @io. */
+static bool chunk_before(struct log *l, u64 id)
+{
+	return has_chunk(l) && next_chunk(l)->band.id < id;
+}
+
+static int write_chunk(struct kv *kv, const struct log_chunk *c)
+{
+	u32 bytes = c->buffer.used - HEAD, size = chunk_bytes(c->buffer.used);
+	struct chunk_head *h = (struct chunk_head *)c->buffer.data;
 	int err;
 
-	*batches = 0;
-	*chunks = 0;
-	pthread_mutex_lock(&l->lock);
-	size = l->pending ? l->fill.used : HEAD;
-	pthread_mutex_unlock(&l->lock);
-	/* A flush of this band's disk alone would not make the previous band durable. */
-	err = size != HEAD || (leads && is_pending(l)) ? enter_band(kv) : 0;
-	if (err)
-		return err;
-	pthread_mutex_lock(&l->lock);
-	if (leads) {
-		l->covered = l->batches;
-		l->included = l->asked;
-		l->round++;
-	}
-	*batches = l->batches;
-	*chunks = l->chunk;
-	if (l->fill.used == HEAD) {
-		pthread_mutex_unlock(&l->lock);
-		return 0;
-	}
-	swap(l->fill, l->spare);
-	l->fill.used = HEAD;
-	bytes = l->spare.used - HEAD;
-	size = chunk_bytes(l->spare.used);
-	disk = band_disk(kv, l->band.band);
-	offset = band_offset(kv, l->band.band) + l->at;
-	at = l->at;
-	l->at += size;
-	*chunks = ++l->chunk;
-	pthread_mutex_unlock(&l->lock);
-
-	if (leads)
-		prepare(kv, disk, at, size);
-
-	h = (struct chunk_head *)l->spare.data;
-	memset(l->spare.data + l->spare.used, 0, size - l->spare.used);
+	memset(c->buffer.data + c->buffer.used, 0, size - c->buffer.used);
 	*h = (struct chunk_head){
 		.magic = cpu_to_le64(LOG_MAGIC),
 		.bytes = cpu_to_le32(bytes),
-		.id = cpu_to_le64(l->band.id),
-		.number = cpu_to_le64(*chunks - 1),
-		.synced = cpu_to_le64(l->chunk_synced),
+		.id = cpu_to_le64(c->band.id),
+		.number = cpu_to_le64(c->number),
+		.synced = cpu_to_le64(c->synced),
 		.generation = cpu_to_le64(__atomic_load_n(&kv->generation, __ATOMIC_RELAXED)),
 	};
 	h->crc = cpu_to_le32(chunk_crc(kv, h, bytes));
-	err = store_write(kv, disk, offset, h, size);
+	err = store_write(kv, band_disk(kv, c->band.band), band_offset(kv, c->band.band) + c->at,
+			  h, size);
 	count(&kv->stats.log_bytes, size);
 	return err;
 }
 
+/* Give the memory of a large batch back. */
+static void shrink(struct kv *kv, struct log_buffer *b)
+{
+	u8 *data;
+
+	if (b->room <= kv->opt.log_buffer_bytes)
+		return;
+	data = aligned_alloc(BLOCK_BYTES, kv->opt.log_buffer_bytes);
+	if (!data)
+		return;
+	free(b->data);
+	*b = (struct log_buffer){ .data = data, .room = kv->opt.log_buffer_bytes };
+}
+
+/* The next chunk need not be written any more; the caller holds @io. */
+static void done(struct kv *kv)
+{
+	struct log *l = &kv->log;
+
+	shrink(kv, &next_chunk(l)->buffer);
+	pthread_mutex_lock(&l->lock);
+	l->written++;
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* Write the next chunk, whose band is in the band table; the caller holds @io. */
+static int write_entered(struct kv *kv)
+{
+	int err = write_chunk(kv, next_chunk(&kv->log));
+
+	if (!err)
+		done(kv);
+	return err;
+}
+
+/*
+ * Write what is left of the bands before, commit the next pending band, and seal the one before it.
+ * The caller holds @io, and a band is pending.
+ */
+static int enter_band(struct kv *kv)
+{
+	struct log *l = &kv->log;
+	struct log_pending *p = next_pending(l);
+	/* The band is added as a log even if it will become a table later. */
+	struct change c = { .log = &p->band, .seal = p->full.id ? &p->full : NULL };
+	int err = 0;
+
+	while (!err && chunk_before(l, p->band.id))
+		err = write_entered(kv);
+	if (err)
+		return err;
+	pthread_mutex_lock(&l->lock);
+	c.durable = l->synced >= p->before;
+	pthread_mutex_unlock(&l->lock);
+	err = commit(kv, &c) ?: band_lead_in(kv, p->band.band);
+	if (err)
+		return err;
+	pthread_mutex_lock(&l->lock);
+	l->entered++;
+	/* The commit has flushed. */
+	l->synced = max(l->synced, p->before);
+	pthread_cond_broadcast(&l->turn[0]);
+	pthread_cond_broadcast(&l->turn[1]);
+	pthread_mutex_unlock(&l->lock);
+	return 0;
+}
+
 /**
- * log_push() - write the buffer, when nothing more goes to the log of this memtable
- * @kv: the store; the caller holds @writer
+ * log_enter_bands() - commit the log bands that were begun
+ * @kv: the store
+ *
+ * The first write to a band would commit it as well, but would have to wait for that.
  *
  * Return: 0 or -errno.
  */
-int log_push(struct kv *kv)
+int log_enter_bands(struct kv *kv)
 {
+	struct log *l = &kv->log;
+	int err = 0;
+
+	if (!is_pending(l))
+		return 0;
+	pthread_mutex_lock(&l->io);
+	while (!err && is_pending(l))
+		err = enter_band(kv);
+	pthread_mutex_unlock(&l->io);
+	return err;
+}
+
+/* Write the next chunk; the caller holds @io, and there is one. */
+static int write_next(struct kv *kv)
+{
+	struct log *l = &kv->log;
+	int err = 0;
+
+	while (!err && is_pending(l) && next_pending(l)->band.id <= next_chunk(l)->band.id)
+		err = enter_band(kv);
+	return err ?: write_entered(kv);
+}
+
+/*
+ * Make a chunk of the buffer, if it holds anything.  The caller holds @lock.  Return: False if the
+ * queue is full.
+ */
+static bool queue_buffer(struct log *l)
+{
+	struct log_chunk *c = &l->queue[l->queued % LOG_QUEUE];
+
+	if (l->fill.used == HEAD)
+		return true;
+	if (l->queued - l->written == LOG_QUEUE)
+		return false;
+	swap(l->fill, c->buffer);
+	l->fill.used = HEAD;
+	c->band = l->band;
+	c->at = l->at;
+	c->number = l->chunk++;
+	c->synced = l->chunk_synced;
+	l->at += chunk_bytes(c->buffer.used);
+	l->queued++;
+	return true;
+}
+
+/*
+ * Tell the disk about the next bytes of the band if syncs seem to follow each other, in pieces that
+ * grow.  The caller holds @io, and there is a chunk to be written.
+ */
+static void prepare(struct kv *kv)
+{
+	struct log *l = &kv->log;
+	const struct log_chunk *c = next_chunk(l);
+	struct kv_disk *disk = band_disk(kv, c->band.band);
+	u32 n = min(clamp(c->at, PREPARE_FIRST, PREPARE_MOST), kv->head.band_bytes - c->at);
+	u32 bytes = chunk_bytes(c->buffer.used);
+
+	if (l->prepared_id != c->band.id)
+		l->prepared = 0;
+	if (!disk->ops->prepare || streams(kv) || c->at + bytes <= l->prepared || bytes >= n)
+		return;
+	disk->ops->prepare(disk, band_offset(kv, c->band.band) + c->at, n);
+	l->prepared_id = c->band.id;
+	l->prepared = c->at + n;
+}
+
+/**
+ * struct pushed - the state of the log at the moment of a push
+ * @batches: number of batches ever added
+ * @chunks: number of chunks of @band
+ * @band: the band that was written then
+ */
+struct pushed {
 	u64 batches, chunks;
+	struct log_band band;
+};
+
+/*
+ * Write all that has been added; the caller holds @io.  With @leads the caller flushes afterwards
+ * for all threads that wait for these batches.
+ */
+static int push(struct kv *kv, bool leads, struct pushed *p)
+{
+	struct log *l = &kv->log;
+	int err = 0;
+	u64 last;
+
+	pthread_mutex_lock(&l->lock);
+	/* A flush of this band's disk alone would not make the previous band durable. */
+	while (!err && ((leads && l->begun != l->entered) || !queue_buffer(l))) {
+		pthread_mutex_unlock(&l->lock);
+		err = leads && is_pending(l) ? enter_band(kv) : write_next(kv);
+		pthread_mutex_lock(&l->lock);
+	}
+	if (leads && !err) {
+		l->covered = l->batches;
+		l->included = l->asked;
+		l->round++;
+	}
+	*p = (struct pushed){ .batches = l->batches, .chunks = l->chunk, .band = l->band };
+	last = l->queued;
+	pthread_mutex_unlock(&l->lock);
+	if (leads && !err && l->written < last)
+		prepare(kv);
+	while (!err && l->written < last)
+		err = write_next(kv);
+	return err;
+}
+
+static int log_push(struct kv *kv)
+{
+	struct pushed p;
 	int err;
 
 	pthread_mutex_lock(&kv->log.io);
-	err = push(kv, false, &batches, &chunks);
+	err = push(kv, false, &p);
 	pthread_mutex_unlock(&kv->log.io);
 	return err;
+}
+
+/**
+ * log_queue() - let the log's thread write the buffer
+ * @kv: the store; the caller holds @writer
+ *
+ * Waits for the disk if the queue is full, or if the store has no threads.
+ *
+ * Return: 0 or -errno; the buffer is empty only after 0.
+ */
+int log_queue(struct kv *kv)
+{
+	struct log *l = &kv->log;
+	bool queued = false;
+	int err = 0;
+
+	/* A log that becomes a table must be written when its memtable is frozen. */
+	if (!kv->has_thread || kv->head.organisation == KV_BUFFERED)
+		return log_push(kv);
+	while (!err && !queued) {
+		pthread_mutex_lock(&l->lock);
+		queued = queue_buffer(l);
+		pthread_cond_signal(&l->work);
+		pthread_mutex_unlock(&l->lock);
+		if (queued)
+			break;
+		pthread_mutex_lock(&l->io);
+		if (l->queued - l->written == LOG_QUEUE)
+			err = write_next(kv);
+		pthread_mutex_unlock(&l->io);
+	}
+	return err;
+}
+
+/**
+ * log_retire() - commit the tables of a memtable, and forget its log
+ * @kv: the store
+ * @c: the change, with the memtable's number
+ *
+ * Chunks of the memtable that are not written yet never will be, and its bands that are pending do
+ * not enter the band table: the tables have the same writes.  The bands of the log are free then.
+ *
+ * Return: 0 or -errno.
+ */
+int log_retire(struct kv *kv, const struct change *c)
+{
+	struct log *l = &kv->log;
+	int err;
+
+	pthread_mutex_lock(&l->io);
+	err = commit(kv, c);
+	while (!err && has_chunk(l) && next_chunk(l)->band.memtable <= c->memtable)
+		done(kv);
+	pthread_mutex_lock(&l->lock);
+	while (!err && l->begun != l->entered && next_pending(l)->band.memtable <= c->memtable) {
+		band_give_back(kv, next_pending(l)->band.band);
+		l->entered++;
+	}
+	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_unlock(&l->io);
+	return err;
+}
+
+/* The log's thread: writes chunks and commits bands, so that writers need not wait for the disk. */
+void *log_thread(void *arg)
+{
+	struct kv *kv = arg;
+	struct log *l = &kv->log;
+	int err = 0;
+
+	pthread_mutex_lock(&l->lock);
+	while (!l->stop) {
+		/*
+		 * Without memory to commit a band the thread tries again.  A broken store stays
+		 * broken, and its writers report it.
+		 */
+		if (err && store_broken(kv))
+			pthread_cond_wait(&l->work, &l->lock);
+		else if (err)
+			wait_us(&l->work, &l->lock, RETRY_US);
+		else if (l->begun == l->entered && l->written == l->queued)
+			pthread_cond_wait(&l->work, &l->lock);
+		pthread_mutex_unlock(&l->lock);
+		pthread_mutex_lock(&l->io);
+		err = has_chunk(l) ? write_next(kv) : is_pending(l) ? enter_band(kv) : 0;
+		pthread_mutex_unlock(&l->io);
+		pthread_mutex_lock(&l->lock);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return NULL;
+}
+
+/* End log_thread(). */
+void log_stop(struct kv *kv)
+{
+	pthread_mutex_lock(&kv->log.lock);
+	kv->log.stop = true;
+	pthread_cond_signal(&kv->log.work);
+	pthread_mutex_unlock(&kv->log.lock);
+	pthread_join(kv->log.thread, NULL);
 }
 
 /**
@@ -220,7 +437,7 @@ int log_seal(struct kv *kv)
 {
 	struct log_band last = kv->log.band;
 	struct change c = { .seal = &last };
-	int err = log_enter_band(kv);
+	int err = log_enter_bands(kv);
 	u32 i;
 
 	if (err)
@@ -256,13 +473,13 @@ static int end_band(struct kv *kv)
  */
 int log_end_band(struct kv *kv)
 {
-	u64 batches, chunks;
+	struct pushed p;
 	int err;
 
 	if (!streams(kv))
 		return 0;
 	pthread_mutex_lock(&kv->log.io);
-	err = push(kv, false, &batches, &chunks) ?: end_band(kv);
+	err = push(kv, false, &p) ?: end_band(kv);
 	pthread_mutex_unlock(&kv->log.io);
 	return err;
 }
@@ -290,7 +507,7 @@ bool log_take_unit(struct kv *kv, struct log_band *unit)
 	bool can;
 
 	pthread_mutex_lock(&l->lock);
-	can = kv->head.organisation == KV_BUFFERED && l->has_band && !l->pending &&
+	can = kv->head.organisation == KV_BUFFERED && l->has_band && l->begun == l->entered &&
 		l->band.memtable == kv->mem->number && l->end - l->at >= tail_bytes(kv, &none);
 	if (can) {
 		*unit = l->band;
@@ -309,6 +526,16 @@ static bool offloads(const struct kv *kv)
 	return kv->offload && !streams(kv) && __atomic_load_n(&kv->merging, __ATOMIC_RELAXED);
 }
 
+static bool pending_full(struct log *l)
+{
+	bool full;
+
+	pthread_mutex_lock(&l->lock);
+	full = l->begun - l->entered == LOG_PENDING;
+	pthread_mutex_unlock(&l->lock);
+	return full;
+}
+
 /**
  * log_next_band() - begin a new log band
  * @kv: the store; the caller holds @writer
@@ -323,36 +550,37 @@ int log_next_band(struct kv *kv, u32 reserve)
 {
 	struct log *l = &kv->log;
 	struct log_band b = { .memtable = kv->mem->number };
-	u64 batches, chunks;
-	int err;
+	struct log_pending *p;
+	int err = log_queue(kv) ?: log_end_band(kv);
 
-	pthread_mutex_lock(&l->io);
-	err = push(kv, false, &batches, &chunks) ?: end_band(kv);
+	if (!err && pending_full(l)) {
+		pthread_mutex_lock(&l->io);
+		if (pending_full(l))
+			err = enter_band(kv);
+		pthread_mutex_unlock(&l->io);
+	}
 	if (err)
-		goto out;
+		return err;
 	err = offloads(kv) ? band_take_spare(kv, reserve, &b.band) : -ENOSPC;
 	if (err)
 		err = band_take(kv, reserve, &b.band);
 	if (err)
-		goto out;
+		return err;
 	b.id = __atomic_fetch_add(&kv->next_id, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&l->lock);
-	l->full = l->band;
-	l->full.bytes = l->at;
-	l->before = batches;
+	p = &l->pending[l->begun++ % LOG_PENDING];
+	*p = (struct log_pending){ .band = b, .full = l->band, .before = l->batches };
+	p->full.bytes = l->at;
 	l->bands = l->has_band && l->band.memtable == b.memtable ? l->bands + 1 : 1;
 	l->band = b;
 	l->has_band = true;
-	l->pending = true;
 	l->at = 0;
 	l->end = kv->head.band_bytes;
-	l->prepared = 0;
 	l->chunk = 0;
 	l->chunk_synced = 0;
+	pthread_cond_signal(&l->work);
 	pthread_mutex_unlock(&l->lock);
-out:
-	pthread_mutex_unlock(&l->io);
-	return err;
+	return 0;
 }
 
 /**
@@ -362,8 +590,8 @@ out:
  * @reserve: see band_take()
  *
  * The buffer always fits into the band as one chunk.  This also holds if a sync of another thread
- * writes the buffer before the batch is added: then the batch becomes a chunk of its own, in the
- * other buffer.
+ * writes the buffer before the batch is added: then the batch becomes a chunk of its own, in
+ * another buffer.
  *
  * Return: 0; -EAGAIN if this memtable has its most log bands; -ENOSPC without a message; or another
  * -errno.
@@ -379,12 +607,12 @@ int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve)
 
 	pthread_mutex_lock(&l->lock);
 	ours = l->has_band && l->band.memtable == kv->mem->number;
-	/* The other buffer may have the initial size only. */
+	/* Another buffer may have the initial size only. */
 	fits = (l->fill.used + need <= l->fill.room && HEAD + need <= kv->opt.log_buffer_bytes) ||
 	       l->fill.used == HEAD;
 	pthread_mutex_unlock(&l->lock);
 	if (!fits) {
-		err = log_push(kv);
+		err = log_queue(kv);
 		if (err)
 			return err;
 	}
@@ -401,10 +629,10 @@ int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve)
 			return err;
 	}
 	/*
-	 * The background thread commits the band while writes go on.  Without the thread the write
-	 * does so here, and not a sync.
+	 * The log's thread commits the band while writes go on.  Without the thread the write does
+	 * so here, and not a sync.
 	 */
-	err = kv->has_thread ? 0 : log_enter_band(kv);
+	err = kv->has_thread ? 0 : log_enter_bands(kv);
 	if (err)
 		return err;
 	/* Only a batch that is larger than the buffer, which is empty then, needs more memory. */
@@ -485,17 +713,18 @@ static int lead(struct kv *kv)
 {
 	struct log *l = &kv->log;
 	u32 tries = PATIENCE_MS;
-	u64 batches, chunks, began;
+	struct pushed p;
+	u64 began;
 	int err;
 
 	gather(l);
 	pthread_mutex_lock(&l->io);
 	/* Batches in earlier bands are durable since this band was committed. */
-	while ((err = push(kv, true, &batches, &chunks)) == -ENOMEM && tries--)
+	while ((err = push(kv, true, &p)) == -ENOMEM && tries--)
 		usleep(1000);
 	began = now_us();
 	if (!err) {
-		err = store_flush_disk(kv, band_disk(kv, l->band.band));
+		err = store_flush_disk(kv, band_disk(kv, p.band.band));
 	} else if (!store_broken(kv)) {
 		/* Readers see the writes already: they can no longer be refused. */
 		store_break(kv, err, kv_error());
@@ -503,8 +732,9 @@ static int lead(struct kv *kv)
 	}
 	if (!err) {
 		pthread_mutex_lock(&l->lock);
-		l->synced = batches;
-		l->chunk_synced = chunks;
+		l->synced = max(l->synced, p.batches);
+		if (p.band.id == l->band.id)
+			l->chunk_synced = p.chunks;
 		l->together = l->asked - l->answered;
 		l->answered = l->included;
 		l->flush_us = now_us() - began;
@@ -552,305 +782,4 @@ int log_sync(struct kv *kv, u64 number)
 	}
 	pthread_mutex_unlock(&l->lock);
 	return err;
-}
-
-/**
- * struct replay - a log band that is read back
- * @kv: the store
- * @b: the band
- * @end: end of the bytes that it may hold
- * @buf: the chunk
- * @room: size of @buf
- */
-struct replay {
-	struct kv *kv;
-	const struct log_band *b;
-	u32 end;
-	u8 *buf;
-	u32 room;
-};
-
-/* Return: 0 if @buf has a whole chunk of this log; -EUCLEAN if there is none; or another -errno. */
-static int read_chunk(struct replay *r, u32 at)
-{
-	u64 offset = band_offset(r->kv, r->b->band) + at;
-	struct kv_disk *d = band_disk(r->kv, r->b->band);
-	struct chunk_head *h = (struct chunk_head *)r->buf;
-	u32 bytes, size;
-	u8 *larger;
-	int err;
-
-	err = d->ops->read(d, offset, r->buf, BLOCK_BYTES);
-	if (err)
-		return err;
-	count(&r->kv->stats.read_bytes, BLOCK_BYTES);
-	bytes = le32_to_cpu(h->bytes);
-	if (le64_to_cpu(h->magic) != LOG_MAGIC || le64_to_cpu(h->id) != r->b->id ||
-	    bytes > r->end - at || HEAD + bytes > r->end - at)
-		return -EUCLEAN;
-	size = chunk_bytes(HEAD + bytes);
-	if (size > r->room) {
-		larger = aligned_alloc(BLOCK_BYTES, size);
-		if (!larger)
-			return kv_no_memory();
-		memcpy(larger, r->buf, BLOCK_BYTES);
-		free(r->buf);
-		r->buf = larger;
-		r->room = size;
-		h = (struct chunk_head *)r->buf;
-	}
-	if (size > BLOCK_BYTES) {
-		err = d->ops->read(d, offset + BLOCK_BYTES, r->buf + BLOCK_BYTES,
-				   size - BLOCK_BYTES);
-		if (err)
-			return err;
-		count(&r->kv->stats.read_bytes, size - BLOCK_BYTES);
-	}
-	return chunk_crc(r->kv, h, bytes) == le32_to_cpu(h->crc) ? 0 : -EUCLEAN;
-}
-
-/*
- * Add the batches of a chunk to a memtable.  The checksum was right, but the contents are verified
- * all the same.
- */
-static int take_chunk(struct replay *r, struct memtable *m, u64 *next_seq)
-{
-	struct chunk_head *h = (struct chunk_head *)r->buf;
-	u32 at = HEAD, end = HEAD + le32_to_cpu(h->bytes), i, n, bytes, part;
-	struct batch_head b;
-	struct entry e;
-	int err;
-
-	while (at < end) {
-		if (end - at < sizeof(b))
-			return -EUCLEAN;
-		memcpy(&b, r->buf + at, sizeof(b));
-		at += (u32)sizeof(b);
-		n = le32_to_cpu(b.entries);
-		bytes = le32_to_cpu(b.bytes);
-		if (bytes > end - at)
-			return -EUCLEAN;
-		for (i = 0, part = 0; i < n; i++, part += entry_bytes(&e)) {
-			if (entry_decode(r->buf + at + part, bytes - part, &e) ||
-			    e.seq < *next_seq || e.seq >= SEQ_END)
-				return -EUCLEAN;
-			*next_seq = e.seq + 1;
-		}
-		if (part != bytes)
-			return -EUCLEAN;
-		/* All of a batch or nothing: adding it needs no more memory. */
-		err = memtable_prepare(m, slice(r->buf + at, bytes));
-		if (err)
-			return err;
-		memtable_add(m, slice(r->buf + at, bytes), 0, 0);
-		at += bytes;
-	}
-	return 0;
-}
-
-/*
- * Is there a chunk that was written after chunk @number had become durable?  A chunk that cannot be
- * read may be one: if no other chunk answers the question, the result is its error, and @unread_at.
- */
-static int later(struct replay *r, u32 at, u64 number, bool *found, u32 *unread_at)
-{
-	struct chunk_head *h;
-	int err, unread = 0;
-
-	for (; at < r->end && !*found; at += BLOCK_BYTES) {
-		err = read_chunk(r, at);
-		h = (struct chunk_head *)r->buf;
-		if (err == -ENOMEM)
-			return err;
-		if (!err)
-			*found = le64_to_cpu(h->number) > number &&
-				le64_to_cpu(h->synced) > number;
-		if (err && err != -EUCLEAN && !unread) {
-			unread = err;
-			*unread_at = at;
-		}
-	}
-	return *found ? 0 : unread;
-}
-
-static int chunk_unread(const struct log_band *b, u32 at, int err)
-{
-	return kv_says(err, "log band %u (log %llu): byte %u cannot be read: %s", b->band, b->id,
-		       at, strerror(-err));
-}
-
-/**
- * log_replay() - read a log band back
- * @kv: the store
- * @b: the band; if it was sealed, it must be whole
- * @m: memtable that gets its writes
- * @next_seq: larger than all numbers read so far; updated.  Not that of the band table, which may
- *	have been committed later
- * @lost: result: -EUCLEAN, with the message set, if durable writes are missing; the error of a read
- *	if they may be missing; else 0.  The rest is not read
- *
- * Chunks were written in order, but those that were not flushed may have reached the disk in any
- * order.  So the log ends before the first chunk that is not whole.  That chunk was torn by a power
- * cut, unless a later chunk says that it was durable.
- *
- * Return: 0 or -errno.
- */
-int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq,
-	       int *lost)
-{
-	struct replay r = { .kv = kv, .b = b, .end = b->bytes ?: kv->head.band_bytes,
-			    .room = BLOCK_BYTES };
-	struct chunk_head *h;
-	u64 number = 0;
-	bool found = false, written = false;
-	u32 at = 0, unread_at = 0;
-	int err = 0;
-
-	r.buf = aligned_alloc(BLOCK_BYTES, r.room);
-	if (!r.buf)
-		return kv_no_memory();
-	while (at < r.end) {
-		err = read_chunk(&r, at);
-		h = (struct chunk_head *)r.buf;
-		if (!err && le64_to_cpu(h->number) != number)
-			err = -EUCLEAN;
-		if (!err && le64_to_cpu(h->generation) > kv->generation) {
-			*lost = kv_says(-EUCLEAN, "the band table is older than log band %u: its newest generation is damaged",
-				b->band);
-		}
-		if (!err) {
-			kv->logged = max(kv->logged, le64_to_cpu(h->generation));
-			err = take_chunk(&r, m, next_seq);
-			/* A whole chunk with wrong contents is not the result of a power cut. */
-			written = err == -EUCLEAN;
-		}
-		if (err)
-			break;
-		at += chunk_bytes(HEAD + le32_to_cpu(h->bytes));
-		number++;
-	}
-	if (err == -EUCLEAN && (b->bytes || written)) {
-		*lost = kv_says(err, "log band %u (log %llu): damaged at byte %u", b->band, b->id,
-				at);
-		err = 0;
-	} else if (err == -EUCLEAN) {
-		err = later(&r, at + BLOCK_BYTES, number, &found, &unread_at);
-		if (found)
-			*lost = kv_says(-EUCLEAN, "log band %u (log %llu): damaged at byte %u, and a later chunk says that it was synced",
-					b->band, b->id, at);
-		at = unread_at;
-	}
-	/* The data may have been durable, and the disk may be able to read them next time. */
-	if (err && err != -ENOMEM) {
-		*lost = chunk_unread(b, at, err);
-		err = 0;
-	}
-	free(r.buf);
-	return err;
-}
-
-/* Report that no whole chunk was found from @from to before @to. */
-static void given_up(struct kv *kv, const struct log_band *b, u32 from, u32 to, int err)
-{
-	char text[200];
-
-	snprintf(text, sizeof(text), "log band %u (log %llu): bytes %u to %u are given up: %s",
-		 b->band, b->id, from, to - 1,
-		 err == -EUCLEAN ? "no whole chunk is there" : strerror(-err));
-	kv->repair->report(kv->repair->ctx, text);
-}
-
-/**
- * log_salvage() - read all whole chunks of a damaged log band
- * @kv: the store, which is being repaired
- * @b: the band
- * @m: memtable that gets its writes
- * @next_seq: larger than all numbers read so far; updated
- *
- * Behind a chunk that is not whole, the next chunk may begin at any block.
- *
- * Return: 0 or -errno.
- */
-int log_salvage(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq)
-{
-	struct replay r = { .kv = kv, .b = b, .end = b->bytes ?: kv->head.band_bytes,
-			    .room = BLOCK_BYTES };
-	struct chunk_head *h;
-	u64 number = 0;
-	u32 at = 0, bad = 0;
-	int err = 0, why = 0;
-
-	r.buf = aligned_alloc(BLOCK_BYTES, r.room);
-	if (!r.buf)
-		return kv_no_memory();
-	while (at < r.end) {
-		err = read_chunk(&r, at);
-		h = (struct chunk_head *)r.buf;
-		/* An earlier chunk is a copy inside the value of another chunk. */
-		if (!err && le64_to_cpu(h->number) < number)
-			err = -EUCLEAN;
-		if (!err)
-			err = take_chunk(&r, m, next_seq);
-		if (err && err != -EUCLEAN && (err == -ENOMEM || !kv->repair->unreadable))
-			break;
-		if (err) {
-			bad = why ? bad : at;
-			why = why && why != -EUCLEAN ? why : err;
-			at += BLOCK_BYTES;
-			continue;
-		}
-		if (why)
-			given_up(kv, b, bad, at, why);
-		why = 0;
-		number = le64_to_cpu(h->number) + 1;
-		at += chunk_bytes(HEAD + le32_to_cpu(h->bytes));
-	}
-	if (err && err != -EUCLEAN && (err == -ENOMEM || !kv->repair->unreadable)) {
-		if (err != -ENOMEM)
-			chunk_unread(b, at, err);
-	} else {
-		/* The end of a log that was not sealed is unknown. */
-		if (why && (b->bytes || why != -EUCLEAN))
-			given_up(kv, b, bad, r.end, why);
-		err = 0;
-	}
-	free(r.buf);
-	return err;
-}
-
-/**
- * log_verify() - verify the chunks of a log that has become a table
- * @kv: the store
- * @t: the table
- * @bytes: size of the log in its band
- *
- * Return: 0 if all chunks are whole; or -errno with the message set.
- */
-int log_verify(struct kv *kv, struct table *t, u32 bytes)
-{
-	struct log_band b = { .band = t->band, .bytes = bytes, .id = t->id };
-	struct replay r = { .kv = kv, .b = &b, .end = bytes, .room = BLOCK_BYTES };
-	struct chunk_head *h;
-	u64 number = 0;
-	u32 at = 0;
-	int err = 0;
-
-	r.buf = aligned_alloc(BLOCK_BYTES, r.room);
-	if (!r.buf)
-		return kv_no_memory();
-	while (at < r.end && !err) {
-		err = read_chunk(&r, at);
-		h = (struct chunk_head *)r.buf;
-		if (!err && le64_to_cpu(h->number) != number)
-			err = -EUCLEAN;
-		if (!err)
-			at += chunk_bytes(HEAD + le32_to_cpu(h->bytes));
-		number++;
-	}
-	free(r.buf);
-	if (err == -EUCLEAN)
-		return table_damaged(t, "no whole chunk at byte %u", at);
-	return !err || err == -ENOMEM ? err :
-		kv_says(err, "band %u (table %llu): byte %u cannot be read: %s", t->band, t->id,
-			at, strerror(-err));
 }

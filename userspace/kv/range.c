@@ -61,7 +61,7 @@ EXPORTED int kv_delete_range(struct kv *kv, const void *from, size_t from_bytes,
 	struct kv_batch b = { .entries = 0 };
 	struct kv_snapshot *snap;
 	bool first = true;
-	int err = range_fits(from_bytes, to_bytes);
+	int err = store_ours(kv) ?: range_fits(from_bytes, to_bytes);
 
 	if (err)
 		return err;
@@ -135,7 +135,7 @@ EXPORTED int kv_approximate_size(struct kv *kv, const void *from, size_t from_by
 	struct version *v;
 	u64 sum = 0;
 	u32 level, i;
-	int err = range_fits(from_bytes, to_bytes);
+	int err = store_ours(kv) ?: range_fits(from_bytes, to_bytes);
 
 	if (err)
 		return err;

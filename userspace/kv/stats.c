@@ -17,16 +17,25 @@ static u32 spares(const struct kv *kv)
 }
 
 /*
- * Return: the band of the log that is in no band table yet, or NULL; the caller holds both locks.
+ * Return: the number of log bands that are in no band table yet; the caller holds both locks.
+ * @spares: result: number of those on the offload device
  */
-static const struct log_band *pending(const struct kv *kv)
+static u32 pending(const struct kv *kv, u32 *spares)
 {
-	u32 i;
+	const struct log *l = &kv->log;
+	u32 i, n = 0;
 
-	/* After a commit the log has @pending set for a short while. */
-	for (i = 0; i < kv->nr_logs && kv->logs[i].id != kv->log.band.id; i++)
-		;
-	return kv->log.pending && i == kv->nr_logs ? &kv->log.band : NULL;
+	*spares = 0;
+	for (u64 at = l->entered; at != l->begun; at++) {
+		const struct log_band *b = &l->pending[at % LOG_PENDING].band;
+
+		/* For a short while after its commit, a band is still pending. */
+		for (i = 0; i < kv->nr_logs && kv->logs[i].id != b->id; i++)
+			;
+		n += i == kv->nr_logs;
+		*spares += i == kv->nr_logs && is_spare(kv, b->band);
+	}
+	return n;
 }
 
 /* All statistics that this version of the library knows. */
@@ -34,8 +43,7 @@ static void all_stats(struct kv *kv, struct kv_stats *stats)
 {
 	const uint64_t *from = (const uint64_t *)&kv->stats;
 	uint64_t *to = (uint64_t *)stats;
-	const struct log_band *log;
-	u32 i, used;
+	u32 i, used, logs, spare_logs;
 
 	for (i = 0; i < sizeof(*stats) / sizeof(*to); i++)
 		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
@@ -43,10 +51,10 @@ static void all_stats(struct kv *kv, struct kv_stats *stats)
 				       kv->offload ? kv->offload->ring_error : 0);
 	pthread_mutex_lock(&kv->log.lock);
 	pthread_mutex_lock(&kv->lock);
-	log = pending(kv);
+	logs = pending(kv, &spare_logs);
 	stats->bands = kv->head.bands;
 	stats->bands_free = kv->free;
-	stats->bands_log = kv->nr_logs + !!log;
+	stats->bands_log = kv->nr_logs + logs;
 	stats->band_bytes = kv->head.band_bytes;
 	for (i = 0; i < KV_LEVELS; i++) {
 		stats->level_bands[i] = kv->version->level[i].nr;
@@ -61,7 +69,7 @@ static void all_stats(struct kv *kv, struct kv_stats *stats)
 	stats->offload_bands = kv->spare.bands;
 	stats->offload_bands_free = kv->spare_free;
 	used = kv->version->nr + kv->nr_logs + kv->free - spares(kv) +
-		(log && !is_spare(kv, log->band));
+		logs - spare_logs;
 	/* Bands that are being written count, too. */
 	stats->bands_pinned = kv->head.bands > used ? kv->head.bands - used : 0;
 	stats->memtable_bytes = __atomic_load_n(&kv->mem->bytes, __ATOMIC_RELAXED) +
@@ -75,7 +83,9 @@ EXPORTED int kv_stats(struct kv *kv, struct kv_stats *stats)
 	struct kv_stats all;
 
 	if (stats->size < 2 * sizeof(stats->size))
-		return kv_says(-EINVAL, "struct kv_stats does not have its size");
+		return kv_says(-EINVAL, "struct kv_stats has an unknown size");
+	if (store_ours(kv))
+		return -EPERM;
 	all_stats(kv, &all);
 	all.size = stats->size;
 	give_sized(stats, stats->size, &all, sizeof(all));
@@ -87,7 +97,9 @@ EXPORTED int kv_shape(struct kv *kv, struct kv_shape *shape)
 	struct kv_shape all;
 
 	if (shape->size < 2 * sizeof(shape->size))
-		return kv_says(-EINVAL, "struct kv_shape does not have its size");
+		return kv_says(-EINVAL, "struct kv_shape has an unknown size");
+	if (store_ours(kv))
+		return -EPERM;
 	pthread_mutex_lock(&kv->lock);
 	all = (struct kv_shape){ .size = shape->size, .organisation = kv->head.organisation,
 				    .band_bytes = kv->head.band_bytes,
@@ -104,8 +116,10 @@ EXPORTED int kv_bands(struct kv *kv, int (*fn)(void *ctx, const struct kv_band *
 	struct log_band logs[MAX_LOG_BANDS];
 	struct version *v;
 	u32 i, level, nr;
-	int got = 0;
+	int got = store_ours(kv);
 
+	if (got)
+		return got;
 	pthread_mutex_lock(&kv->lock);
 	v = kv->version;
 	__atomic_fetch_add(&v->refs, 1, __ATOMIC_RELAXED);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A store as a whole: format, open, close, and the state after a failed write. */
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
@@ -8,12 +9,74 @@
 #include "memtable.h"
 #include "table.h"
 
+/* Expected of a disk that has other work, too: MB/s, or bytes a us. */
+#define USUAL_MB_S	100U
+
 #define DEFAULT_CACHE	(64ULL << 20)
 #define DEFAULT_AROUND	(128U << 10)
 #define MIN_BANDS	16U
 #define DEFAULT_LEAD	(64U << 10)
 /* Size of one write of zeroes. */
 #define MOST_ZEROES	(1U << 20)
+
+/* Number of forks that have led to this process since the first store was opened. */
+static u32 forks;
+
+static void forked(void)
+{
+	forks++;
+}
+
+static void count_forks(void)
+{
+	pthread_atfork(NULL, NULL, forked);
+}
+
+static bool inherited(const struct kv *kv)
+{
+	return kv->forks != forks;
+}
+
+/**
+ * store_ours() - may this process use the store?
+ * @kv: the store
+ *
+ * A child of fork() has the memory of its parent's store, but not its threads, and any lock may be
+ * held for ever.  If both wrote, each would overwrite what the other has synced.  Without writes,
+ * both can read.
+ *
+ * Return: 0; or -EPERM with the message set.
+ */
+int store_ours(const struct kv *kv)
+{
+	if (!inherited(kv) || (kv->opt.flags & KV_READ_ONLY))
+		return 0;
+	return kv_says(-EPERM, "%s was opened before a fork, by the parent of this process",
+		       kv->disk->name);
+}
+
+/**
+ * thread_start() - start a thread of the library
+ * @thread: result
+ * @run: its function
+ * @arg: argument of @run
+ *
+ * All signals are blocked in it: they are for the threads of the program itself, which may block a
+ * signal later in order to wait for it.
+ *
+ * Return: 0 or an errno.
+ */
+int thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(thread, NULL, run, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
 
 u64 now_us(void)
 {
@@ -74,7 +137,7 @@ int take_sized(void *to, size_t ours, const void *from, u64 size, const char *na
 		return 0;
 	/* A caller that has not set the size has 0 there. */
 	if (size < 2 * sizeof(size_t))
-		return kv_says(-EINVAL, "struct %s does not have its size", name);
+		return kv_says(-EINVAL, "struct %s has an unknown size", name);
 	for (i = ours; i < size; i++) {
 		if (bytes[i])
 			return kv_says(-E2BIG, "struct %s has fields that this library does not know",
@@ -115,7 +178,7 @@ int store_broken(struct kv *kv)
 {
 	if (!__atomic_load_n(&kv->broken, __ATOMIC_ACQUIRE))
 		return 0;
-	return kv_says(-EROFS, "nothing is written any more, since %s", kv->broken_text);
+	return kv_says(-EROFS, "the store is read-only, because %s", kv->broken_text);
 }
 
 /**
@@ -197,6 +260,7 @@ static void store_free(struct kv *kv)
 		free(kv->round[i].data);
 	for (u32 i = 0; i < ARRAY_SIZE(kv->log.turn); i++)
 		pthread_cond_destroy(&kv->log.turn[i]);
+	pthread_cond_destroy(&kv->log.work);
 	pthread_cond_destroy(&kv->work);
 	pthread_cond_destroy(&kv->changed);
 	pthread_mutex_destroy(&kv->log.lock);
@@ -216,10 +280,13 @@ static void store_free(struct kv *kv)
 
 static struct kv *store_new(struct kv_disk *disk)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct kv *kv = calloc(1, sizeof(*kv));
 
 	if (!kv)
 		return NULL;
+	pthread_once(&once, count_forks);
+	kv->forks = forks;
 	kv->disk = disk;
 	kv->next = NO_BAND;
 	kv->unit.band = NO_BAND;
@@ -236,6 +303,7 @@ static struct kv *store_new(struct kv_disk *disk)
 	for (u32 i = 0; i < ARRAY_SIZE(kv->log.turn); i++)
 		wait_init(&kv->log.turn[i]);
 	wait_init(&kv->changed);
+	wait_init(&kv->log.work);
 	wait_init(&kv->work);
 	return kv;
 }
@@ -251,7 +319,8 @@ static int shape_of(struct kv_disk *disk, const struct kv_format_options *opt,
 	u64 bytes = opt->bytes ?: disk->bytes;
 	struct kv_places at;
 
-	static_assert(KV_BLOCK_BYTES == BLOCK_BYTES && KV_SLOTS == SLOTS &&
+	static_assert(KV_COPY_OFFSET == offsetof(struct header, copy_offset) &&
+		      KV_BLOCK_BYTES == BLOCK_BYTES && KV_SLOTS == SLOTS &&
 		      KV_ENTRY_MAX == BANDS_ENTRY_MAX, "others look for another store");
 	memset(s, 0, sizeof(*s));
 	memcpy(s->uuid, uuid, sizeof(s->uuid));
@@ -273,7 +342,7 @@ static int shape_of(struct kv_disk *disk, const struct kv_format_options *opt,
 	s->slot_bytes = at.slot_bytes;
 	s->bands_offset = at.bands_offset;
 	if (s->bands < MIN_BANDS)
-		return kv_says(-EINVAL, "%s: %llu bytes have room for %u bands of %u bytes, and %u are needed",
+		return kv_says(-EINVAL, "%s: %llu bytes have room for %u bands of %u bytes, but %u are needed",
 			       disk->name, bytes, s->bands, s->band_bytes, MIN_BANDS);
 	return 0;
 }
@@ -417,6 +486,8 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 	o->cache_bytes = o->cache_bytes ?: DEFAULT_CACHE;
 	o->around_bytes = o->around_bytes ?: DEFAULT_AROUND;
 	o->memtable_bytes = min(o->memtable_bytes ?: band, band);
+	/* Until a flush was measured. */
+	kv->flush_expected_us = o->memtable_bytes / USUAL_MB_S;
 	o->slowdown_us = o->slowdown_us ?: 1000;
 	o->idle_ms = o->idle_ms ?: 10000;
 	half = rounddown(band / 2, BLOCK_BYTES);
@@ -493,8 +564,8 @@ static int replay(struct kv *kv)
 	kv->lost_error = lost;
 	if (!err && lost && !read_only)
 		err = kv_says(lost, "%s; %s", kv->lost, lost == -EUCLEAN ?
-			      "what is left can be read only" :
-			      "nothing was changed, and the disk may read it the next time");
+			      "the rest can only be read" :
+			      "nothing was changed, and the next read may succeed");
 	return err;
 }
 
@@ -510,6 +581,21 @@ static int take_offload(struct kv *kv)
 	    kv->spare.organisation != kv->head.organisation)
 		return kv_says(-EMEDIUMTYPE, "%s is the offload device of another store than %s",
 			       kv->offload->name, kv->disk->name);
+	return 0;
+}
+
+static int begin_threads(struct kv *kv)
+{
+	bool logs = !(kv->opt.flags & KV_NO_LOG);
+
+	if (logs && thread_start(&kv->log.thread, log_thread, kv))
+		return kv_says(-EAGAIN, "no thread can be started");
+	if (thread_start(&kv->thread, compact_thread, kv)) {
+		if (logs)
+			log_stop(kv);
+		return kv_says(-EAGAIN, "no thread can be started");
+	}
+	kv->has_thread = true;
 	return 0;
 }
 
@@ -543,7 +629,8 @@ static int open_all(struct kv *kv, const struct kv_options *opt)
 	kv->spare_free = kv->spare.bands;
 	err = bandtable_read(kv);
 	if (!err && !read_only)
-		err = bandtable_copies(kv, NULL, NULL) ?: log_init(kv);
+		err = header_copies(kv, NULL, NULL) ?: bandtable_copies(kv, NULL, NULL) ?:
+			log_init(kv);
 	if (!err)
 		err = replay(kv);
 	if (err)
@@ -554,10 +641,7 @@ static int open_all(struct kv *kv, const struct kv_options *opt)
 	/* A program that opens the store for a single write has no later time for due merges. */
 	if (kv->opt.flags & (KV_NO_THREAD | KV_STREAM))
 		return kv->stats.flushes ? compact_due(kv) : 0;
-	if (pthread_create(&kv->thread, NULL, compact_thread, kv))
-		return kv_says(-EAGAIN, "no thread is to be had");
-	kv->has_thread = true;
-	return 0;
+	return begin_threads(kv);
 }
 
 /**
@@ -733,12 +817,26 @@ EXPORTED int kv_lost_error(const struct kv *kv)
 	return kv->lost_error;
 }
 
+/* In a child of fork() the memory stays: a lock of the parent may be held for ever. */
+static void leave(struct kv *kv)
+{
+	live_leave(kv->live);
+	if (kv->disk->ops->leave)
+		kv->disk->ops->leave(kv->disk);
+	if (kv->offload && kv->offload->ops->leave)
+		kv->offload->ops->leave(kv->offload);
+}
+
 EXPORTED int kv_close(struct kv *kv)
 {
 	int err = 0;
 
 	if (!kv)
 		return 0;
+	if (inherited(kv)) {
+		leave(kv);
+		return 0;
+	}
 	pthread_mutex_lock(&kv->lock);
 	kv->stop = true;
 	pthread_cond_broadcast(&kv->work);
@@ -746,6 +844,8 @@ EXPORTED int kv_close(struct kv *kv)
 	live_stop(kv->live);
 	if (kv->has_thread)
 		pthread_join(kv->thread, NULL);
+	if (kv->has_thread && !(kv->opt.flags & KV_NO_LOG))
+		log_stop(kv);
 	if (!(kv->opt.flags & (KV_READ_ONLY | KV_NO_LOG)))
 		err = kv_sync(kv) ?: log_end_band(kv) ?: log_seal(kv);
 	store_free(kv);

@@ -147,12 +147,60 @@ struct log_band {
 struct memtable;
 struct cache;
 
+/* Chunks that wait for the disk.  Commits that take 5 ms let writers add about a MiB. */
+#define LOG_QUEUE	7U
+
+/**
+ * struct log_buffer - the contents of a chunk
+ * @data: the head of the chunk, which is filled in when the chunk is written, and its batches
+ * @used: bytes used
+ * @room: size of @data
+ */
+struct log_buffer {
+	u8 *data;
+	u32 used, room;
+};
+
+/**
+ * struct log_chunk - a chunk that is to be written
+ * @buffer: its contents
+ * @band: its band
+ * @at: its offset in the band
+ * @number: its number in the band
+ * @synced: chunks of the band with a smaller number were durable when this one was queued
+ */
+struct log_chunk {
+	struct log_buffer buffer;
+	struct log_band band;
+	u32 at;
+	u64 number, synced;
+};
+
+#define LOG_PENDING	4U
+
+/**
+ * struct log_pending - a log band that is to enter the band table
+ * @band: the band
+ * @full: the band before, which is sealed then
+ * @before: number of batches in @full and in earlier bands
+ */
+struct log_pending {
+	struct log_band band, full;
+	u64 before;
+};
+
 /**
  * struct log - the write-ahead log, to which writes go first
- * @io: held while a chunk is written and while the device is flushed for it
- * @lock: guards the fields below; taken before the lock of the store
- * @fill: buffer of writes that are not on the disk
- * @spare: takes the place of @fill while that one is written
+ * @io: held while a chunk is written, a band is committed, and the device is flushed for the log
+ * @lock: guards the fields below; taken after @io and before the lock of the store
+ * @thread: log_thread(), if the store has threads
+ * @stop: @thread shall end
+ * @work: signalled when @thread has something to do
+ * @fill: buffer of writes that are in no chunk yet
+ * @queue: chunks that are to be written: number n is at n modulo LOG_QUEUE.  The holder of @io may
+ *	read them without @lock
+ * @queued: number of chunks ever added to @queue
+ * @written: number of those that are written or no longer needed; changes only under @io and @lock
  * @batches: number of batches ever added to @fill
  * @synced: number of those that are durable
  * @covered: number of those in the last flush that log_sync() has begun, or in an earlier one
@@ -166,28 +214,37 @@ struct cache;
  * @turn: wait queues, one for flushes with an even number and one for those with an odd number
  * @band: the band that is written now
  * @has_band: @band is valid
- * @pending: @band is not in the band table yet, so it must not be written to
- * @full: the band before @band; it is sealed when @band enters the band table
- * @before: number of batches in @full and in earlier bands
+ * @pending: bands that are not in the band table yet, so they must not be written to: number n is at
+ *	n modulo LOG_PENDING.  The holder of @io may read them without @lock
+ * @begun: number of bands ever added to @pending
+ * @entered: number of those that entered the band table or are no longer needed; changes only under
+ *	@io and @lock
  * @at: bytes used of @band
  * @end: bytes of @band that may be used; equal to @at once the band has been filled with zeroes
- * @prepared: end of the range of @band that was last passed to the disk's prepare(); guarded by @io
+ * @prepared: end of the range that was last passed to the disk's prepare(); guarded by @io
+ * @prepared_id: the band of that range, likewise
  * @chunk: number of the next chunk in @band
  * @chunk_synced: chunks with a smaller number are durable
  * @bands: number of log bands of the current memtable
  */
 struct log {
 	pthread_mutex_t io, lock;
-	struct { u8 *data; u32 used, room; } fill, spare;
+	pthread_t thread;
+	bool stop;
+	pthread_cond_t work;
+	struct log_buffer fill;
+	struct log_chunk queue[LOG_QUEUE];
+	u64 queued, written;
 	u64 batches, synced, covered, round;
 	u64 asked, included, answered, together, flush_us;
 	bool leading;
 	pthread_cond_t turn[2];
-	struct log_band band, full;
-	bool has_band, pending;
-	u64 before;
+	struct log_band band;
+	bool has_band;
+	struct log_pending pending[LOG_PENDING];
+	u64 begun, entered;
 	u32 at, end, prepared;
-	u64 chunk, chunk_synced;
+	u64 prepared_id, chunk, chunk_synced;
 	u32 bands;
 };
 
@@ -232,6 +289,8 @@ struct kv_snapshot {
  * @version: the current version; changed under both @committing and @lock
  * @mem: memtable that takes writes
  * @frozen: memtable that is becoming a table; or NULL
+ * @frozen_us: time when @frozen was frozen
+ * @flush_expected_us: time from there until it is expected to be a table
  * @unit: KV_BUFFERED: the log of @frozen, if it becomes a table as it is; else @unit.band is
  *	NO_BAND
  * @log: the log
@@ -272,6 +331,7 @@ struct kv_snapshot {
  * @full_released: value of @released at that time
  * @released: number of snapshots and bands ever released
  * @cache: the cache
+ * @forks: number of forks that had led to this process when the store was opened
  * @stats: counters, updated atomically
  */
 struct kv {
@@ -287,6 +347,7 @@ struct kv {
 	u32 merging, claimed;
 	struct version *version;
 	struct memtable *mem, *frozen;
+	u64 frozen_us, flush_expected_us;
 	struct log_band unit;
 	struct log log;
 	struct log_band logs[MAX_LOG_BANDS];
@@ -312,6 +373,7 @@ struct kv {
 	int lost_error;
 	u64 full, full_released, released;
 	struct cache *cache;
+	u32 forks;
 	struct kv_stats stats;
 };
 
@@ -355,6 +417,8 @@ int store_write(struct kv *kv, struct kv_disk *disk, u64 offset, const void *buf
 int store_wrote(struct kv *kv, const struct kv_disk *disk, int err, u64 offset);
 int store_flush_disk(struct kv *kv, struct kv_disk *disk);
 int store_flush(struct kv *kv);
+int store_ours(const struct kv *kv);
+int thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 u64 now_us(void);
 void wait_init(pthread_cond_t *cond);
 void wait_us(pthread_cond_t *cond, pthread_mutex_t *lock, u64 us);
@@ -366,6 +430,7 @@ void store_break(struct kv *kv, int err, const char *text);
 /* header.c */
 int header_write(struct kv_disk *disk, const struct shape *s);
 int header_read(struct kv_disk *disk, enum header_kind kind, struct shape *s);
+int header_copies(struct kv *kv, void (*report)(void *ctx, const char *text, int err), void *ctx);
 struct kv_disk *band_disk(const struct kv *kv, u32 band);
 u64 band_offset(const struct kv *kv, u32 band);
 
@@ -430,17 +495,22 @@ struct part *version_older(const struct version *v, u32 level, struct slice key,
 u32 chunk_crc(const struct kv *kv, struct chunk_head *h, u32 bytes);
 int log_init(struct kv *kv);
 void log_destroy(struct kv *kv);
-int log_push(struct kv *kv);
+int log_queue(struct kv *kv);
+int log_retire(struct kv *kv, const struct change *c);
+void *log_thread(void *arg);
+void log_stop(struct kv *kv);
 int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve);
 int log_next_band(struct kv *kv, u32 reserve);
-int log_enter_band(struct kv *kv);
+int log_enter_bands(struct kv *kv);
 int log_end_band(struct kv *kv);
 bool log_take_unit(struct kv *kv, struct log_band *unit);
 u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq, u32 *place);
 int log_sync(struct kv *kv, u64 number);
+int log_seal(struct kv *kv);
+
+/* log-read.c */
 int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq,
 	       int *lost);
-int log_seal(struct kv *kv);
 int log_salvage(struct kv *kv, const struct log_band *b, struct memtable *m, u64 *next_seq);
 int log_verify(struct kv *kv, struct table *t, u32 bytes);
 

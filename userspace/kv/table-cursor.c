@@ -402,7 +402,7 @@ static int go_before(struct table_cursor *t, const struct slice *key)
 	}
 	err = err ?: step_back(t);
 	if (!err && !key && (!t->c.valid || slice_cmp(t->c.at.key, t->part->max)))
-		err = table_damaged(t->part->table, "the largest key is not there");
+		err = table_damaged(t->part->table, "the largest key is missing");
 	return err;
 }
 

@@ -33,7 +33,7 @@ int table_damaged(struct table *t, const char *fmt, ...)
  */
 int table_no_last_key(struct table *t, const struct index_place *place)
 {
-	return table_damaged(t, "the block at byte %u has not its last key", place->offset);
+	return table_damaged(t, "the block at byte %u has another last key", place->offset);
 }
 
 /* Read a piece of a band.  The piece begins at @at in @buf, which the caller must free. */
@@ -68,7 +68,7 @@ static int parse_foot(struct kv *kv, struct part *p, struct footer_block *f,
 
 	if (le64_to_cpu(f->magic) != TABLE_MAGIC || le32_to_cpu(f->version) != FORMAT_VERSION ||
 	    memcmp(f->uuid, kv->head.uuid, sizeof(f->uuid)) || le64_to_cpu(f->id) != t->id)
-		return table_damaged(t, "the footer is that of another");
+		return table_damaged(t, "the footer belongs to another table");
 	if (le32_to_cpu(f->crc) != footer_crc(f))
 		return table_damaged(t, "wrong checksum of the footer");
 	*foot = (struct footer){
@@ -384,7 +384,7 @@ int table_index(struct kv *kv, struct part *p, struct cache_item **item)
 		return err;
 	if (!index_ready(t, &t->foot, *item)) {
 		*item = NULL;
-		return table_damaged(t, "the index contradicts itself");
+		return table_damaged(t, "the index is inconsistent");
 	}
 	*item = cache_add(kv->cache, *item);
 	return 0;
@@ -426,7 +426,7 @@ int table_histogram(struct kv *kv, struct part *p, struct cache_item **item)
 		err = table_damaged(t, "wrong checksum of the histogram");
 	for (i = 0; i < nr && !err; i++) {
 		if (h->bucket[i].bytes > HISTOGRAM_KEY)
-			err = table_damaged(t, "the histogram contradicts itself");
+			err = table_damaged(t, "the histogram is inconsistent");
 	}
 	if (!err) {
 		*item = cache_item_new(t->id, AT_HISTOGRAM, sizeof(*h));

@@ -8,6 +8,10 @@
 #include "memtable.h"
 #include "table.h"
 
+/* Delays that keep writers from getting ahead of a flush; shorter ones take longer than that. */
+#define PACE_LEAST_US	100U
+#define PACE_MOST_US	1000U
+
 /* Compacting everything cannot help again before something is written or released. */
 static bool in_vain(struct kv *kv)
 {
@@ -131,19 +135,40 @@ static int find_room(struct kv *kv, const struct kv_batch *b)
 	}
 }
 
-/* Delay a write, so that compactions can keep up.  Each thread waits on its own, without a lock. */
+/*
+ * The delay that keeps the new memtable from being full before the flush of the frozen one is
+ * expected to end.  The caller holds the lock of the store.
+ */
+static u64 pace_us(struct kv *kv)
+{
+	u64 most = kv->opt.memtable_bytes;
+	u64 used = __atomic_load_n(&kv->mem->bytes, __ATOMIC_RELAXED);
+	/* Flushes take differently long. */
+	u64 due = min(used, most) * (kv->flush_expected_us * 3 / 2) / most;
+	u64 passed = now_us() - kv->frozen_us;
+
+	return due < passed + PACE_LEAST_US ? 0 : min(due - passed, (u64)PACE_MOST_US);
+}
+
+/*
+ * Delay a write, so that flushes and compactions can keep up: many writes wait a little instead of
+ * one for all of a flush.  Each thread waits on its own, without a lock.
+ */
 static void slow_down(struct kv *kv)
 {
-	u64 began = now_us();
-	bool slow;
+	u64 began, us = 0;
 
 	pthread_mutex_lock(&kv->lock);
-	slow = kv->has_thread && kv->version->level[0].nr >= kv->opt.l0_slowdown &&
-		!(kv->held && kv->held_generation == kv->generation);
+	if (kv->has_thread && kv->version->level[0].nr >= kv->opt.l0_slowdown &&
+	    !(kv->held && kv->held_generation == kv->generation))
+		us = kv->opt.slowdown_us;
+	else if (kv->has_thread && kv->frozen)
+		us = pace_us(kv);
 	pthread_mutex_unlock(&kv->lock);
-	if (!slow)
+	if (!us)
 		return;
-	usleep(kv->opt.slowdown_us);
+	began = now_us();
+	usleep((useconds_t)us);
 	count(&kv->stats.slow_us, now_us() - began);
 }
 
@@ -155,9 +180,9 @@ static int add(struct kv *kv, const struct kv_batch *b, u64 *number)
 	int err;
 
 	if (kv->opt.flags & KV_READ_ONLY)
-		return kv_says(-EROFS, "%s was opened to be read only", kv->disk->name);
+		return kv_says(-EROFS, "%s was opened read-only", kv->disk->name);
 	if (b->entries > SEQ_END - seq)
-		return kv_says(-EOVERFLOW, "%s has used up its numbers", kv->disk->name);
+		return kv_says(-EOVERFLOW, "%s has used all its sequence numbers", kv->disk->name);
 	err = find_room(kv, b);
 	count(&kv->stats.slow_us, now_us() - began);
 	if (!err)
@@ -184,14 +209,16 @@ static int add(struct kv *kv, const struct kv_batch *b, u64 *number)
 static int no_log(const struct kv *kv)
 {
 	return kv->opt.flags & KV_NO_LOG ?
-		kv_says(-EINVAL, "without a log nothing can be synced: kv_flush() does more") : 0;
+		kv_says(-EINVAL, "without a log a sync is impossible: use kv_flush()") : 0;
 }
 
 EXPORTED int kv_write(struct kv *kv, const struct kv_batch *batch, uint32_t flags)
 {
 	u64 number = 0;
-	int err = 0;
+	int err = store_ours(kv);
 
+	if (err)
+		return err;
 	if (flags & ~KV_SYNC)
 		return kv_says(-EINVAL, "unknown flags of a write");
 	if (flags & KV_SYNC)
@@ -236,7 +263,7 @@ EXPORTED int kv_delete(struct kv *kv, const void *key, size_t key_bytes, uint32_
 EXPORTED int kv_sync(struct kv *kv)
 {
 	u64 number;
-	int err = no_log(kv);
+	int err = store_ours(kv) ?: no_log(kv);
 
 	if (err || (kv->opt.flags & KV_READ_ONLY))
 		return err;
@@ -249,8 +276,8 @@ EXPORTED int kv_sync(struct kv *kv)
 static int may_write(struct kv *kv)
 {
 	if (kv->opt.flags & KV_READ_ONLY)
-		return kv_says(-EROFS, "%s was opened to be read only", kv->disk->name);
-	return store_broken(kv);
+		return kv_says(-EROFS, "%s was opened read-only", kv->disk->name);
+	return store_ours(kv) ?: store_broken(kv);
 }
 
 EXPORTED int kv_flush(struct kv *kv)
@@ -301,13 +328,14 @@ EXPORTED int kv_settle(struct kv *kv)
 	bool did = true;
 	int err = may_write(kv);
 
+	if (err)
+		return err;
 	begin_compacting(kv);
 	/* The caller may have removed the cause of an earlier failure. */
 	pthread_mutex_lock(&kv->lock);
 	kv->held = 0;
 	pthread_mutex_unlock(&kv->lock);
-	if (!err)
-		err = compact_frozen(kv);
+	err = compact_frozen(kv);
 	while (!err && did)
 		err = compact_step(kv, &did);
 	end_compacting(kv);

@@ -198,11 +198,11 @@ static void diurnal_as_drawn(struct arrivals *a)
 const char *arrivals_wrong(const struct arrival_options *o)
 {
 	if (!(o->per_second >= 1e-3 && o->per_second <= 1e9))
-		return "the rate must be from 0.001 to 1000000000 a second";
+		return "the rate must be from 0.001 to 1000000000 per second";
 	if (!o->ops && !o->ns)
-		return "neither operations nor seconds are given: when does it end?";
+		return "give a number of operations or of seconds";
 	if (o->ns > S64_MAX || (double)o->ops / o->per_second > 9e9)
-		return "it would take more than 285 years";
+		return "the run would take more than 285 years";
 	if (o->process == ARRIVAL_SELF_SIMILAR && !(o->bias >= 0.5 && o->bias < 1))
 		return "the bias must be at least 0.5 and below 1";
 	if (o->process != ARRIVAL_DIURNAL)
@@ -212,7 +212,7 @@ const char *arrivals_wrong(const struct arrival_options *o)
 	if (!(o->cycle_minutes > 0 && o->cycle_minutes <= 1e6))
 		return "the cycle must be above 0, and at most 1000000 minutes";
 	if (o->gaps == GAP_PARETO && !(o->shape > 1 && o->shape <= 100))
-		return "the shape must be above 1, for there to be a mean, and at most 100";
+		return "the shape must be above 1, so that there is a mean, and at most 100";
 	return NULL;
 }
 

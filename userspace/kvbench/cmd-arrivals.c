@@ -8,21 +8,21 @@
 
 static const char help[] =
 "Usage: kvbench arrivals [OPTION]...\n"
-"Print when requests are due, in nanoseconds since the start; or write them as reads\n"
+"Print the due times of requests in nanoseconds since the start, or write them as reads\n"
 "and writes of a block device, for fio or for scripts/loads/run.\n"
 "\n"
-"      --format HOW     text: a due time a line; counts: arrivals of each second, a\n"
-"                       line each; json; iolog3: fio's, with times; csv: as MSR\n"
+"      --format HOW     text: one due time a line; counts: arrivals of each second, one\n"
+"                       second a line; json; iolog3: fio's, with times; csv: as MSR\n"
 "                       Cambridge's traces (text)\n"
-"  -o, --out FILE       where to; else the standard output\n"
-"      --size SIZE      iolog3, csv: of the device, from its start\n"
-"      --block SIZE     of each request (4K)\n"
-"      --reads PERCENT  of the requests (0)\n"
-"      --device NAME    iolog3: its name (device); fio's replay_redirect puts another there\n"
-"  -h, --help           this text\n"
+"  -o, --out FILE       output file (standard output)\n"
+"      --size SIZE      iolog3, csv: size of the device\n"
+"      --block SIZE     size of each request (4K)\n"
+"      --reads PERCENT  share of reads (0)\n"
+"      --device NAME    iolog3: name of the device (device); fio's replay_redirect\n"
+"                       replaces it\n"
+"  -h, --help           print this text\n"
 "\n"
-"--requests says which places are asked for: uniform, zipfian (scattered), hotspot or\n"
-"sequential.\n"
+"--requests selects the positions: uniform, zipfian (scattered), hotspot or sequential.\n"
 "\n";
 
 /* The smallest request that a device accepts. */
@@ -198,14 +198,14 @@ static int places(const struct command *cmd, struct writer *w, struct settings *
 	if (!on_device(w->format))
 		return EXIT_CLEAN;
 	if (!w->block_bytes || w->block_bytes > 1ULL << 30 || w->block_bytes % SECTOR_BYTES)
-		return usage(cmd, "--block is a multiple of %uB, and at most 1G", SECTOR_BYTES);
+		return usage(cmd, "--block must be a multiple of %uB, and at most 1G", SECTOR_BYTES);
 	if (size_bytes < w->block_bytes)
-		return usage(cmd, "--size, of the device, must be given, and hold a block of %s",
+		return usage(cmd, "--size must be given, and be at least a block of %s",
 			     size_text(w->block_bytes).s);
 	if (!good_device(w->device))
-		return usage(cmd, "fio takes no device by the name of '%s' in an iolog", w->device);
+		return usage(cmd, "fio does not accept the name '%s' for a device in an iolog", w->device);
 	if (s->requests == REQUEST_LATEST)
-		return usage(cmd, "on a device nothing is latest");
+		return usage(cmd, "--requests latest does not apply to a device");
 	memset(o->share, 0, sizeof(o->share));
 	o->share[OP_READ] = (double)reads_percent / 100;
 	o->share[OP_UPDATE] = 1 - o->share[OP_READ];
@@ -240,7 +240,7 @@ static int arrivals_run(const struct command *cmd, int argc, char **argv)
 	int c, i, rc;
 
 	if (!w)
-		return fail("no memory");
+		return fail("out of memory");
 	settings_init(&s);
 	w->f = stdout;
 	w->block_bytes = 4096;
@@ -298,7 +298,7 @@ static int arrivals_run(const struct command *cmd, int argc, char **argv)
 
 const struct command cmd_arrivals = {
 	.name = "arrivals",
-	.summary = "when requests are due; iologs of them for fio",
+	.summary = "print due times of requests, or iologs for fio",
 	.help = help,
 	.more_help = settings_print_help,
 	.run = arrivals_run,

@@ -7,40 +7,41 @@
 
 static const char help[] =
 "Usage: kvbench load|run [OPTION]...\n"
-"Send operations to a store, and print how long they took: back to back, or with\n"
-"--target as they arrive, whatever became of those before; then times are also\n"
-"measured from when each was due.  'load' inserts the records that 'run' works on; the\n"
-"workload of 'run' is a, unless another is given.\n"
+"Send operations to a store and print their latencies.  Operations are sent back to back,\n"
+"or with --target at their due times, independent of earlier ones; latencies are then also\n"
+"measured from the due times.  'load' inserts the records that 'run' uses.  The default\n"
+"workload of 'run' is a.\n"
 "\n"
-"  -s, --store KIND     null, memory, kv, leveldb, rocksdb (null); the last three\n"
-"                       where kvbench was built with them\n"
-"  -d, --device DEV     kv: that a store was made on by 'kv format'; leveldb, rocksdb:\n"
-"                       a directory, made if it is not there.  Without --store: kv\n"
-"      --no-log         what no flush followed is lost at a power cut; not leveldb\n"
-"      --cache SIZE     of blocks, indexes and Bloom filters kept; of the latter two\n"
-"                       leveldb and rocksdb have all (64M)\n"
-"      --around SIZE    kv: read at once around a block, while the cache has room;\n"
-"                       4K: nothing around it (128K)\n"
-"      --memtable SIZE  of writes collected before they become a table\n"
+"  -s, --store KIND     null, memory, kv, leveldb, rocksdb (null); the last three if\n"
+"                       kvbench was built with them\n"
+"  -d, --device DEV     kv: a device with a store of 'kv format'; leveldb, rocksdb: a\n"
+"                       directory, which is created if missing.  Implies --store kv\n"
+"      --no-log         write no log: a power cut loses writes since the last flush;\n"
+"                       not leveldb\n"
+"      --cache SIZE     cache for blocks, indexes and Bloom filters; leveldb and rocksdb\n"
+"                       always keep the latter two (64M)\n"
+"      --around SIZE    kv: bytes to read around a block while the cache has room; 4K:\n"
+"                       only the block (128K)\n"
+"      --memtable SIZE  writes to collect before they become a table\n"
 "      --l0-trigger N, --l0-slowdown N  tables of level 0 that start a compaction, and\n"
 "                       that slow writes down; not leveldb\n"
-"      --stream[=SIZE]  kv: bands one behind another, each to its end; with SIZE of\n"
-"                       lead-in, see kv(8)\n"
-"      --no-thread      kv: a write does the merges that are due, as with --stream\n"
+"      --stream[=SIZE]  kv: write bands one after another, each to its end; SIZE is the\n"
+"                       lead-in, see kv(1)\n"
+"      --no-thread      kv: writers do the merges that are due, as with --stream\n"
 "      --offload DEV    kv: offload device of the store\n"
-"  -t, --threads N      threadcount: operations under way, at most (1)\n"
-"      --value SIZE     of a record (fieldcount times fieldlength: 1000B)\n"
-"      --load           run: insert the records before, which is not measured\n"
-"      --sync           each write survives a power cut before the next one\n"
-"      --verify         values that are read must be those that were written\n"
-"      --late US        what begins later than this counts as late (1000)\n"
-"      --delay US       null: each operation takes so long (0)\n"
-"      --log FILE       of each operation: number, kind, when it was due (-1: back to\n"
-"                       back), its begin and end, in nanoseconds\n"
-"      --dry-run        print the operations instead, a line each: kind, key, and\n"
-"                       records of a scan\n"
-"      --json           for machines\n"
-"  -h, --help           this text\n"
+"  -t, --threads N      threadcount: most operations in flight (1)\n"
+"      --value SIZE     size of a record (fieldcount times fieldlength: 1000B)\n"
+"      --load           run: insert the records first, unmeasured\n"
+"      --sync           make each write durable before the next one\n"
+"      --verify         check that the values read are those written\n"
+"      --late US        lateness from which an operation counts as late (1000)\n"
+"      --delay US       null: duration of each operation (0)\n"
+"      --log FILE       write for each operation: number, kind, due time (-1: back to\n"
+"                       back), begin and end, in nanoseconds\n"
+"      --dry-run        print the operations, one a line: kind, key, and number of\n"
+"                       records of a scan; send none\n"
+"      --json           print JSON\n"
+"  -h, --help           print this text\n"
 "\n";
 
 enum {
@@ -222,20 +223,20 @@ static int settle(const struct command *cmd, struct job *job)
 	job->run.arrivals.ops = s->ops;
 	job->run.ops = s->ops;
 	if (!job->run.open && s->process != ARRIVAL_CONSTANT)
-		return usage(cmd, "arrivals need a rate: --target");
+		return usage(cmd, "--arrivals requires a rate: --target");
 	why = job->run.open ? arrivals_wrong(&job->run.arrivals) : NULL;
 	if (why)
 		return usage(cmd, "%s", why);
 	if (!job->run.open && !job->run.ops && job->run.max_ns)
 		job->run.ops = U64_MAX;
 	if (!job->run.open && !job->run.ops)
-		return usage(cmd, "neither --ops nor --seconds says when it ends");
+		return usage(cmd, "give --ops or --seconds");
 	if (!job->store && !job->open.path)
 		job->store = &store_null;
 	if (!job->store && !take_store(job, "kv"))
 		return EXIT_USAGE;
 	if (job->store->wants_path != !!job->open.path)
-		return usage(cmd, job->open.path ? "--store %s is on no device" :
+		return usage(cmd, job->open.path ? "--store %s uses no device" :
 			     "--store %s needs --device", job->store->name);
 	return EXIT_CLEAN;
 }
@@ -248,7 +249,7 @@ static int told(const struct job *job, const struct run_result *r)
 	for (i = 0; i < NR_OPS; i++)
 		wrong += r->op[i].wrong;
 	if (r->error)
-		return fail("an operation failed behind %llu others: %s", r->done,
+		return fail("an operation failed after %llu others: %s", r->done,
 			    job->store->error ? job->store->error(r->error) :
 			    strerror(-r->error));
 	return wrong ? EXIT_UNCORRECTED : EXIT_CLEAN;
@@ -263,7 +264,7 @@ static int measured(const struct command *cmd, const struct job *job,
 	int err;
 
 	if (!w)
-		return fail("no memory");
+		return fail("out of memory");
 	workload_begin(w, work);
 	err = execute(run, w, job->store, ctx, &result);
 	workload_end(w);
@@ -308,7 +309,7 @@ static int dry(const struct job *job)
 	u64 i;
 
 	if (!w)
-		return fail("no memory");
+		return fail("out of memory");
 	workload_begin(w, &job->s.work);
 	picker_begin(&p, w);
 	for (i = 0; i < job->run.ops && !ferror(stdout); i++) {
@@ -387,7 +388,7 @@ const struct command cmd_load = {
 
 const struct command cmd_run = {
 	.name = "run",
-	.summary = "operations on records that are there",
+	.summary = "run operations on existing records",
 	.help = help,
 	.more_help = settings_print_help,
 	.run = run_run,

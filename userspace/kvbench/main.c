@@ -12,8 +12,8 @@ static void help(FILE *f)
 	fputs("Usage: kvbench COMMAND [OPTION]...\n"
 	      "Load a key-value store back to back, or as requests arrive.\n\n", f);
 	list_commands(f, commands, ARRAY_SIZE(commands));
-	fputs("\n'kvbench COMMAND --help' says more.  Exit status: 0 done, 4 a value was\n"
-	      "wrong, 8 it could not be done, 16 usage.\n", f);
+	fputs("\n'kvbench COMMAND --help' and kvbench(1) explain them.  Exit status: 0 success, 4 a\n"
+	      "value was wrong, 8 the command failed, 16 wrong usage.\n", f);
 }
 
 int main(int argc, char **argv)

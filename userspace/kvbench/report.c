@@ -43,7 +43,7 @@ static void text_open(const struct run_options *run, const struct run_result *r)
 	say("%s, %.2f a second, due until %.3f s: %llu late by more than %llu us",
 	    arrival_process_name[run->arrivals.process], run->arrivals.per_second,
 	    (double)r->due_ns / NSEC_PER_SEC, r->late, run->late_ns / 1000);
-	say("%llu were due when no thread was free", r->queued);
+	say("%llu operations were due while no thread was free", r->queued);
 }
 
 /**
@@ -55,7 +55,7 @@ void report_text(const struct report *r)
 	const struct run_result *result = r->result;
 	u32 i;
 
-	say("%s, %u threads: %llu operations in %.3f s, %.1f a second%s; a sync behind them %.3f s",
+	say("%s, %u threads: %llu operations in %.3f s, %.1f a second%s; a sync after them %.3f s",
 	    r->store->name, r->run->threads, result->done,
 	    (double)result->wall_ns / NSEC_PER_SEC, per_second(result),
 	    result->stopped ? ", stopped" : "", (double)result->sync_ns / NSEC_PER_SEC);

@@ -6,27 +6,27 @@
 #include "settings.h"
 
 static const char help[] =
-"The load, by YCSB's properties, or by options that mean the same; later ones win:\n"
+"The load, as YCSB properties or as equivalent options; later ones take precedence:\n"
 "  -P, --properties FILE  lines of KEY=VALUE\n"
-"  -p, --property KEY=VALUE  one of them\n"
+"  -p, --property KEY=VALUE  one property\n"
 "  -w, --workload NAME    YCSB's a, b, c, d, e, f, load; db_bench's fillseq,\n"
 "                         fillrandom, overwrite, readrandom, readseq, deleterandom;\n"
-"                         queue: puts behind, deletes and looks in front\n"
+"                         queue: puts at the end, deletes and scans at the start\n"
 "  -n, --ops N            operationcount\n"
 "  -r, --records N        recordcount (1000)\n"
 "      --requests HOW     requestdistribution: uniform, zipfian, latest, hotspot,\n"
 "                         sequential, oldest\n"
-"      --seconds N        maxexecutiontime: back to back, none begins later; else\n"
-"                         none is due later\n"
-"      --seed N           of all random numbers (1)\n"
-"When requests come:\n"
-"      --target X         a second, on average\n"
+"      --seconds N        maxexecutiontime: no operation begins (back to back) or is\n"
+"                         due (with a rate) later\n"
+"      --seed N           seed of all random numbers (1)\n"
+"Arrival of requests:\n"
+"      --target X         mean rate, per second\n"
 "      --arrivals HOW     arrivalgenerator: constant, poisson, self-similar, diurnal\n"
 "  Properties: ss.bias (0.75), diurnal.modulation (0.9 times the target),\n"
 "  diurnal.cyclelength, in minutes (15), diurnal.distribution: pareto, exponential or\n"
 "  constant (pareto), diurnal.distribution.shape (1.5)\n"
-"      --as-drawn         diurnal: gaps are not fitted to their second; the rate is\n"
-"                         missed then\n";
+"      --as-drawn         diurnal: do not fit gaps to their second; the mean rate then\n"
+"                         differs from --target\n";
 
 static const char *const insert_orders[] = { "hashed", "ordered" };
 static const char *const scan_lengths[] = { "uniform", "zipfian" };
@@ -364,7 +364,7 @@ void settings_settle(struct settings *s)
 	struct workload_options *w = &s->work;
 
 	if (*s->foreign)
-		fprintf(stderr, "kvbench: left aside, as they are of other stores: %s\n", s->foreign);
+		fprintf(stderr, "kvbench: ignored properties of other stores: %s\n", s->foreign);
 	s->arrivals.process = s->process;
 	s->arrivals.gaps = s->gaps;
 	if (isnan(s->arrivals.modulation))

@@ -13,70 +13,67 @@
 static const char help[] =
 "Usage: shingle-levels [OPTION]... [DEVICE]\n"
 "Load a store that keeps sorted files in levels, as RocksDB does, on DEVICE:\n"
-"whole files in tracks, a flush for each, discards for those deleted.  All that\n"
-"DEVICE holds is lost.  Without DEVICE nothing is written: models of track\n"
-"allocation and read-modify-write on an interlaced disk are told of the files.\n"
+"whole files in tracks, a flush for each, discards for deleted ones.  The contents\n"
+"of DEVICE are lost.  Without DEVICE nothing is written: models of track allocation\n"
+"and read-modify-write on an interlaced disk process the files.\n"
 "\n"
 "The disk:\n"
-"      --track SIZE       files begin on multiples of it (2M)\n"
-"      --tracks N         how many are used (all of DEVICE; without one, 50000)\n"
+"      --track SIZE       size of a track, on which files begin (2M)\n"
+"      --tracks N         number of tracks (all of DEVICE; without DEVICE 50000)\n"
 "      --place POLICY[,OPTION]...  order of the tracks of DEVICE (seq): as\n"
-"                         --model.  With naive or merged behind it, DEVICE is an\n"
+"                         --model.  With the option naive or merged, DEVICE is an\n"
 "                         interlaced disk without a translation layer, and the\n"
 "                         program protects tops itself, as a middleware would\n"
-"      --reread           with naive or merged: what is written back to tops is read\n"
-"                         from the backup region, not kept in memory\n"
-"      --copy-each        the same, and one top after the other: nothing is read or\n"
-"                         written together\n"
-"      --drive PROFILE    no DEVICE: one of platter's drives, in figures; all seconds\n"
-"                         are those that it would take\n"
-"      --flush-us N       what a sync takes by itself there (0)\n"
-"      --hints            tell the target each file's level by messages\n"
-"      --no-discard       deleted files are not discarded\n"
-"      --force            write over a file system or whatever the device holds\n"
-"      --no-contents      what is written means nothing: faster, for a device that\n"
-"                         keeps its time and no data\n"
+"      --reread           with naive or merged: read tops from the backup region before\n"
+"                         they are written back, instead of keeping them in memory\n"
+"      --copy-each        the same, one top after the other\n"
+"      --drive PROFILE    instead of DEVICE: compute the times of one of platter's drives\n"
+"      --flush-us N       duration of a sync on that drive (0)\n"
+"      --hints            send the level of each file to the target by message\n"
+"      --no-discard       do not discard deleted files\n"
+"      --force            overwrite the contents of DEVICE\n"
+"      --no-contents      write blocks without meaning: faster, for a device that models\n"
+"                         time and stores no data\n"
 "The store:\n"
-"      --load SIZE        inserted (76.8 % of the disk)\n"
-"      --record SIZE      of each (1K)\n"
-"      --file SIZE        of files and of the memtable (64M)\n"
+"      --load SIZE        data to insert (76.8 % of the disk)\n"
+"      --record SIZE      size of a record (1K)\n"
+"      --file SIZE        size of files and of the memtable (64M)\n"
 "      --level1 SIZE      bound of level 1 (256M)\n"
-"      --factor N         each further level is so much larger (10)\n"
+"      --factor N         ratio of the bounds of successive levels (10)\n"
 "      --trigger N        files of level 0 that start a compaction (4)\n"
-"      --readahead SIZE   read at once from an input of a compaction (a track)\n"
-"      --scale N          divide track, file and level 1 by N; the load, if it\n"
-"                         is not given, follows\n"
-"      --keys HOW         uniform (none comes twice) or zipfian\n"
+"      --readahead SIZE   size of a read from an input of a compaction (a track)\n"
+"      --scale N          divide track, file, level 1 and the default load by N\n"
+"      --keys HOW         uniform (each key once) or zipfian\n"
 "      --theta X          skew of zipfian keys (0.99)\n"
-"      --moves keep|rewrite|silent  a file that overlaps nothing on the next level\n"
-"                         moves there: it keeps its place, and the target is\n"
-"                         told with hints; or it is written anew; or it keeps\n"
-"                         its place and nobody is told (keep)\n"
-"      --pick round|overlap  which file of a level is compacted: the next by key,\n"
-"                         or that with least below it (round)\n"
-"      --mix R90|R50|R10  after the load: operations on zipfian keys, so many\n"
-"                         per cent of them reads\n"
+"      --moves keep|rewrite|silent  a file that overlaps no file of the next level\n"
+"                         moves there.  keep: in place, with a message if --hints;\n"
+"                         rewrite: it is written again; silent: in place, without\n"
+"                         a message (keep)\n"
+"      --pick round|overlap  file of a level to compact: the next one by key, or the\n"
+"                         one that overlaps least of the next level (round)\n"
+"      --mix R90|R50|R10  after the load: operations on zipfian keys, with this\n"
+"                         percentage of reads\n"
 "      --ops N            operations of the mix (a tenth of the records)\n"
-"      --seed N           of the random numbers (1)\n"
-"The models, of the same load; may be given several times:\n"
+"      --seed N           seed of the random numbers (1)\n"
+"The models of the same load (repeatable):\n"
 "      --model POLICY,RMW[,OPTION]...\n"
 "                         RMW: naive, merged, none; options: first, next,\n"
 "                         adjsync=literal|needed, syncs=literal|needed, map,\n"
 "                         pending, surplus-first, largest=LEVEL|most\n"
-"      --trace FILE       no load: the model is told what FILE says (- is the\n"
-"                         standard input), and each of its steps is printed\n"
-"      --record-trace F   write what is done to files to F, for --trace\n"
+"      --trace FILE       no load: the model processes FILE (-: standard input), and\n"
+"                         each of its steps is printed\n"
+"      --record-trace F   write all operations on files to F, for --trace\n"
 "Results:\n"
-"      --verify           check all that is read, and at the end read all back\n"
-"      --manifest FILE    note in FILE (on another device) which files are there\n"
-"      --check FILE       no load: read back the files that FILE says are there\n"
-"      --points N         note the course of the load N times (75)\n"
-"      --json             for machines\n"
-"  -h, --help             this text\n"
-"  -V, --version          of which version this is\n"
+"      --verify           verify all reads, and read everything back at the end\n"
+"      --manifest FILE    record the existing files in FILE, on another device\n"
+"      --check FILE       no load: read back the files of the manifest FILE\n"
+"      --points N         record the progress of the load N times (75)\n"
+"      --json             print JSON\n"
+"  -h, --help             print this text\n"
+"  -V, --version          print the version\n"
 "\n"
-"SIZE has a unit: B, K, M, G, T.  Exit status: 0 done, 4 something was lost, 8\n"
-"it could not be done, 16 usage.\n";
+"SIZE has a unit: B, K, M, G, T.  Exit status: 0 success, 4 data were lost, 8 the\n"
+"command failed, 16 wrong usage.\n";
 
 enum {
 	OPT_TRACK = 256, OPT_TRACKS, OPT_PLACE, OPT_REREAD, OPT_COPY_EACH, OPT_DRIVE,
@@ -197,7 +194,7 @@ static bool take_size(const char *arg, const char *text, u64 *bytes)
 		return false;
 	if (*bytes)
 		return true;
-	fail("%s %s is nothing: leave it out for what is usual", arg, text);
+	fail("%s %s is not valid: omit it for the default", arg, text);
 	return false;
 }
 
@@ -381,12 +378,12 @@ static bool scale(struct words *w)
 	for (i = 0; i < ARRAY_SIZE(size); i++)
 		*size[i] /= w->scale;
 	if (!w->track_bytes || w->track_bytes % SHINGLE_BLOCK_SIZE || w->track_bytes > 1U << 30) {
-		fail("a track of %s is no multiple of 4K up to 1G", size_text(w->track_bytes).s);
+		fail("a track of %s is not a multiple of 4K up to 1G", size_text(w->track_bytes).s);
 		return false;
 	}
 	if (w->file_bytes < record || w->file_bytes % record ||
 	    w->file_bytes / record > 1U << 28) {
-		fail("a file of %s does not hold a whole number of records of %s, up to 2^28",
+		fail("a file of %s is not a whole number of records of %s, up to 2^28",
 		     size_text(w->file_bytes).s, size_text(record).s);
 		return false;
 	}
@@ -398,7 +395,7 @@ static bool scale(struct words *w)
 	if (!w->readahead_bytes)
 		w->readahead_bytes = w->track_bytes;
 	if (w->readahead_bytes % SHINGLE_BLOCK_SIZE || w->readahead_bytes > 1U << 30) {
-		fail("--readahead %s is no multiple of 4K up to 1G",
+		fail("--readahead %s is not a multiple of 4K up to 1G",
 		     size_text(w->readahead_bytes).s);
 		return false;
 	}
@@ -446,7 +443,7 @@ static bool settle(struct words *w, struct run *r)
 		w->load_bytes = w->tracks * w->track_bytes / 1000 * 768;
 	w->load.records = w->load_bytes / w->load.record_bytes;
 	if (!w->load.records) {
-		fail("a load of %s holds no record", size_text(w->load_bytes).s);
+		fail("a load of %s is smaller than a record", size_text(w->load_bytes).s);
 		return false;
 	}
 	if (w->mix && !w->load.ops)
@@ -658,29 +655,29 @@ int main(int argc, char **argv)
 			return EXIT_USAGE;
 	}
 	if (argc - optind > 1)
-		return misused("there is more than one DEVICE");
+		return misused("more than one DEVICE is given");
 	w.disk.path = argv[optind];
 	w.disk.reading = w.check;
 	if (w.disk.path && w.disk.drive)
-		return misused("--drive is instead of a DEVICE");
+		return misused("--drive cannot be combined with a DEVICE");
 	if (w.disk.flush_us && !w.disk.drive)
-		return misused("--flush-us goes with --drive");
+		return misused("--flush-us requires --drive");
 	if (w.trace && (w.models != 1 || w.disk.path || w.disk.drive))
-		return misused("--trace goes with one --model and no DEVICE");
+		return misused("--trace requires one --model and no DEVICE");
 	if (!w.trace && !w.disk.path && !w.disk.drive && !w.models)
 		return misused("DEVICE, --drive or --model is missing");
 	if (!w.disk.path && (w.disk.hints || w.disk.verify || w.manifest || w.check))
-		return misused("hints, verification and manifests need a DEVICE");
+		return misused("hints, verification and manifests require a DEVICE");
 	if (w.load.ops && !w.mix)
-		return misused("--ops are those of a --mix");
+		return misused("--ops requires --mix");
 	if (w.check && (w.manifest || w.record || w.mix || w.models))
-		return misused("--check only reads back: leave out --manifest, --record-trace, --mix and --model");
+		return misused("--check only reads back: omit --manifest, --record-trace, --mix and --model");
 	if (!w.disk.contents && (w.disk.verify || w.check))
-		return misused("without contents there is nothing to verify");
+		return misused("--no-contents cannot be combined with --verify");
 	if (w.disk.hints && w.place.rmw != MODEL_NO_RMW)
-		return misused("--hints are for a target, which protects tops itself");
+		return misused("--hints cannot be combined with naive or merged: the target protects tops itself");
 	if (w.disk.reread && w.place.rmw == MODEL_NO_RMW)
-		return misused("--reread and --copy-each go with --place and naive or merged behind it");
+		return misused("--reread and --copy-each require --place with naive or merged");
 	if (!scale(&w))
 		return EXIT_USAGE;
 	return told(w.trace ? run_trace(&w) : run(&w));

@@ -336,7 +336,7 @@ int run_check(struct run *r, const char *path)
 		if (parse_extent(line, r, &list[n])) {
 			n++;
 		} else {
-			fail("manifest %s is not of this device: %s", path, line);
+			fail("manifest %s belongs to another device: %s", path, line);
 			err = -EINVAL;
 		}
 	}
@@ -345,7 +345,7 @@ int run_check(struct run *r, const char *path)
 		err = -(errno ?: EIO);
 		fail("manifest %s cannot be read: %s", path, strerror(-err));
 	} else if (!err && !n) {
-		say("manifest %s names no file that is there: nothing to check", path);
+		say("manifest %s lists no file: nothing to check", path);
 	}
 	r->disk.opt.verify = true;
 	for (i = 0; i < n; i++) {

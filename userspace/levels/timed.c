@@ -19,7 +19,7 @@ bool timed_init(struct timed *t, const char *profile, u32 flush_us)
 	const char *why = "";
 
 	if (!p || !p->sectors) {
-		fail("--drive '%s' is none of platter's profiles that have a size", profile);
+		fail("--drive '%s' is not a profile of platter that has a size", profile);
 		return false;
 	}
 	platter_config_init(&cfg, p, p->sectors / 8);

@@ -108,9 +108,9 @@ static void within(const char *line, const s64 *v, int n, s64 least, s64 most)
 {
 	while (n--) {
 		if (v[n] < least)
-			die("below 0", line);
+			die("a value is negative", line);
 		if (v[n] > most)
-			die("more than 32 bits", line);
+			die("a value exceeds 32 bits", line);
 	}
 }
 
@@ -127,7 +127,7 @@ static void read_word(const char *key, const char *line, const s64 *v, int n)
 		within(line, v, n, w->to == &mech.write_settle_ns ? -S64_MAX : 0,
 		       w->width == 4 ? U32_MAX : S64_MAX);
 		if (n != w->nr)
-			die("not as many numbers as it takes", line);
+			die("wrong number of values", line);
 		for (k = 0; k < n; k++) {
 			if (w->width == 8)
 				((s64 *)w->to)[k] = v[k];
@@ -136,7 +136,7 @@ static void read_word(const char *key, const char *line, const s64 *v, int n)
 		}
 		return;
 	}
-	die("not understood", line);
+	die("unknown word", line);
 }
 
 static void read_map(u64 lbn, u64 block, u64 count)
@@ -145,7 +145,7 @@ static void read_map(u64 lbn, u64 block, u64 count)
 		drive.map = realloc(drive.map, (2 * (size_t)drive.nr_map + 2) *
 					       sizeof(*drive.map));
 		if (!drive.map)
-			die("no memory", NULL);
+			die("out of memory", NULL);
 	}
 	drive.map[drive.nr_map++] = (struct drive_map){ lbn, block, count };
 }
@@ -234,7 +234,7 @@ static void use_profile(const char *name, u64 blocks)
 	const char *error = "";
 
 	if (!p)
-		die("no such profile", name);
+		die("unknown profile", name);
 	platter_config_init(&cfg, p, blocks ? blocks : p->sectors / 8);
 	if (platter_config_build(&cfg, &geo, &mech, &error))
 		die(name, error);
@@ -358,9 +358,9 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!profile == !file)
-		die("give one of -p and -g", NULL);
+		die("give either -p or -g", NULL);
 	if (zones && !profile)
-		die("-z goes with -p", NULL);
+		die("-z requires -p", NULL);
 	if (profile)
 		use_profile(profile, blocks);
 	else
@@ -374,7 +374,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if ((lookahead >= 0 || open_loop) && !target)
-		die("-l and -o go with -p or -t", NULL);
+		die("-l and -o require -p or -t", NULL);
 	if (lookahead >= 0)
 		mech.lookahead_blocks = lookahead;
 	if (optind < argc && !(in = fopen(argv[optind], "r")))

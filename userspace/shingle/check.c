@@ -79,7 +79,7 @@ static void compare_copies(struct check *c, const struct sb_copy *one, const str
 		c->copy[older] = COPY_BAD;
 	} else if (one->l.sb_seq != two->l.sb_seq) {
 		finding_add(f, FINDING_NOTE, old->block,
-			    "superblock is older than the other (generation %llu, %llu): a power cut came between the two",
+			    "superblock is older than the other (generation %llu, %llu): a power cut came between their writes",
 			    old->l.sb_seq, new->l.sb_seq);
 		c->copy[older] = COPY_OLDER;
 	} else if (!same_layout(&one->l, &two->l)) {
@@ -132,7 +132,7 @@ static bool check_superblocks(struct image *img, struct check *c)
 	}
 	if (copy[0].err && copy[1].err) {
 		finding_add(&c->found, FINDING_ERROR, U64_MAX,
-			    "neither superblock is sound: nothing else can be found");
+			    "neither superblock is sound: nothing else can be checked");
 		goto out;
 	}
 	if (!copy[0].err && !copy[1].err)
@@ -181,7 +181,7 @@ static void check_members(struct image *img, struct check *c)
 				    "header of %s, in its block %llu: %s", img->ds.dev[i].arg,
 				    image_member_block(img, i, k),
 				    img->member[i][k] == SHINGLE_MEMBER_DAMAGED ?
-				    "damaged, or cannot be read" : "there is none");
+				    "damaged, or cannot be read" : "missing");
 		}
 	}
 }
@@ -225,7 +225,7 @@ static void check_slot(struct image *img, struct check *c, u32 slot)
 			c->lost_journal_seq = s->scan.beyond_journal_seq;
 		}
 		finding_add(&c->found, FINDING_ERROR, block,
-			    "newest checkpoint, slot %u: a block from here on is damaged, for checkpoint %llu was whole",
+			    "newest checkpoint, slot %u: a block from here on is damaged; checkpoint %llu was complete",
 			    slot, s->scan.beyond_seq);
 	} else if (!may_be_newest(c, slot)) {
 		return;
@@ -236,10 +236,10 @@ static void check_slot(struct image *img, struct check *c, u32 slot)
 			    s->scan.torn ? "is damaged" : "cannot be read");
 	} else if (s->scan.unread) {
 		finding_add(&c->found, FINDING_NOTE, block,
-			    "checkpoint slot %u: the head destroyed what lay ahead", slot);
+			    "checkpoint slot %u: the head destroyed the blocks ahead of the last write", slot);
 	} else if (s->scan.more) {
 		finding_add(&c->found, FINDING_NOTE, block,
-			    "checkpoint slot %u: a checkpoint was being written: a power cut came",
+			    "checkpoint slot %u: a power cut interrupted the writing of a checkpoint",
 			    slot);
 	}
 }
@@ -304,7 +304,7 @@ u32 check_map(struct image *img, struct findings *f)
 		n = min_t(u64, img->l.logical_blocks - lblk, S32_MAX);
 		shingle_fetch_run(&r, &img->l, img->engine, lblk, (u32)n, &run);
 		if (!run.n || run.n > n) {
-			map_report(f, "block %llu has no place at all", lblk);
+			map_report(f, "block %llu has no location", lblk);
 			return broken + 1;
 		}
 		if (run.kind == SHINGLE_RUN_ZERO || run.kind == SHINGLE_RUN_ABSENT ||
@@ -338,7 +338,7 @@ void check_pages(struct image *img, struct check *c, bool give_up)
 	c->unread_pages = 0;
 	c->idle_pages = 0;
 	for (nr = 0; p && nr < p->nr_pages; nr++) {
-		place = shingle_place_of(p->places, nr);
+		place = shingle_place_of(p->places.now, nr);
 		if (place == SHINGLE_PAGE_LOST) {
 			if (give_up && shingle_pages_forgive(p, nr)) {
 				c->idle_pages++;
@@ -371,7 +371,7 @@ void check_pages(struct image *img, struct check *c, bool give_up)
 	}
 	if (lost && !give_up)
 		finding_add(&c->found, FINDING_NOTE, U64_MAX,
-			    "%u pages of the map are lost, given up by a repair, the first is %s: these cannot be read nor written",
+			    "a repair gave up %u pages of the map, the first is %s: their blocks cannot be read or written",
 			    lost, image_page_text(img, first, text, sizeof(text)));
 }
 
@@ -383,7 +383,7 @@ static void journal_findings(struct image *img, struct check *c, int err, const 
 
 	if (rec->hole)
 		finding_add(&c->found, FINDING_ERROR, at,
-			    "journal: transaction %llu is damaged or missing, though later ones up to %llu are there",
+			    "journal: transaction %llu is damaged or missing, but later ones up to %llu exist",
 			    rec->next_seq, rec->max_seq);
 	else if (err && rec->bad_page != SHINGLE_NO_PAGE)
 		finding_add(&c->found, FINDING_ERROR, U64_MAX, "%s: %s", why,
@@ -415,7 +415,7 @@ static void check_state(struct image *img, struct check *c)
 	c->broken_map = check_map(img, &c->found);
 	if (img->bad.nr)
 		finding_add(&c->found, FINDING_NOTE, U64_MAX,
-			    "%u blocks are known to be unreadable, the first is %llu: writing them mends that",
+			    "%u blocks are known to be unreadable, the first is %llu: a write makes them readable",
 			    img->bad.nr, img->bad.lblk[0]);
 }
 
@@ -438,7 +438,7 @@ bool check_run(struct image *img, struct check *c)
 	check_members(img, c);
 	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
 		finding_add(&c->found, FINDING_ERROR, U64_MAX,
-			    "device is marked needs_check: a metadata error was seen while it was open");
+			    "device is marked needs_check: a metadata error occurred while it was open");
 	check_settings(img, c);
 	check_checkpoints(img, c, &progress);
 	check_state(img, c);

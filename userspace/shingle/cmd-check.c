@@ -26,7 +26,7 @@ static void print(const char *path, const struct image *img, const struct check 
 {
 	findings_print(&c->found);
 	if (c->found.nr_errors)
-		say("%s: %u error%s; 'shingle repair' says what can be done", path,
+		say("%s: %u error%s; 'shingle repair' can correct them or reports why not", path,
 		    c->found.nr_errors, c->found.nr_errors == 1 ? "" : "s");
 	else
 		say("%s: clean; checkpoint %llu, %llu transactions with %llu records after it, %llu blocks cached",
@@ -60,13 +60,13 @@ static int run(const struct command *cmd, int argc, char **argv)
 
 const struct command cmd_check = {
 	.name = "check",
-	.summary = "look a closed device's metadata over; changes nothing",
+	.summary = "check the metadata of a closed device; changes nothing",
 	.help = "Usage: shingle check DATA [options]\n\n"
-		"Reads superblocks, both checkpoints and the journal, rebuilds the map and\n"
-		"verifies it.  The device must not be open.  One line for each finding: errors\n"
-		"are damage, notes are what a power cut may leave and recovery deals with.\n\n"
+		"Reads the superblocks, both checkpoints and the journal, rebuilds the map and\n"
+		"verifies it.  The device must be closed.  Prints one line for each finding: errors\n"
+		"are damage; notes are legal traces of a power cut, which recovery handles.\n\n"
 		OFFLINE_HELP
-		"  --json            in JSON\n\n"
+		"  --json            print JSON\n\n"
 		"Exit codes: 0 clean, 4 errors found, 8 could not be checked, 16 wrong usage.\n",
 	.run = run,
 };

@@ -163,7 +163,7 @@ static void dump_journal(struct json_stream *to, void *ctx)
 
 	d->to = to;
 	if (!to)
-		say("Journal: the blocks that are sound, older rounds of the ring included");
+		say("Journal: all sound blocks, including those of older rounds of the ring");
 	ring_walk(d->img, d->recovered ? d->img->rec.tail_pos : 0, d->img->l.journal.blocks,
 		  dump_journal_block, d);
 }
@@ -315,11 +315,11 @@ const struct command cmd_dump = {
 	.name = "dump",
 	.summary = "print a device's metadata",
 	.help = "Usage: shingle dump DATA [options]\n\n"
-		"Superblock, geometry, checkpoints and what recovery makes of them.  Works on a\n"
-		"device that is open, too; what it shows is then already past.\n\n"
+		"Prints the superblock, the geometry, the checkpoints and the result of recovery.\n"
+		"Works on an open device, too, but its metadata change meanwhile.\n\n"
 		OFFLINE_HELP
 		"  --journal         the transactions in the journal, record by record\n"
 		"  --map             the recovered map\n"
-		"  --json            in JSON\n",
+		"  --json            print JSON\n",
 	.run = run,
 };

@@ -5,7 +5,9 @@
 
 #include "format/codec.h"
 #include "dm.h"
+#include "lines.h"
 #include "medium.h"
+#include "create-platter.h"
 #include "presets.h"
 #include "ring.h"
 #include "show.h"
@@ -74,40 +76,59 @@ struct format_args {
 	struct table_args table;
 };
 
-#define LAYOUT_HELP \
-	"  --preset NAME         a drive of the literature, see 'shingle presets'; TARGET is\n" \
-	"                        then left out, and other options count for more than it\n" \
-	"  --scale N             with --preset: all capacities divided by N, bands as they are\n" \
-	"  --band SIZE           data in a band (default 30M, rounded to whole tracks);\n" \
-	"                        of imr a band is a track; of tiler, with --rows, so many tracks\n" \
-	"  --cache-band SIZE     length of a band of the cache (default: as --band; of\n" \
-	"                        dualbuffer and rmwf it is the whole cache)\n" \
-	"  --cache DEV           put the persistent cache and staging on another device\n" \
-	"  --cache-size N        size of the cache: N% of all bands (default 5%),\n" \
-	"                        a SIZE, or N bands written as Nb\n" \
-	"  --bands N             exactly N bands of data, and the cache exactly as it is asked\n" \
-	"                        for (default: as many bands as fit)\n" \
-	"  --cache-location L    id: after the data bands (default); od: before them\n" \
-	"  --meta DEV            put superblocks, checkpoints and journal on another\n" \
-	"                        device, so that DATA sees data only\n" \
-	"  --journal SIZE        length of the journal (default 64M, at most 1/64 of DATA;\n" \
-	"                        of imr without --meta it is a track)\n" \
-	"  --geometry auto|pack|none|FILE\n" \
-	"                        tracks of DATA: as a platter device says (default); the same,\n" \
-	"                        but none if its head harms none; none; or as in FILE, which\n" \
-	"                        holds what a platter would say\n" \
-	"  --track SIZE          all tracks of DATA have this length (imr: default 2M)\n" \
-	"  --head-tracks K       the write head is K tracks wide (default with --track: 2)\n" \
-	"  --backup-tracks N     imr: tracks to save tops in (default 1/16 of all, 2 to 128)\n" \
-	"  --label TEXT          up to 32 bytes, for people\n" \
-	"  --force               format even if something is there already, and wipe its\n" \
-	"                        signatures\n" \
-	"  --dry-run             show the layout and the dmsetup line, change nothing\n" \
-	"  --json                the layout in JSON\n"
+/* Targets that an option of the layout is for. */
+enum layout_for { FOR_ALL, FOR_PRESETS, FOR_BANDS, FOR_CACHED, FOR_INTERLACED };
 
-#define LAYOUT_UNITS \
-	"SIZE is digits and a unit: K, M, G, T (binary; small letters will do), s (sectors\n" \
-	"of 512 bytes) or B.\n"
+static const struct layout_text {
+	enum layout_for who;
+	const char *option;
+	const char *help;
+} layout_texts[] = {
+	{ FOR_PRESETS, "--preset NAME",
+	  "options and settings of a drive of the literature, see 'shingle presets'; "
+	  "TARGET is then omitted, and other options take precedence" },
+	{ FOR_PRESETS, "--scale N",
+	  "with --preset: divide all capacities by N; bands keep their length" },
+	{ FOR_BANDS, "--band SIZE",
+	  "data in a band (default: 30M, rounded to whole tracks; with --rows that many "
+	  "tracks)" },
+	{ FOR_ALL, "--bands N",
+	  "exactly N bands of data, and a cache of exactly the requested size (default: "
+	  "as many bands as fit)" },
+	{ FOR_CACHED, "--cache DEV",
+	  "put the persistent cache and staging on another device" },
+	{ FOR_CACHED, "--cache-size N",
+	  "size of the cache: N% of all bands (default: 5%), a SIZE, or Nb for N bands" },
+	{ FOR_CACHED, "--cache-band SIZE",
+	  "length of a band of the cache (default: as --band; dualbuffer and rmwf: the "
+	  "whole cache)" },
+	{ FOR_CACHED, "--cache-location L",
+	  "id: after the data bands (default); od: before them" },
+	{ FOR_ALL, "--meta DEV",
+	  "put superblocks, checkpoints and journal on another device, so that DATA "
+	  "receives only data" },
+	{ FOR_ALL, "--journal SIZE",
+	  "length of the journal (default: 64M, at most 1/64 of DATA; imr without --meta: "
+	  "a track)" },
+	{ FOR_ALL, "--geometry auto|pack|none|FILE",
+	  "tracks of DATA. auto: as the platter below reports them (default); pack: the "
+	  "same, but no tracks if its head destroys none; none: no tracks; FILE: a "
+	  "platter's answer to the message geometry" },
+	{ FOR_ALL, "--track SIZE",
+	  "all tracks of DATA have this length (default for imr: 2M)" },
+	{ FOR_ALL, "--head-tracks K",
+	  "the write head is K tracks wide (default with --track: 2)" },
+	{ FOR_INTERLACED, "--backup-tracks N",
+	  "tracks to save tops in (default: 1/16 of all, 2 to 128)" },
+	{ FOR_ALL, "--label TEXT",
+	  "a label of up to 32 bytes" },
+	{ FOR_ALL, "--force",
+	  "format even if DATA has contents, and wipe their signatures" },
+	{ FOR_ALL, "--dry-run",
+	  "print the layout and the dmsetup command; change nothing" },
+	{ FOR_ALL, "--json",
+	  "print the layout in JSON" },
+};
 
 static bool cache_size(struct plan_request *req, const char *text)
 {
@@ -187,6 +208,17 @@ static bool layout_option(struct format_args *a, const char *name, const char *v
 	}
 	a->param[a->nr_params].option = name;
 	a->param[a->nr_params++].value = value;
+	return true;
+}
+
+static bool give(struct format_args *a, const char *option, const char *value)
+{
+	if (a->nr_given == MAX_GIVEN) {
+		fail("more than %u options", MAX_GIVEN);
+		return false;
+	}
+	a->given[a->nr_given].option = option;
+	a->given[a->nr_given++].value = value;
 	return true;
 }
 
@@ -271,7 +303,7 @@ static bool take_params(const struct format_args *a, const struct engine_row *ro
 		for (k = 0; p[k].name && strcmp(p[k].name, a->param[i].option); k++)
 			;
 		if (!p[k].name) {
-			fail("--%s means nothing to %s: leave it out", a->param[i].option,
+			fail("--%s does not apply to %s: omit it", a->param[i].option,
 			     row->ops->name);
 			return false;
 		}
@@ -301,12 +333,12 @@ static bool find_media(struct format_args *a, struct image *img)
 				return false;
 			}
 			if (!plan_uniform_tracks(m, d->blocks, a->track_blocks,
-						 img->row->interlaced)) {
+						 img->row->ops->needs.interlaced)) {
 				fail("--track of %s is out of bounds: DATA, which has %s, may have at most 2^30 tracks",
 				     blocks_text(a->track_blocks).s, blocks_text(d->blocks).s);
 				return false;
 			}
-			k = img->row->interlaced ? 1 : 2;
+			k = img->row->ops->needs.interlaced ? 1 : 2;
 		} else if (a->tracks == TRACKS_NONE) {
 			plan_no_tracks(m, d->blocks);
 		} else if (a->tracks == TRACKS_FILE && i == SHINGLE_DEV_DATA) {
@@ -327,27 +359,45 @@ static bool find_media(struct format_args *a, struct image *img)
 	return true;
 }
 
+/* Fill in the length of a band that the target's parameters ask for, unless one is given. */
+static void find_band(struct plan_request *req, const struct engine_row *row,
+		      const struct shingle_layout *l)
+{
+	if (!req->band_blocks && row->band)
+		req->band_blocks =
+			row->band(l, plan_longest_track(&req->medium[SHINGLE_DEV_DATA]));
+}
+
 /*
  * Check whether the preset fits at scale @scale and, unless @data_blocks is 0, on a DATA of
- * that size.  CACHE is then assumed to be just as large.
+ * that size.  CACHE is then assumed to be just as large.  With @engine_too the target must
+ * accept the layout.
  */
 static bool preset_fits(const struct format_args *a, const struct engine_row *row, u64 scale,
-			u64 data_blocks)
+			u64 data_blocks, bool engine_too)
 {
 	struct format_args *other = shingle_zalloc_array(1, sizeof(*other));
 	struct shingle_layout *l = shingle_zalloc_array(1, sizeof(*l));
+	struct shingle_engine *engine = NULL;
+	const char *engine_why;
 	char why[PLAN_WHY];
 	bool ok = false;
 
 	if (other && l) {
 		*other = *a;
 		other->nr_params = 0;
+		other->req.band_blocks = 0;
+		other->req.row = row;
 		if (data_blocks)
 			plan_no_tracks(&other->req.medium[SHINGLE_DEV_DATA], data_blocks);
 		if (data_blocks && a->cache)
 			plan_no_tracks(&other->req.medium[SHINGLE_DEV_CACHE], data_blocks);
-		ok = take_options(other, scale, why) && take_params(other, row, l) &&
-		     !plan_layout(&other->req, l, why);
+		ok = take_options(other, scale, why) && take_params(other, row, l);
+		find_band(&other->req, row, l);
+		ok = ok && !plan_layout(&other->req, l, why) &&
+		     (!engine_too || !row->ops->create(&engine, l, &engine_why));
+		if (engine)
+			row->ops->destroy(engine);
 	}
 	kvfree(other);
 	kvfree(l);
@@ -361,8 +411,8 @@ static u64 least_fit(const struct format_args *a, const struct engine_row *row, 
 	while (low < high) {
 		u64 middle = low + (high - low) / 2;
 
-		if (is_scale ? preset_fits(a, row, middle, 0) :
-			       preset_fits(a, row, a->scale, middle))
+		if (is_scale ? preset_fits(a, row, middle, 0, false) :
+			       preset_fits(a, row, a->scale, middle, false))
 			high = middle;
 		else
 			low = middle + 1;
@@ -370,22 +420,68 @@ static u64 least_fit(const struct format_args *a, const struct engine_row *row, 
 	return low;
 }
 
+/* Smallest scale that fits with the band length of @a; 0 if none does. */
+static u64 fitting_scale(const struct format_args *a, const struct engine_row *row)
+{
+	u64 blocks, scale, most;
+
+	if (!band_wanted(a, &blocks))
+		return 0;
+	most = min_t(u64, preset_max_scale(a->preset, blocks), PRESET_MAX_SCALE);
+	if (!most)
+		return 0;
+	scale = least_fit(a, row, 1, most, true);
+	return preset_fits(a, row, scale, 0, true) ? scale : 0;
+}
+
+/*
+ * Describe options with which the preset fits: a scale, or else shorter bands and a scale.  The
+ * band is halved until a scale fits.
+ */
+static void describe_fit(const struct format_args *a, const struct engine_row *row, char *text,
+			 size_t size)
+{
+	struct format_args *other = shingle_zalloc_array(1, sizeof(*other));
+	const char *option = a->preset->rows ? "rows" : "band";
+	u64 scale = fitting_scale(a, row), length;
+	char value[32];
+
+	*text = '\0';
+	if (scale)
+		snprintf(text, size, "; --scale %llu fits here", scale);
+	if (scale || !other || !band_wanted(a, &length))
+		goto out;
+	length = length ?: a->preset->band_blocks;
+	*other = *a;
+	if (!give(other, option, value))
+		goto out;
+	if (a->preset->rows)
+		length /= PRESET_TRACK_BLOCKS;
+	for (length /= 2; length && !scale; length /= 2) {
+		snprintf(value, sizeof(value), a->preset->rows ? "%llu" : "%lluK",
+			 a->preset->rows ? length : length * (SHINGLE_BLOCK_SIZE / 1024));
+		scale = fitting_scale(other, row);
+		if (scale)
+			snprintf(text, size, "; --%s %s --scale %llu fits here", option, value, scale);
+	}
+	if (!scale)
+		snprintf(text, size, "; no --scale fits here");
+out:
+	kvfree(other);
+}
+
+/* Report that a preset cannot be laid out, and what can. */
 static void preset_too_large(const struct format_args *a, const struct engine_row *row,
 			     const char *why)
 {
-	u64 have = a->req.medium[SHINGLE_DEV_DATA].blocks, need, scale, most, v;
-	char data[96] = "", fits[64] = "";
+	u64 have = a->req.medium[SHINGLE_DEV_DATA].blocks;
+	u64 need = least_fit(a, row, have, 4 * a->preset->bands * a->preset->band_blocks, false);
+	char data[96] = "", fits[128];
 
-	need = least_fit(a, row, have, 4 * a->preset->bands * a->preset->band_blocks, false);
 	if (need > have)
 		snprintf(data, sizeof(data), "; %s needs a DATA of at least %llu MiB",
 			 a->preset->name, DIV_ROUND_UP(need, 256ULL));
-	if (!band_wanted(a, &v))
-		return;
-	most = preset_max_scale(a->preset, v);
-	scale = least_fit(a, row, a->scale, most, true);
-	if (preset_fits(a, row, scale, 0))
-		snprintf(fits, sizeof(fits), "; --scale %llu fits here", scale);
+	describe_fit(a, row, fits, sizeof(fits));
 	fail("%s%s%s", why, data, fits);
 }
 
@@ -395,9 +491,9 @@ static bool interlaced_means_something(const struct format_args *a)
 	bool own_meta = !a->meta, is_track = a->tracks == TRACKS_UNIFORM;
 
 	if (a->req.band_blocks)
-		fail("--band means nothing to imr: a band is a track, see --track");
+		fail("--band does not apply to imr: a band is a track, see --track");
 	else if (own_meta && a->req.journal_blocks)
-		fail("--journal needs --meta here: on DATA it is as long as a track");
+		fail("--journal requires --meta here: on DATA the journal is as long as a track");
 	else if (own_meta && is_track && a->track_blocks < PLAN_MIN_JOURNAL_BLOCKS)
 		fail("a track of %s is too short for the journal: put the metadata on another device with --meta",
 		     blocks_text(a->track_blocks).s);
@@ -423,10 +519,10 @@ static bool journal_is_long_enough(const struct format_args *a)
 /* An engine with a single cache band uses it for the whole cache; its length has 32 bits. */
 static bool cache_is_short_enough(const struct format_args *a, const struct engine_row *row)
 {
-	if (!row->one_cache || a->req.cache_band_blocks ||
+	if (!row->ops->needs.one_cache || a->req.cache_band_blocks ||
 	    a->req.cache_unit != PLAN_CACHE_BLOCKS || a->req.cache <= U32_MAX)
 		return true;
-	fail("the cache is one band here, and a band of %llu blocks (4 KiB each) is too long: a smaller --cache-size will do",
+	fail("the cache of this target is one band, and %llu blocks (4 KiB each) are too long for a band: choose a smaller --cache-size",
 	     a->req.cache);
 	return false;
 }
@@ -437,19 +533,19 @@ static bool means_something(const struct format_args *a, struct image *img)
 	const struct engine_row *row = img->row;
 	const char *why;
 
-	if (!row->interlaced && a->req.backup_tracks) {
-		fail("--backup-tracks means nothing to %s: leave it out", row->ops->name);
+	if (!row->ops->needs.interlaced && a->req.backup_tracks) {
+		fail("--backup-tracks does not apply to %s: omit it", row->ops->name);
 		return false;
 	}
-	if (!row->cached && (a->req.cache || a->req.cache_first || a->req.cache_band_blocks ||
+	if (!row->ops->needs.cache && (a->req.cache || a->req.cache_first || a->req.cache_band_blocks ||
 			     a->cache)) {
-		fail("%s means nothing to %s, which has no cache bands: leave it out",
+		fail("%s does not apply to %s, which has no cache bands: omit it",
 		     a->cache ? "--cache" : a->req.cache ? "--cache-size" :
 		     a->req.cache_first ? "--cache-location" : "--cache-band",
 		     row->ops->name);
 		return false;
 	}
-	if (row->interlaced ? !interlaced_means_something(a) : !journal_is_long_enough(a))
+	if (row->ops->needs.interlaced ? !interlaced_means_something(a) : !journal_is_long_enough(a))
 		return false;
 	if (!cache_is_short_enough(a, row) || !take_params(a, row, &img->l))
 		return false;
@@ -485,21 +581,11 @@ static bool plan(struct format_args *a, struct image *img)
 	snprintf(img->l.engine, sizeof(img->l.engine), "%s", img->row->ops->name);
 	snprintf(img->l.label, sizeof(img->l.label), "%s", a->label ?: "");
 	img->l.ctime = (u64)time(NULL);
-	a->req.cached = img->row->cached;
-	a->req.one_cache = img->row->one_cache;
-	a->req.staging_bands = img->row->staging_bands;
-	a->req.pieces = img->row->ops->state.pieces;
-	a->req.nr_pages = img->row->ops->pages.nr_pages;
-	a->req.logical_blocks = img->row->ops->logical_blocks;
-	a->req.settle = img->row->settle;
-	a->req.interlaced = img->row->interlaced;
-	if (!a->req.band_blocks && img->row->band)
-		a->req.band_blocks =
-			img->row->band(&img->l,
-				       plan_longest_track(&a->req.medium[SHINGLE_DEV_DATA]));
+	a->req.row = img->row;
+	find_band(&a->req, img->row, &img->l);
 	err = plan_layout(&a->req, &img->l, why);
 	if (err) {
-		if (err == -ENOSPC && a->preset)
+		if (a->preset)
 			preset_too_large(a, img->row, why);
 		else
 			fail("%s", why);
@@ -508,7 +594,7 @@ static bool plan(struct format_args *a, struct image *img)
 	if (image_fresh_engine(img, &engine_why)) {
 		char with[256];
 
-		fail("%s cannot work with this layout: %s%s", img->row->ops->name, engine_why,
+		fail("%s refuses this layout: %s%s", img->row->ops->name, engine_why,
 		     params_in_force(img, with, sizeof(with)));
 		return false;
 	}
@@ -544,10 +630,10 @@ static bool nothing_there(struct image *img, bool creating)
 		if (!d->path || !device_holds(d, what, sizeof(what)))
 			continue;
 		if (creating && strstr(what, "a dm-shingle device"))
-			fail("%s %s already holds %s: 'shingle open' opens it; --force makes it anew and loses its data",
+			fail("%s %s already contains %s: 'shingle open' opens it; --force formats it again, and its data are lost",
 			     d->arg, d->path, what);
 		else
-			fail("%s %s holds %s: it was left alone; --force formats it and loses what it holds",
+			fail("%s %s contains %s and was not changed; --force formats it, and its contents are lost",
 			     d->arg, d->path, what);
 		return false;
 	}
@@ -563,7 +649,7 @@ static void tell_overwritten(struct image *img)
 		struct device *d = &img->ds.dev[i];
 
 		if (d->path && device_holds(d, what, sizeof(what)))
-			say("%s %s holds %s: overwritten, as --force says", d->arg, d->path, what);
+			say("%s %s contained %s: overwritten, because of --force", d->arg, d->path, what);
 	}
 }
 
@@ -577,7 +663,7 @@ static bool wipe_signatures(struct image *img)
 		int err = d->path ? device_wipe_signatures(d) : 0;
 
 		if (err) {
-			fail("%s %s: the signatures of what it holds cannot be wiped: %s", d->arg,
+			fail("%s %s: the signatures of its contents cannot be wiped: %s", d->arg,
 			     d->path, strerror(-err));
 			return false;
 		}
@@ -594,7 +680,7 @@ static void forget_partitions(struct image *img)
 		struct device *d = &img->ds.dev[i];
 
 		if (d->path && device_forget_partitions(d))
-			fprintf(stderr, "shingle: %s %s: the kernel goes on showing the partitions that were there: %s\n",
+			fprintf(stderr, "shingle: %s %s: the kernel still shows the old partitions: %s\n",
 				d->arg, d->path, strerror(errno));
 	}
 }
@@ -662,7 +748,7 @@ static int write_headers(struct image *img, enum shingle_dev dev, bool quiet)
 		return err;
 	img->l.flags |= SHINGLE_SB_UNMARKED(dev);
 	if (!quiet)
-		say("%s %s keeps nothing of what is written: it gets no header, and another one in its place is not noticed",
+		say("%s %s does not store what is written: it gets no header, so that another device in its place cannot be detected",
 		    d->arg, d->path);
 	return 0;
 }
@@ -706,10 +792,10 @@ static bool keeps_metadata(struct image *img)
 	if (!yes)
 		return true;
 	if (devices_meta(&img->ds) == SHINGLE_DEV_DATA)
-		fail("DATA %s keeps nothing of what is written, as a platter over 'none', so that superblocks and journal cannot be on it: name a device for them with --meta",
+		fail("DATA %s does not store what is written, like a platter over 'none', and cannot hold superblocks and journal: give a device for them with --meta",
 		     d->path);
 	else
-		fail("META %s keeps nothing of what is written, so that superblocks and journal cannot be on it: choose another",
+		fail("META %s does not store what is written and cannot hold superblocks and journal: choose another device",
 		     d->path);
 	return false;
 }
@@ -796,7 +882,7 @@ static int do_format(struct format_args *a, struct image *img)
 	int ret;
 
 	if (a->preset && a->preset->flash && !a->cache) {
-		fail("%s keeps its cache on flash: name a device for it with --cache",
+		fail("%s has its cache on flash: give a device for it with --cache",
 		     a->preset->name);
 		return EXIT_USAGE;
 	}
@@ -849,17 +935,6 @@ static int do_format(struct format_args *a, struct image *img)
 	return ret;
 }
 
-static bool give(struct format_args *a, const char *option, const char *value)
-{
-	if (a->nr_given == MAX_GIVEN) {
-		fail("more than %u options", MAX_GIVEN);
-		return false;
-	}
-	a->given[a->nr_given].option = option;
-	a->given[a->nr_given++].value = value;
-	return true;
-}
-
 /* Parse the operands.  With --preset there is no TARGET operand. */
 static bool operands(const struct command *cmd, struct format_args *a, int argc, char **argv)
 {
@@ -890,23 +965,115 @@ static void add_params(struct option *to)
 	memset(&to[nr], 0, sizeof(to[nr]));
 }
 
-static void params_help(void)
+/* Print the options of the layout that @row uses, or with NULL all of them. */
+static void layout_help(const struct engine_row *row)
 {
-	const struct engine_row *row;
-	const struct shingle_option *o;
 	u32 i;
 
-	for (i = 0; (row = engine_by_index(i)); i++) {
-		printf("\n%s, when it is formatted:\n\n", row->ops->name);
-		for (o = row->ops->params; o->name; o++)
-			printf("  --%-12s N       %s (default %s)\n", o->name, o->help, o->from);
+	for (i = 0; i < ARRAY_SIZE(layout_texts); i++) {
+		const struct layout_text *t = &layout_texts[i];
+
+		if (!row || t->who == FOR_ALL || (t->who == FOR_BANDS && !row->ops->needs.interlaced) ||
+		    (t->who == FOR_CACHED && row->ops->needs.cache) ||
+		    (t->who == FOR_INTERLACED && row->ops->needs.interlaced))
+			print_option(t->option, t->help);
 	}
 }
 
-static void create_help(void)
+/* Print the parameters of a target. */
+static void params_help(const struct engine_row *row)
 {
-	params_help();
-	table_help();
+	const struct shingle_option *o;
+	char option[64], help[256];
+
+	for (o = row->ops->params; o->name; o++) {
+		snprintf(option, sizeof(option), "--%s N", o->name);
+		snprintf(help, sizeof(help), "%s (default: %s)", o->help, o->from);
+		print_option(option, help);
+	}
+}
+
+/* Target in the words of a command line that asks for help, or NULL. */
+static const char *target_of_help(const struct format_args *a, int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc && !a->preset; i++) {
+		if (target_is_ours(argv[i]))
+			return argv[i];
+	}
+	return a->target;
+}
+
+static int help(const struct command *cmd, const struct format_args *a, int argc, char **argv)
+{
+	const char *target = target_of_help(a, argc, argv);
+	const struct engine_row *row = target ? engine_by_name(target) : NULL;
+	bool creating = cmd == &cmd_create;
+	u32 i;
+
+	if (target && !row) {
+		platter_help();
+		return EXIT_CLEAN;
+	}
+	if (row)
+		printf("Usage: shingle %s %s [options] DATA%s\n\nOptions:\n\n", cmd->name, target,
+		       creating ? " NAME" : "");
+	else
+		fputs(cmd->help, stdout);
+	layout_help(row);
+	if (row)
+		params_help(row);
+	print_option("--feature F", "switch on a feature of the target (repeatable)");
+	print_option("--no-feature F", "omit a feature of the preset (repeatable)");
+	print_option("--set KEY=VALUE", "set a tunable of the target (repeatable)");
+	if (creating) {
+		print_option("--no-udev", "make the device node without waiting for udev");
+		print_option("--volatile", "do not store features and settings on DATA");
+	}
+	puts("\nSIZE is a number with a unit: K, M, G, T (powers of 1024, in either case), s (sectors of\n512 bytes) or B.");
+	for (i = 0; !row && (row = engine_by_index(i)); i++, row = NULL) {
+		printf("\nOptions of the layout of %s:\n\n", row->ops->name);
+		params_help(row);
+	}
+	table_help(target);
+	if (!target && creating)
+		platter_keys_help();
+	return EXIT_CLEAN;
+}
+
+/* Create a platter from the options that have been parsed.  The operands follow @argv[optind]. */
+static int create_platter(const struct command *cmd, const struct format_args *a, int argc,
+			  char **argv)
+{
+	struct platter_args p = { .table = &a->table, .dry_run = a->dry_run };
+	const char *other = a->cache ? "cache" : a->meta ? "meta" : a->force ? "force" :
+			    a->json ? "json" : a->one_time ? "volatile" : NULL;
+	u32 i;
+
+	if (cmd != &cmd_create)
+		return usage(cmd, "a platter stores no metadata and has no format: use 'shingle create platter DEVICE NAME'");
+	for (i = 0; i < a->nr_given && !other; i++) {
+		const char *name = a->given[i].option, *value = a->given[i].value;
+
+		if (!strcmp(name, "profile"))
+			p.profile = value;
+		else if (!strcmp(name, "size"))
+			p.size = value;
+		else if (!strcmp(name, "start"))
+			p.start = value;
+		else
+			other = name;
+	}
+	if (other) {
+		fail("--%s does not apply to platter: omit it", other);
+		return EXIT_USAGE;
+	}
+	optind++;
+	if (!parse_operands(cmd, argc, argv, 2, "DEVICE", &p.device, "NAME", &p.name) ||
+	    !dm_name_valid(p.name))
+		return EXIT_USAGE;
+	return platter_create(&p);
 }
 
 static int run(const struct command *cmd, int argc, char **argv)
@@ -923,6 +1090,9 @@ static int run(const struct command *cmd, int argc, char **argv)
 		{ "head-tracks", required_argument, NULL, 'L' },
 		{ "label", required_argument, NULL, 'L' },
 		{ "backup-tracks", required_argument, NULL, 'L' },
+		{ "profile", required_argument, NULL, 'L' },
+		{ "size", required_argument, NULL, 'L' },
+		{ "start", required_argument, NULL, 'L' },
 		{ "preset", required_argument, NULL, 'P' },
 		{ "scale", required_argument, NULL, 's' },
 		{ "cache", required_argument, NULL, 'C' },
@@ -979,7 +1149,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 		case 'U':
 		case 'V':
 			if (!creating) {
-				usage(cmd, "option %s is for 'shingle create', which opens the device",
+				usage(cmd, "option %s applies only to 'shingle create', which opens the device",
 				      argv[optind - 1]);
 				goto out;
 			}
@@ -991,6 +1161,9 @@ static int run(const struct command *cmd, int argc, char **argv)
 		case 'S':
 			ok = table_option(&a->table, c, optarg);
 			break;
+		case 'h':
+			ret = help(cmd, a, argc, argv);
+			goto out;
 		default:
 			ret = option_error(cmd, c, argv[optind - 1]);
 			goto out;
@@ -999,11 +1172,15 @@ static int run(const struct command *cmd, int argc, char **argv)
 			goto out;
 	}
 	if (a->scale && !a->preset) {
-		usage(cmd, "--scale divides what a preset has: it goes with --preset");
+		usage(cmd, "--scale divides the capacities of a preset: it requires --preset");
+		goto out;
+	}
+	if (!a->preset && optind < argc && target_is_platter(argv[optind])) {
+		ret = create_platter(cmd, a, argc, argv);
 		goto out;
 	}
 	if (a->preset && argc - optind == (creating ? 3 : 2) && engine_by_name(argv[optind])) {
-		usage(cmd, "--preset %s says the target, %s: leave '%s' out", a->preset->name,
+		usage(cmd, "--preset %s selects the target, %s: omit '%s'", a->preset->name,
 		      a->preset->target, argv[optind]);
 		goto out;
 	}
@@ -1023,25 +1200,23 @@ const struct command cmd_format = {
 	.name = "format",
 	.summary = "lay out a device and write its metadata",
 	.help = "Usage: shingle format TARGET [options] DATA\n"
-		"       shingle format --preset NAME [options] DATA\n\n"
-		"Writes two superblocks and an empty checkpoint, and on every device that has no\n"
-		"superblock a header at its start and end, nothing else.  A device that is in\n"
-		"use is refused; so is one that holds something, without --force, which wipes\n"
-		"signatures too.  Features and settings are kept, for 'shingle open'.\n\n"
-		LAYOUT_HELP TABLE_HELP "\n" LAYOUT_UNITS,
-	.more_help = create_help,
+		"       shingle format --preset NAME [options] DATA\n"
+		"       shingle format TARGET --help\n\n"
+		"Writes two superblocks and an empty checkpoint, and a header at the start and the\n"
+		"end of every device without superblocks; nothing else.  Refuses a device that is in\n"
+		"use, and without --force one that has contents.  The features and settings are\n"
+		"stored on the device for 'shingle open'.\n\n",
 	.run = run,
 };
 
 const struct command cmd_create = {
 	.name = "create",
-	.summary = "format a device and open it",
+	.summary = "format a device and open it; or make a medium, a platter",
 	.help = "Usage: shingle create TARGET [options] DATA NAME\n"
-		"       shingle create --preset NAME [options] DATA NAME\n\n"
-		"Formats DATA as 'shingle format' does and opens it as /dev/mapper/NAME.\n\n"
-		LAYOUT_HELP TABLE_HELP TABLE_UDEV_HELP
-		"  --volatile        keep no features and settings: they are for this time\n"
-		"\n" LAYOUT_UNITS,
-	.more_help = create_help,
+		"       shingle create --preset NAME [options] DATA NAME\n"
+		"       shingle create platter [options] DEVICE NAME\n"
+		"       shingle create TARGET|platter --help\n\n"
+		"Formats DATA as 'shingle format' does and opens it as /dev/mapper/NAME.  A platter is\n"
+		"a medium for the other targets: it has options of its own and no format.\n\n",
 	.run = run,
 };

@@ -2,6 +2,7 @@
 /* shingle open, shingle remove. */
 #include "dm.h"
 #include "engines.h"
+#include "lines.h"
 #include "tab.h"
 
 /*
@@ -20,7 +21,7 @@ static int refused(struct image *img, const struct table_args *given, const stru
 	    !image_fresh_engine(img, &why) && table_take_habits(&alone, NULL, kept) &&
 	    table_checked(img, &alone))
 		return EXIT_USAGE;
-	return fail("%s keeps the settings %s: 'shingle set' changes them, --no-settings opens it without them",
+	return fail("the settings stored on %s are not valid: %s; 'shingle set' changes them, --no-settings opens it without them",
 		    img->ds.dev[SHINGLE_DEV_DATA].path, kept);
 }
 
@@ -38,10 +39,10 @@ static int do_open(struct image *img, const char *const path[], const char *name
 			  path[SHINGLE_DEV_META], DEVICE_READ) || !image_load(img))
 		return EXIT_OPERATION;
 	if (img->l.dev_blocks[SHINGLE_DEV_CACHE] && !img->ds.dev[SHINGLE_DEV_CACHE].path)
-		return fail("%s keeps its cache on another device: name it with --cache",
+		return fail("%s has its cache on another device: name it with --cache",
 			    path[SHINGLE_DEV_DATA]);
 	if (preset && strcmp(preset->target, img->row->ops->name))
-		return fail("%s is %s, and %s holds %s", preset->name, preset->target,
+		return fail("preset %s is for %s, but %s is formatted for %s", preset->name, preset->target,
 			    path[SHINGLE_DEV_DATA], img->row->ops->name);
 	if (image_fresh_engine(img, &why))
 		return fail("%s: %s", img->row->ops->name, why);
@@ -80,7 +81,7 @@ static bool is_ours(const char *name)
 		return false;
 	ours = engine_by_name(line.target);
 	if (!ours)
-		fail("%s is open, and is a device of type '%s', not one of dm-shingle's", name,
+		fail("%s is open, but is a device of type '%s', which is not a translation layer", name,
 		     line.target);
 	dm_line_free(&line);
 	return ours;
@@ -163,9 +164,9 @@ static int open_named(const struct tab *tab, char **names, int nr, bool no_udev,
 static bool names_or_all(const struct command *cmd, int argc, char **argv, bool all)
 {
 	if (all && optind < argc)
-		usage(cmd, "--all leaves no names to be given: '%s' is too many", argv[optind]);
+		usage(cmd, "--all takes no names: omit '%s'", argv[optind]);
 	else if (!all && optind == argc)
-		usage(cmd, "NAME is missing: --tab opens and closes those that are named, or --all");
+		usage(cmd, "NAME is missing: --tab requires names or --all");
 	else
 		return true;
 	return false;
@@ -250,11 +251,14 @@ static int run_open(const struct command *cmd, int argc, char **argv)
 		}
 	}
 	if (tab && own)
-		return usage(cmd, "with --tab all that is to be said of a device is in its line");
+		return usage(cmd, "with --tab the options of a device are in its line of the file: omit them here");
 	if (all && !tab)
-		return usage(cmd, "--all is for those of the tab: it goes with --tab");
+		return usage(cmd, "--all requires --tab");
 	if (tab)
 		return run_open_tab(cmd, argc, argv, all, table.no_udev, dry_run);
+	if (argc - optind > 2 && target_is_platter(argv[optind]))
+		return usage(cmd, "a platter stores no metadata, so it cannot be opened: 'shingle create platter %s %s', with the options of its creation, makes it again",
+			     argv[optind + 1], argv[optind + 2]);
 	if (!parse_operands(cmd, argc, argv, 2, "DATA", &path[SHINGLE_DEV_DATA], "NAME", &name) ||
 	    !dm_name_valid(name))
 		return EXIT_USAGE;
@@ -271,17 +275,18 @@ const struct command cmd_open = {
 	.summary = "make a formatted device usable as /dev/mapper/NAME",
 	.help = "Usage: shingle open DATA NAME [options]\n"
 		"       shingle open --tab NAME ...|--all [--no-udev] [--dry-run]\n\n"
-		"Reads the superblock, and loads the table that it asks for: with the settings that\n"
-		"the device keeps (see 'shingle set'), and what is given here, for this time.\n\n"
+		"Reads the superblock of DATA and loads a table with the settings that are stored on\n"
+		"it (see 'shingle set').  Options given here take precedence, for this opening only.\n"
+		"A platter stores nothing and cannot be opened: create it again with the same options.\n\n"
 		"  --cache DEV       the cache device, if it was formatted with one\n"
 		"  --meta DEV        the metadata device, if it was formatted with one\n"
 		"  --preset NAME     the settings of a drive of the literature, see 'shingle presets'\n"
-		"  --no-settings     without those that the device keeps\n"
-		"  --tab             open what /etc/shingletab says of NAME, see shingletab(5)\n"
-		"  --all             all of it that is not open yet, but for noauto\n"
+		"  --no-settings     ignore the settings that are stored on DATA\n"
+		"  --tab             open NAME as its line in /etc/shingletab says, see shingletab(5)\n"
+		"  --all             with --tab: open all lines except those with noauto\n"
 		TABLE_HELP TABLE_UDEV_HELP
-		"  --dry-run         print the dmsetup line, change nothing\n",
-	.more_help = table_help,
+		"  --dry-run         print the dmsetup command; change nothing\n",
+	.more_help = table_help_all,
 	.run = run_open,
 };
 
@@ -293,14 +298,14 @@ static bool may_remove(const char *name, bool dry_run)
 
 	if (!dm_device_status(name, &line))
 		return false;
-	ours = !*line.target || engine_by_name(line.target) || !strcmp(line.target, "platter");
+	ours = !*line.target || target_is_ours(line.target);
 	if (!ours)
-		fail("%s is a device of type '%s', not one of dm-shingle's: 'dmsetup remove %s' would do it",
+		fail("%s is a device of type '%s', not of dm-shingle: 'dmsetup remove %s' removes it",
 		     name, line.target, name);
 	if (ours && dry_run) {
 		ours = dm_line_idle(&line);
 		if (ours)
-			say("%s would be closed; its data stay", name);
+			say("%s would be closed; its data would be kept", name);
 	}
 	dm_line_free(&line);
 	return ours;
@@ -320,7 +325,7 @@ static int remove_one(const char *name, bool udev, bool dry_run)
 		return EXIT_OPERATION;
 	if (!unsaved)
 		return EXIT_CLEAN;
-	fail("%s is closed, but %llu acknowledged blocks could not be made durable and are lost; the kernel log says why (dmesg)",
+	fail("%s is closed, but %llu acknowledged blocks could not be made durable and are lost; see the kernel log (dmesg)",
 	     name, unsaved);
 	return EXIT_UNCORRECTED;
 }
@@ -388,7 +393,7 @@ static int run_remove(const struct command *cmd, int argc, char **argv)
 		dry_run |= c == 'n';
 	}
 	if (all && !tab)
-		return usage(cmd, "--all is for those of the tab: it goes with --tab");
+		return usage(cmd, "--all requires --tab");
 	if (tab)
 		return run_remove_tab(cmd, argc, argv, all, udev, dry_run);
 	if (!parse_operands(cmd, argc, argv, 1, "NAME", &name) || !dm_name_valid(name))
@@ -398,16 +403,16 @@ static int run_remove(const struct command *cmd, int argc, char **argv)
 
 const struct command cmd_remove = {
 	.name = "remove",
-	.summary = "close an open device; its data stay",
+	.summary = "close an open device; its data are kept",
 	.help = "Usage: shingle remove NAME\n"
 		"       shingle remove --tab NAME ...|--all\n\n"
-		"Writes what is pending and takes /dev/mapper/NAME away; 'shingle open' brings it\n"
-		"back.  If acknowledged data could not be written the device is closed all the\n"
-		"same, a sentence counts the lost blocks, and the exit status is 4.  Devices of\n"
-		"other targets than dm-shingle's are left alone.\n\n"
-		"  --tab             close NAME if /etc/shingletab has it, and it is open\n"
-		"  --all             all that it has, from its end upwards\n"
+		"Writes pending data and removes /dev/mapper/NAME; 'shingle open' opens it again.  If\n"
+		"acknowledged data cannot be written, the device is closed all the same, a message\n"
+		"gives the number of lost blocks, and the exit status is 4.  Devices of targets that\n"
+		"do not belong to dm-shingle are refused.\n\n"
+		"  --tab             close NAME, which must be in /etc/shingletab, if it is open\n"
+		"  --all             with --tab: close all devices of the file, the last one first\n"
 		"  --no-udev         do not wait for udev\n"
-		"  --dry-run         say whether it could be closed, and do not\n",
+		"  --dry-run         print whether the device could be closed; change nothing\n",
 	.run = run_remove,
 };

@@ -13,9 +13,22 @@ static const char *value_of(const struct preset_option *opt, const char *name)
 	return NULL;
 }
 
-static void tell(const struct preset *p, const struct preset_option *opt, u64 scale)
+static u64 data_blocks(const struct preset *p, const struct preset_option *opt)
 {
-	u64 bands = strtoull(value_of(opt, "bands"), NULL, 10);
+	return strtoull(value_of(opt, "bands"), NULL, 10) * p->band_blocks;
+}
+
+/* Print one line of the list. */
+static void print_line(const struct preset *p, const struct preset_option *opt)
+{
+	say("%-17s %-11s %11s  %9llu  %s", p->name, p->target,
+	    blocks_text(data_blocks(p, opt)).s, preset_max_scale(p, 0), p->paper.layer);
+}
+
+/* Print a preset in full. */
+static void print(const struct preset *p, const struct preset_option *opt, u64 scale)
+{
+	u64 blocks = data_blocks(p, opt);
 	u32 i;
 
 	printf("%s", p->name);
@@ -26,6 +39,11 @@ static void tell(const struct preset *p, const struct preset_option *opt, u64 sc
 	    p->paper.cache, p->paper.cleaning, p->paper.mapping,
 	    p->paper.bands ?: blocks_text(p->band_blocks).s, p->paper.size);
 	say("  source   %s", p->source);
+	say("  data     %s bands, %s%s", value_of(opt, "bands"), blocks_text(blocks).s,
+	    p->rows ? " on tracks of 2 MiB" : p->zone_bands || p->least_bands ? "" :
+	    p->flash ? ", and the cache on another device" : ", and the cache");
+	say("  scale    1 to %llu; smaller bands (--band, or --rows with the option) allow more",
+	    preset_max_scale(p, 0));
 	printf("  options ");
 	for (; opt->name; opt++)
 		printf(" --%s %s", opt->name, opt->value);
@@ -34,19 +52,16 @@ static void tell(const struct preset *p, const struct preset_option *opt, u64 sc
 	for (i = 0; p->keys[i]; i++)
 		printf(" --set %s", p->keys[i]);
 	say("%s", p->flash ? " --cache DEV" : "");
-	say("  takes    %llu bands, %s%s", bands, blocks_text(bands * p->band_blocks).s,
-	    p->rows ? " on tracks of 2 MiB" : p->zone_bands || p->least_bands ? "" :
-	    p->flash ? ", and its cache on DEV" : ", and its cache");
 	if (p->least_bands) {
-		say("  map      in pages that are written all over: on shingled tracks it needs --meta DEV,");
+		say("  map      in pages that are written in any order: on shingled tracks it needs --meta DEV,");
 		say("           or a medium whose first tracks are conventional");
 	}
 	if (p->doc)
 		say("  risk     %s", p->doc);
 }
 
-static void tell_json(const struct preset *p, const struct preset_option *opt, u64 scale,
-		      struct json_object *in)
+static struct json_object *print_json(const struct preset *p, const struct preset_option *opt,
+				      u64 scale, struct json_object *in)
 {
 	struct json_object *j = json_dict(in, NULL), *each;
 	u32 i;
@@ -79,9 +94,10 @@ static void tell_json(const struct preset *p, const struct preset_option *opt, u
 	each = json_list(j, "set");
 	for (i = 0; p->keys[i]; i++)
 		json_str(each, NULL, p->keys[i]);
+	return j;
 }
 
-static int list(u64 scale, bool machine)
+static int list(u64 scale, bool json)
 {
 	struct preset_option opt[PRESET_MAX_OPTIONS];
 	const struct preset *p;
@@ -93,23 +109,45 @@ static int list(u64 scale, bool machine)
 	for (i = 0; (p = preset_by_index(i)); i++)
 		most = max(most, preset_max_scale(p, 0));
 	if (scale > most) {
-		fail("--scale %llu leaves too little of every preset: at most %llu", scale, most);
+		fail("--scale %llu is too large for every preset: at most %llu", scale, most);
 		return EXIT_USAGE;
 	}
-	if (machine)
+	if (json)
 		j = json_list(NULL, NULL);
+	else
+		say("%-17s %-11s %11s  %9s  %s", "NAME", "TARGET", "DATA", "MAX SCALE", "LAYER");
 	for (i = 0; (p = preset_by_index(i)); i++) {
-		bool there = !preset_options(p, scale, 0, opt, why);
-
-		if (there && machine)
-			tell_json(p, opt, scale, j);
-		else if (there)
-			tell(p, opt, scale);
-		else
+		if (preset_options(p, scale, 0, opt, why))
 			fprintf(stderr, "shingle: %s\n", why);
+		else if (json)
+			print_json(p, opt, scale, j);
+		else
+			print_line(p, opt);
 	}
-	if (machine)
+	if (json)
 		json_print(j, stdout);
+	return EXIT_CLEAN;
+}
+
+static int show_one(const char *name, u64 scale, bool json)
+{
+	struct preset_option opt[PRESET_MAX_OPTIONS];
+	const struct preset *p = preset_by_name(name);
+	char text[256];
+
+	if (!p) {
+		fail("PRESET '%s' is not known: choose one of %s", name,
+		     preset_names(text, sizeof(text)));
+		return EXIT_USAGE;
+	}
+	if (preset_options(p, scale, 0, opt, text)) {
+		fail("%s", text);
+		return EXIT_USAGE;
+	}
+	if (json)
+		json_print(print_json(p, opt, scale, NULL), stdout);
+	else
+		print(p, opt, scale);
 	return EXIT_CLEAN;
 }
 
@@ -121,7 +159,8 @@ static int run(const struct command *cmd, int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
-	bool machine = false;
+	const char *name = NULL;
+	bool json = false;
 	u64 scale = 1;
 	int c;
 
@@ -133,23 +172,24 @@ static int run(const struct command *cmd, int argc, char **argv)
 				return EXIT_USAGE;
 			break;
 		case 'j':
-			machine = true;
+			json = true;
 			break;
 		default:
 			return option_error(cmd, c, argv[optind - 1]);
 		}
 	}
-	if (!parse_operands(cmd, argc, argv, 0))
+	if (!parse_operands(cmd, argc, argv, optind < argc, "PRESET", &name))
 		return EXIT_USAGE;
-	return list(scale, machine);
+	return name ? show_one(name, scale, json) : list(scale, json);
 }
 
 const struct command cmd_presets = {
 	.name = "presets",
-	.summary = "list the drives of the literature that --preset knows",
-	.help = "Usage: shingle presets [options]\n\n"
-		"What the source says of each drive, and the options that it stands for.\n\n"
-		"  --scale N         all capacities divided by N\n"
-		"  --json            the same in JSON\n",
+	.summary = "list the drives of the literature for --preset",
+	.help = "Usage: shingle presets [PRESET] [options]\n\n"
+		"Lists the presets, or prints one in full: the figures of its source, and the options\n"
+		"and settings that it stands for.\n\n"
+		"  --scale N         divide all capacities by N\n"
+		"  --json            print JSON: an array, or with PRESET an object\n",
 	.run = run,
 };

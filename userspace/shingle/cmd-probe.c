@@ -82,7 +82,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 	if (!sb) {
 		fail("out of memory");
 	} else if (!d.blocks || device_read(&d, 0, 1, sb) || !is_ours(sb)) {
-		fail("DEV %s does not begin as a device of dm-shingle does", path);
+		fail("DEV %s is not a device of dm-shingle", path);
 	} else {
 		say_all(sb);
 		ret = EXIT_CLEAN;
@@ -94,10 +94,11 @@ static int run(const struct command *cmd, int argc, char **argv)
 
 const struct command cmd_probe = {
 	.name = "probe",
-	.summary = "is this a device of dm-shingle? in the words of udev",
+	.summary = "identify a device of dm-shingle, for udev",
 	.help = "Usage: shingle probe DEV\n\n"
-		"Reads the first block of DEV, open or closed, and says what it belongs to, as\n"
-		"properties for udev's rules.  Any version of the format is recognised.\n\n"
-		"Exit codes: 0 it is one of ours, 8 it is not or cannot be read, 16 wrong usage.\n",
+		"Reads the first block of DEV, open or closed, and prints properties for udev's rules\n"
+		"if it belongs to dm-shingle.  All versions of the format are recognised.\n\n"
+		"Exit codes: 0 it belongs to dm-shingle, 8 it does not or cannot be read, 16 wrong\n"
+		"usage.\n",
 	.run = run,
 };

@@ -29,8 +29,8 @@ struct repair {
 	u32 pages_idle;
 };
 
-/* Destination of the messages: stdout, or with --json a buffer that becomes one string a line. */
-static FILE *told;
+/* Destination of the report: stdout, or with --json a buffer that becomes one string a line. */
+static FILE *report;
 
 static void tell(const char *fmt, ...) __printf(1, 2);
 
@@ -39,9 +39,9 @@ static void tell(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vfprintf(told, fmt, ap);
+	vfprintf(report, fmt, ap);
 	va_end(ap);
-	fputc('\n', told);
+	fputc('\n', report);
 }
 
 /* Contents of the journal behind a hole: blocks, records, records that change the map. */
@@ -81,13 +81,15 @@ static void tell_loss(struct image *img)
 	struct lost lost = { .img = img };
 
 	ring_walk(img, 0, img->l.journal.blocks, count_lost, &lost);
-	tell("What will be lost: transactions %llu to %llu.", rec->next_seq, rec->max_seq);
-	tell("  What the damaged one held is not known.  The others that can still be read hold");
-	tell("  %llu records; %llu of them change the mapping of %llu blocks.", lost.records,
+	tell("This will be lost: transactions %llu to %llu.", rec->next_seq, rec->max_seq);
+	tell("  The content of the damaged one is unknown.  The readable ones contain %llu records;",
+	     lost.records);
+	tell("  %llu of them change the mapping of %llu blocks.",
 	    lost.maps, lost.named);
-	tell("  The device goes back to transaction %llu.  Blocks written or cleaned since may read",
-	    rec->next_seq - 1);
-	tell("  as older data, or as data of other blocks: check what is on it, or restore it.");
+	tell("  The device returns to the state after transaction %llu.  Blocks written or cleaned",
+	     rec->next_seq - 1);
+	tell("  since may return older data, or data of other blocks: check its contents, or restore");
+	tell("  them from a backup.");
 }
 
 /*
@@ -100,7 +102,7 @@ static bool fall_back(struct image *img, struct check *c, struct repair *r)
 	const char *why = "";
 
 	if (image_recover(img, c->newest, true, true, c->lost_seq, &why)) {
-		tell("The newest checkpoint is damaged, and the older one is of no use either: %s.", why);
+		tell("The newest checkpoint is damaged, and the older one cannot be used: %s.", why);
 		return false;
 	}
 	/*
@@ -109,7 +111,7 @@ static bool fall_back(struct image *img, struct check *c, struct repair *r)
 	 */
 	if (!needed || img->rec.next_seq < needed) {
 		tell("The newest checkpoint is damaged, and the journal no longer reaches from the older one");
-		tell("to it (it has transactions up to %llu, and %llu are needed): this cannot be repaired.",
+		tell("to it (it ends at transaction %llu, and %llu is needed): it cannot be repaired.",
 		    img->rec.next_seq - 1, needed - 1);
 		return false;
 	}
@@ -123,7 +125,7 @@ static bool find_state(struct image *img, struct check *c, struct repair *r)
 	const char *why = "";
 
 	if (c->newest == SHINGLE_SLOT_NEWEST) {
-		tell("Neither checkpoint has a sound footer: this cannot be repaired.");
+		tell("Neither checkpoint has a sound footer: it cannot be repaired.");
 		return false;
 	}
 	r->from = c->newest;
@@ -132,13 +134,13 @@ static bool find_state(struct image *img, struct check *c, struct repair *r)
 	if (c->lost_seq)
 		return fall_back(img, c, r);
 	if (image_recover(img, c->newest, true, true, 0, &why)) {
-		tell("The state cannot be rebuilt: %s: this cannot be repaired.", why);
+		tell("The state cannot be rebuilt: %s: it cannot be repaired.", why);
 		return false;
 	}
 	if (img->rec.hole && !img->rec.transactions &&
 	    (c->slot[0].damaged || c->slot[1].damaged)) {
 		tell("A newer checkpoint is damaged, and the journal no longer reaches from the older one to");
-		tell("it: this cannot be repaired.");
+		tell("it: it cannot be repaired.");
 		return false;
 	}
 	r->truncated = img->rec.hole;
@@ -149,9 +151,9 @@ static void tell_findings(const struct findings *f)
 {
 	u32 i;
 
-	if (told == stdout)
+	if (report == stdout)
 		findings_print(f);
-	for (i = 0; i < f->nr && told != stdout; i++)
+	for (i = 0; i < f->nr && report != stdout; i++)
 		tell("%s", f->f[i].text);
 }
 
@@ -165,7 +167,7 @@ static bool make_plan(struct image *img, struct check *c, struct repair *r)
 	if (!c->recovered && check_map(img, &map)) {
 		tell_findings(&map);
 		free(map.f);
-		tell("The map that can be rebuilt contradicts itself: this cannot be repaired.");
+		tell("The rebuilt map is inconsistent: it cannot be repaired.");
 		return false;
 	}
 	free(map.f);
@@ -196,10 +198,10 @@ static void tell_lost_pages(struct image *img, const struct repair *r)
 	u64 lblk, n, end = 0, from = 0;
 	u32 nr;
 
-	tell("What will be lost: %u pages of the map, and with them where these blocks are:",
+	tell("This will be lost: %u pages of the map, and with them the locations of these blocks:",
 	    r->pages_lost);
 	for (nr = 0; nr <= p->nr_pages; nr++) {
-		if (nr < p->nr_pages && shingle_place_of(p->places, nr) != SHINGLE_PAGE_LOST)
+		if (nr < p->nr_pages && shingle_place_of(p->places.now, nr) != SHINGLE_PAGE_LOST)
 			continue;
 		if (nr < p->nr_pages)
 			img->row->ops->pages.blocks(img->engine, nr, &lblk, &n);
@@ -212,18 +214,18 @@ static void tell_lost_pages(struct image *img, const struct repair *r)
 		from = end ? from : lblk;
 		end = max(end, lblk + n);
 	}
-	tell("  They cannot be read or written any more, and say so; all others are as they were.");
+	tell("  Reads and writes of them will fail; all other blocks are unchanged.");
 }
 
 static void tell_plan(struct image *img, const struct check *c, const struct repair *r)
 {
 	u32 i;
 
-	tell("To be done:");
+	tell("Repair plan:");
 	if (r->checkpoint)
 		tell("- write the state after transaction %llu into checkpoint slot %u%s",
 		    img->rec.next_seq - 1, !r->from,
-		    cut_short(&img->rec) ? ", and begin the journal anew" : "");
+		    cut_short(&img->rec) ? ", and start an empty journal" : "");
 	for (i = 0; i < 2; i++) {
 		if (c->copy[i] != COPY_SOUND)
 			tell("- rewrite the superblock in block %llu from the other",
@@ -231,20 +233,20 @@ static void tell_plan(struct image *img, const struct check *c, const struct rep
 	}
 	for (i = 0; i < 2 * SHINGLE_NR_DEVS; i++) {
 		if (img->member[i / 2][i % 2] != SHINGLE_MEMBER_OK)
-			tell("- write the header of %s in its block %llu anew",
+			tell("- rewrite the header of %s in its block %llu",
 			    img->ds.dev[i / 2].arg, image_member_block(img, i / 2, i % 2));
 	}
 	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
 		tell("- clear the mark needs_check");
 	if (c->bad_settings)
-		tell("- forget the settings, which make no sense: 'shingle set' gives it others");
+		tell("- delete the settings, which are invalid; 'shingle set' stores others");
 	if (r->pages_idle)
-		tell("- let %u pages of the map, which say of no block where it is, hold nothing",
+		tell("- clear %u damaged pages of the map, which locate no block",
 		    r->pages_idle);
 	if (r->truncated)
 		tell_loss(img);
 	else if (img->rec.torn_end)
-		tell("What will be lost: transaction %llu, if it was complete; nothing if a power cut tore it.",
+		tell("This will be lost: transaction %llu, if it was complete; nothing if a power cut interrupted it.",
 		    img->rec.next_seq);
 	else if (!r->pages_lost)
 		tell("Nothing will be lost.");
@@ -268,12 +270,12 @@ static bool tell_unread(const struct image *img)
 
 		if (!d->path || !d->unread)
 			continue;
-		tell("%s %s: reading failed (%s), and it does not say that its medium has lost what is there.",
+		tell("%s %s: reading failed (%s) with an error that is no medium error.",
 		    d->arg, d->path, strerror(d->unread));
 		any = true;
 	}
 	if (any)
-		tell("That may pass, as with a cable or a link: see to it, and check again.  What cannot be read\nmay hold more than is said here.");
+		tell("The cause may be temporary, such as a cable or a link: fix it and check again.  The blocks\nthat cannot be read may contain more than this report assumes.");
 	return any;
 }
 
@@ -367,7 +369,7 @@ static int carry_out(struct image *img, struct check *c, const struct repair *r,
 	if (!check_run(img, &again) || again.found.nr_errors) {
 		tell_findings(&again.found);
 		check_free(&again);
-		tell("%s: repaired, and still not clean", path);
+		tell("%s: repaired, but still not clean", path);
 		return EXIT_UNCORRECTED;
 	}
 	check_free(&again);
@@ -392,28 +394,28 @@ static int plan_and_do(struct image *img, struct check *c, const struct offline_
 	*result = "cannot be repaired";
 	if (!make_plan(img, c, &r)) {
 		tell_unread(img);
-		tell("%s: left as it is; what can be read, read before formatting it anew", path);
+		tell("%s: unchanged; copy what can be read before you format it again", path);
 		return EXIT_UNCORRECTED;
 	}
 	tell_plan(img, c, &r);
 	unread = tell_unread(img);
 	*result = "can be repaired";
 	if (a->dry_run) {
-		tell("%s: left as it is, as --dry-run says", path);
+		tell("%s: unchanged, because of --dry-run", path);
 		return EXIT_UNCORRECTED;
 	}
-	*result = "left as it is";
+	*result = "unchanged";
 	if (unread && a->yes) {
-		tell("%s: left as it is; without --yes you are asked whether to go on without that", path);
+		tell("%s: unchanged; without --yes, repair asks whether to continue without these blocks", path);
 		return EXIT_UNCORRECTED;
 	}
-	if (!a->yes && !confirm(unread ? "Go on without what cannot be read?" : "Go on?")) {
-		tell("%s: left as it is", path);
+	if (!a->yes && !confirm(unread ? "Continue without the blocks that cannot be read?" : "Continue?")) {
+		tell("%s: unchanged", path);
 		return EXIT_UNCORRECTED;
 	}
 	ret = carry_out(img, c, &r, path);
 	*result = ret == EXIT_CORRECTED ? "repaired" :
-		  ret == EXIT_UNCORRECTED ? "repaired, and still not clean" : "failed";
+		  ret == EXIT_UNCORRECTED ? "repaired, but still not clean" : "failed";
 	return ret;
 }
 
@@ -423,31 +425,31 @@ static int repair(struct image *img, struct check *c, const struct offline_args 
 	bool checked = check_run(img, c);
 
 	*result = "cannot be repaired";
-	if (told == stdout)
+	if (report == stdout)
 		findings_print(&c->found);
 	if (checked)
 		return plan_and_do(img, c, a, result);
 	tell_unread(img);
 	if (!c->found.nr_errors)
 		return EXIT_OPERATION;
-	tell("%s: this cannot be repaired", a->path[SHINGLE_DEV_DATA]);
+	tell("%s: it cannot be repaired", a->path[SHINGLE_DEV_DATA]);
 	return EXIT_UNCORRECTED;
 }
 
 static void print_json(const struct offline_args *a, const struct check *c, const char *result,
 		       char *text)
 {
-	struct json_object *j = json_dict(NULL, NULL), *told;
+	struct json_object *j = json_dict(NULL, NULL), *lines;
 	char *line, *rest = text;
 
 	json_str(j, "device", a->path[SHINGLE_DEV_DATA]);
 	json_str(j, "result", result);
 	json_u64(j, "errors", c->found.nr_errors);
 	findings_json(&c->found, j);
-	told = json_list(j, "told");
+	lines = json_list(j, "report");
 	while ((line = strsep(&rest, "\n"))) {
 		if (*line)
-			json_str(told, NULL, line);
+			json_str(lines, NULL, line);
 	}
 	json_print(j, stdout);
 }
@@ -459,13 +461,13 @@ static int do_repair(struct image *img, struct check *c, const struct offline_ar
 	size_t size;
 	int ret;
 
-	told = a->json ? open_memstream(&text, &size) : stdout;
-	if (!told)
+	report = a->json ? open_memstream(&text, &size) : stdout;
+	if (!report)
 		return fail("out of memory");
 	ret = repair(img, c, a, &result);
 	if (!a->json)
 		return ret;
-	if (fclose(told))
+	if (fclose(report))
 		ret = fail("out of memory");
 	else if (ret != EXIT_OPERATION || c->found.nr_errors)
 		print_json(a, c, result, text);
@@ -488,16 +490,16 @@ static int run(const struct command *cmd, int argc, char **argv)
 
 const struct command cmd_repair = {
 	.name = "repair",
-	.summary = "bring a closed device back to its last consistent state",
+	.summary = "restore the last consistent state of a closed device",
 	.help = "Usage: shingle repair DATA [options]\n\n"
-		"Checks the device as 'shingle check' does.  If there are errors, says what can\n"
-		"be done and what will be lost, and asks before it writes anything.  Where reading\n"
-		"fails for a reason that may pass, --yes is no answer.\n\n"
+		"Checks the device as 'shingle check' does.  If there are errors, prints the repair\n"
+		"plan and the data that will be lost, and asks for confirmation before it writes.\n"
+		"If reads fail for a cause that may be temporary, --yes does not confirm.\n\n"
 		OFFLINE_HELP
-		"  --yes             do not ask\n"
-		"  --dry-run         say what would be done, change nothing\n"
-		"  --json            in JSON; with --yes or --dry-run, since nobody is asked\n\n"
-		"Exit codes: 0 nothing to repair, 1 repaired, 4 errors remain, 8 could not be\n"
-		"done, 16 wrong usage.\n",
+		"  --yes             do not ask for confirmation\n"
+		"  --dry-run         print the plan; change nothing\n"
+		"  --json            print JSON; requires --yes or --dry-run\n\n"
+		"Exit codes: 0 nothing to repair, 1 repaired, 4 errors remain, 8 devices prevented\n"
+		"the repair, 16 wrong usage.\n",
 	.run = run,
 };

@@ -9,7 +9,7 @@ static bool confirm_name(const struct dm_line *line)
 	char answer[sizeof(line->name) + 2];
 	size_t n;
 
-	printf("All content of %s, %s, will be gone.  Type its name to go on: ", line->name,
+	printf("This erases all contents of %s, %s.  Type its name to continue: ", line->name,
 	       size_text(line->sectors << 9).s);
 	fflush(stdout);
 	if (!fgets(answer, sizeof(answer), stdin))
@@ -24,17 +24,17 @@ static int reset(const struct dm_line *line, bool force, bool dry_run)
 	char *reply;
 
 	if (!engine_by_name(line->target))
-		return fail("%s is of type '%s', which cannot be reset", line->name,
+		return fail("%s is a device of type '%s', which cannot be reset", line->name,
 			    *line->target ? line->target : "none");
 	if (!dm_line_idle(line))
 		return EXIT_OPERATION;
 	if (dry_run) {
-		say("all content of %s, %s, would be gone", line->name,
+		say("all contents of %s, %s, would be erased", line->name,
 		    size_text(line->sectors << 9).s);
 		return EXIT_CLEAN;
 	}
 	if (!force && !confirm_name(line))
-		return fail("%s: left as it is", line->name);
+		return fail("%s: unchanged", line->name);
 	reply = dm_device_message(line->name, "reset");
 	free(reply);
 	return reply ? EXIT_CLEAN : EXIT_OPERATION;
@@ -71,12 +71,12 @@ static int run(const struct command *cmd, int argc, char **argv)
 
 const struct command cmd_reset = {
 	.name = "reset",
-	.summary = "make an open device forget all content",
+	.summary = "erase all contents of an open device",
 	.help = "Usage: shingle reset NAME [options]\n\n"
-		"A drive's secure erase: every block reads as zeroes afterwards, for good, even\n"
-		"after 'shingle repair'.  The device must not be in use otherwise.  The medium is\n"
-		"not overwritten: who reads DATA itself still finds what was there.\n\n"
-		"  --force           do not ask\n"
-		"  --dry-run         say what would be gone, change nothing\n",
+		"Erases the device as a drive's secure erase does: every block reads as zeroes from\n"
+		"then on, even after 'shingle repair'.  The device must not be in use.  The medium is\n"
+		"not overwritten: a program that reads DATA itself still finds the old contents.\n\n"
+		"  --force           do not ask for confirmation\n"
+		"  --dry-run         print what would be erased; change nothing\n",
 	.run = run,
 };

@@ -51,7 +51,7 @@ static bool unset(const struct set_args *a, char *kept)
 			at += *at == ' ';
 		}
 		if (!*at) {
-			fail("--default %s: the device keeps no such key", a->unset[i]);
+			fail("--default %s: the device stores no such key", a->unset[i]);
 			return false;
 		}
 		end = at + strcspn(at, " ");
@@ -81,7 +81,7 @@ static int merge(struct set_args *a, struct image *img, char *kept,
 
 static int tell_words(const char *name, const char *words)
 {
-	say("%s keeps %s", name, *words ? words : "no settings");
+	say("settings stored on %s: %s", name, *words ? words : "none");
 	return EXIT_CLEAN;
 }
 
@@ -113,14 +113,14 @@ static bool find_spare(struct image *img, u32 *spare)
 		ok = !device_read(image_meta(img), block, 1, sb) &&
 		     !shingle_layout_decode(sb, block, &l[i], &why);
 		if (ok && memcmp(l[i].uuid, img->l.uuid, SHINGLE_UUID_SIZE)) {
-			why = "it is another device's";
+			why = "it belongs to another device";
 			ok = false;
 		}
 	}
 	if (ok)
 		*spare = l[0].sb_seq >= l[1].sb_seq;
 	else
-		fail("%s is not sound: a superblock: %s; 'shingle check', then 'shingle repair'",
+		fail("a superblock of %s is not sound: %s; run 'shingle check', then 'shingle repair'",
 		     image_meta(img)->path, why);
 	kvfree(l);
 	kvfree(sb);
@@ -134,10 +134,10 @@ static int set_closed(struct set_args *a, struct image *img)
 	int ret, err;
 
 	if (a->one_time)
-		return fail("%s is closed: --volatile is for an open device, by its NAME", a->name);
+		return fail("%s is closed: --volatile requires an open device, given by its NAME", a->name);
 	if (!devices_open(&img->ds, a->name, NULL, a->meta,
 			  changes(a) ? DEVICE_WRITE : DEVICE_READ) ||
-	    !image_load(img) || !image_settings(img, kept, "'shingle check' says more"))
+	    !image_load(img) || !image_settings(img, kept, "run 'shingle check'"))
 		return EXIT_OPERATION;
 	if (!changes(a))
 		return tell(a->name, &img->l.settings);
@@ -190,7 +190,7 @@ static bool load_open(struct image *img, const char *name)
 	if (!dm_device_table(name, &line))
 		return false;
 	if (!table_devices(line.params, path))
-		fail("the devices of %s cannot be found: %s", name, line.params);
+		fail("the devices below %s cannot be found: %s", name, line.params);
 	else
 		ok = devices_open(&img->ds, path[SHINGLE_DEV_DATA], path[SHINGLE_DEV_CACHE],
 				  path[SHINGLE_DEV_META], DEVICE_LOOK) && image_load(img);
@@ -210,13 +210,13 @@ static bool tells_nothing_live(const struct set_args *a, const struct engine_row
 	u32 i;
 
 	if (t->nr_features || t->nr_without || a->nr_unset) {
-		fail("--volatile changes keys alone: a feature or a default counts when the device is opened");
+		fail("--volatile changes only keys: features and defaults take effect when the device is opened");
 		return true;
 	}
 	for (i = 0; i < t->nr_keys; i++) {
 		if (!by_table(row, t->key[i]))
 			continue;
-		fail("--volatile: %s can only be set by a table: 'shingle open --set %s' does that",
+		fail("--volatile: %s can be set only when the device is opened, with 'shingle open --set %s'",
 		     table_key(row, t->key[i])->name, t->key[i]);
 		return true;
 	}
@@ -251,7 +251,7 @@ static int set_open(struct set_args *a, struct image *img)
 		return EXIT_OPERATION;
 	row = engine_by_name(line.target);
 	if (!row)
-		ret = fail("%s is a device of type '%s', which keeps no settings", a->name, line.target);
+		ret = fail("%s is a device of type '%s', which stores no settings", a->name, line.target);
 	dm_line_free(&line);
 	if (!row)
 		return ret;
@@ -286,7 +286,7 @@ static int set_open(struct set_args *a, struct image *img)
 		later |= by_table(row, given.key[i]);
 	tell(a->name, &s);
 	if (later)
-		say("  features, defaults and keys of a table count from the next opening on");
+		say("features, defaults and keys of a table take effect when the device is opened again");
 	return EXIT_CLEAN;
 }
 
@@ -316,7 +316,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 			break;
 		case 'D':
 			if (a.nr_unset == TABLE_MAX_ARGS)
-				return usage(cmd, "more than %u times --default", TABLE_MAX_ARGS);
+				return usage(cmd, "--default is given more than %u times", TABLE_MAX_ARGS);
 			a.unset[a.nr_unset++] = optarg;
 			break;
 		case 'V':
@@ -338,9 +338,9 @@ static int run(const struct command *cmd, int argc, char **argv)
 	}
 	closed = strchr(a.name, '/');
 	if (a.one_time && !changes(&a))
-		return usage(cmd, "--volatile changes something: KEY=VALUE is missing");
+		return usage(cmd, "KEY=VALUE is missing: --volatile requires one");
 	if (a.meta && !closed)
-		return usage(cmd, "--meta is for a closed device, by its path: an open one knows its own");
+		return usage(cmd, "--meta applies to a closed device, given by its path");
 	if (!closed && !dm_name_valid(a.name))
 		return EXIT_USAGE;
 	img = image_new();
@@ -353,17 +353,17 @@ static int run(const struct command *cmd, int argc, char **argv)
 
 const struct command cmd_set = {
 	.name = "set",
-	.summary = "change the settings that a device keeps",
+	.summary = "change the settings that are stored on a device",
 	.help = "Usage: shingle set NAME [KEY=VALUE ...] [options]\n"
 		"       shingle set DATA [KEY=VALUE ...] [options]\n\n"
-		"Features and keys that 'shingle create' was given are kept with the device, and\n"
-		"'shingle open' gives them again.  This changes them, of an open device by its NAME,\n"
-		"where keys count at once if a message changes them, or of a closed one by its path,\n"
-		"with a slash.  With nothing to change it says what is kept.\n\n"
-		"  --feature F       keep a feature too (may be repeated)\n"
-		"  --no-feature F    keep that one no more (may be repeated)\n"
-		"  --default KEY     keep no value of the key: it has its default (may be repeated)\n"
-		"  --volatile        change the open device now, and keep nothing of it\n"
-		"  --meta DEV        the metadata device of a closed one that has such\n",
+		"'shingle create' stores features and keys on the device, and 'shingle open' uses\n"
+		"them.  This command changes them, for an open device given by its NAME, or for a\n"
+		"closed one given by its path, with a slash.  On an open device a key takes effect at\n"
+		"once if the target accepts it by message.  Without a change it prints what is stored.\n\n"
+		"  --feature F       store this feature too (repeatable)\n"
+		"  --no-feature F    store this feature no longer (repeatable)\n"
+		"  --default KEY     store no value of this key (repeatable)\n"
+		"  --volatile        change the open device now and store nothing\n"
+		"  --meta DEV        the metadata device of a closed device that has one\n",
 	.run = run,
 };

@@ -7,6 +7,7 @@
 #include "engines.h"
 #include "json.h"
 #include "latency.h"
+#include "lines.h"
 #include "text.h"
 
 #define MAX_STATS	256
@@ -138,7 +139,7 @@ static bool has_field(const struct stat_table *t, const char *field)
 		if (!strcmp(t->s[i].name, field))
 			return true;
 	}
-	return !strcmp(field, AMPLIFICATION) && strcmp(t->target, "platter");
+	return !strcmp(field, AMPLIFICATION) && !target_is_platter(t->target);
 }
 
 /* True if at least one device has each of the fields; else prints an error. */
@@ -151,8 +152,8 @@ static bool fields_known(const struct stats_args *a, const struct stat_round *r)
 			;
 		if (k < r->nr || !r->nr)
 			continue;
-		fail("--fields: %s '%s'; 'shingle stats' lists what there is",
-		     a->name ? "this device has no" : "no device has", a->fields[i]);
+		fail("--fields: %s counter '%s'; 'shingle stats' lists all",
+		     a->name ? "the device has no" : "no device has", a->fields[i]);
 		return false;
 	}
 	return true;
@@ -334,9 +335,9 @@ static void print_head(const char *name, bool number, char *metric, size_t size)
 	for (i = 0; words[i]; i++)
 		words[i] = words[i] == '_' ? ' ' : words[i];
 	printf("# HELP %s %s%s%s, %s; %s of 'shingle stats'.\n", metric, words, u->word ? " in " : "",
-	       u->word ?: "", !number ? "1 for what it is" : is_maximum(name) ?
-	       "the most since it was opened or cleared" : gauge ? "now" :
-	       "since it was opened or cleared", name);
+	       u->word ?: "", !number ? "1 with the value as label" : is_maximum(name) ?
+	       "maximum since the device was opened or cleared" : gauge ? "now" :
+	       "since the device was opened or cleared", name);
 	printf("# TYPE %s %s\n", metric, gauge ? "gauge" : "counter");
 }
 
@@ -400,7 +401,7 @@ static void print_prometheus(const struct stats_args *a, const struct stat_round
 		if (!value_of(&r->t[i], "host_write_blocks") || !has_field(&r->t[i], AMPLIFICATION))
 			continue;
 		if (!any) {
-			printf("# HELP %s blocks written for each that the host wrote.\n", metric);
+			printf("# HELP %s blocks written for each block that the host wrote.\n", metric);
 			printf("# TYPE %s gauge\n", metric);
 		}
 		any = true;
@@ -427,11 +428,6 @@ static bool ask(const char *name, const char *target, struct stat_round *r)
 	return true;
 }
 
-static bool has_stats(const char *target)
-{
-	return engine_by_name(target) || !strcmp(target, "platter");
-}
-
 /* A device that is being closed may not answer; continue with the others. */
 static int visit(const char *name, void *ctx)
 {
@@ -442,7 +438,7 @@ static int visit(const char *name, void *ctx)
 		r->ok = false;
 		return 0;
 	}
-	if (has_stats(line.target))
+	if (target_is_ours(line.target))
 		r->ok &= ask(name, line.target, r);
 	dm_line_free(&line);
 	return 0;
@@ -461,11 +457,11 @@ static void ask_round(const struct stats_args *a, struct stat_round *r)
 	r->ok = dm_device_status(a->name, &line);
 	if (!r->ok)
 		return;
-	if (has_stats(line.target)) {
+	if (target_is_ours(line.target)) {
 		r->ok = ask(a->name, line.target, r);
 	} else {
 		r->ok = false;
-		fail("%s is a device of type '%s', not one of dm-shingle's", a->name, line.target);
+		fail("%s is a device of type '%s', not of dm-shingle", a->name, line.target);
 	}
 	dm_line_free(&line);
 }
@@ -550,7 +546,7 @@ static bool take_fields(struct stats_args *a, char *list)
 
 	while ((field = strsep(&list, ","))) {
 		if (!*field || a->nr_fields == MAX_FIELDS) {
-			fail("--fields wants names with commas between, %u at most", MAX_FIELDS);
+			fail("--fields needs 1 to %u names separated by commas", MAX_FIELDS);
 			return false;
 		}
 		a->fields[a->nr_fields++] = field;
@@ -615,15 +611,15 @@ static int run(const struct command *cmd, int argc, char **argv)
 	    (a.name && !dm_name_valid(a.name)))
 		return EXIT_USAGE;
 	if (a.prometheus && (a.json || a.seconds))
-		return usage(cmd, "--prometheus is a format of its own, read as often as it is wanted: leave --json and --watch out");
+		return usage(cmd, "--prometheus cannot be combined with --json and --watch: omit them");
 	if (clear && (a.json || a.seconds || a.prometheus || a.nr_fields))
-		return usage(cmd, "--clear shows nothing: leave the other options out");
+		return usage(cmd, "--clear prints nothing: omit the other options");
 	if (clear && !a.name)
-		return usage(cmd, "NAME is missing: --clear is for one device");
+		return usage(cmd, "NAME is missing: --clear requires one");
 	if (latency && (a.seconds || a.prometheus || a.nr_fields || clear))
-		return usage(cmd, "--latency goes with --json alone: leave the other options out");
+		return usage(cmd, "--latency can be combined only with --json: omit the other options");
 	if (latency && !a.name)
-		return usage(cmd, "NAME is missing: --latency is of one device");
+		return usage(cmd, "NAME is missing: --latency requires one");
 	if (latency)
 		return latency_show(a.name, latency, a.json);
 	return clear ? clear_stats(a.name) : watch(&a);
@@ -631,18 +627,18 @@ static int run(const struct command *cmd, int argc, char **argv)
 
 const struct command cmd_stats = {
 	.name = "stats",
-	.summary = "what open devices did",
+	.summary = "print the counters of open devices",
 	.help = "Usage: shingle stats [NAME] [options]\n\n"
-		"Everything that the target counts, of one device or of all, media too, and from\n"
-		"that its write amplification:\n"
-		"(host + cleaning + journal + checkpoint blocks written) / host blocks written;\n"
-		"what the write cache took counts when it is destaged.\n\n"
-		"  --fields LIST     only these, by their names with commas between\n"
-		"  --json            in JSON: an object, or without NAME an array of them\n"
-		"  --prometheus      in Prometheus' text format; shingle(8) has the names\n"
-		"  --watch SECONDS   again and again, with rates\n"
-		"  --latency SECONDS of NAME: for so long, or until ^C, how many requests took how\n"
-		"                    long, by powers of two, as the block layer sees them\n"
-		"  --clear           set the counters of NAME to zero instead\n",
+		"Prints all counters of the device NAME, or of all open devices, media included, and\n"
+		"the write amplification of each layer:\n"
+		"(host + cleaning + journal + checkpoint blocks written) / host blocks written.\n"
+		"A block in the write cache counts when it is destaged.\n\n"
+		"  --fields LIST     print only these counters; names separated by commas\n"
+		"  --json            print JSON: an object, or without NAME an array of them\n"
+		"  --prometheus      print Prometheus' text format; shingle(8) lists the names\n"
+		"  --watch SECONDS   repeat at this interval, with rates\n"
+		"  --latency SECONDS measure the latency of NAME for this time or until ^C, and print\n"
+		"                    a histogram in powers of two\n"
+		"  --clear           set the counters of NAME to zero\n",
 	.run = run,
 };

@@ -1,50 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /* shingle status. */
-#include "dm.h"
-#include "engines.h"
 #include "json.h"
-
-/**
- * struct status - fields of a target's STATUSTYPE_INFO line
- * @cached: number of blocks in the cache
- * @capacity: capacity of the cache in blocks
- * @journal_used: number of journal blocks in use
- * @journal: length of the journal in blocks
- * @steps: number of cleaning steps done
- * @cleaning: "idle" or "cleaning"
- * @needs_check: "needs_check" or "-"
- * @mode: "rw", "ro" or "fail"
- */
-struct status {
-	unsigned long long cached;
-	unsigned long long capacity;
-	unsigned long long journal_used;
-	unsigned long long journal;
-	unsigned long long steps;
-	char cleaning[16];
-	char needs_check[16];
-	char mode[16];
-};
+#include "lines.h"
 
 struct walk {
 	struct json_object *j;
 	u32 found;
 };
 
-static bool parse_status(const char *text, struct status *s)
-{
-	return sscanf(text, "%llu/%llu %llu/%llu %llu %15s %15s %15s", &s->cached, &s->capacity,
-		      &s->journal_used, &s->journal, &s->steps, s->cleaning, s->needs_check,
-		      s->mode) == 8;
-}
-
 static double percent(u64 part, u64 whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
-/* Reason why a device is not read-write, to be freed; NULL if it is, or if it is unknown. */
-static char *mode_why(const struct dm_line *line, const struct status *s)
+/*
+ * Reason why a layer is not read-write, to be freed; NULL if it is, or if the reason is
+ * unknown.
+ */
+static char *mode_why(const struct dm_line *line, const struct layer_status *s)
 {
 	char *reply = strcmp(s->mode, "rw") ? dm_device_ask(line->name, "mode") : NULL;
 	char *why = reply ? strchr(reply, ' ') : NULL;
@@ -56,7 +29,7 @@ static char *mode_why(const struct dm_line *line, const struct status *s)
 	return why;
 }
 
-static void print_mode(const struct dm_line *line, const struct status *s)
+static void print_mode(const struct dm_line *line, const struct layer_status *s)
 {
 	char *why = mode_why(line, s);
 
@@ -65,53 +38,149 @@ static void print_mode(const struct dm_line *line, const struct status *s)
 	if (why)
 		printf(": %s", why);
 	else if (strcmp(s->mode, "rw"))
-		printf("; the kernel log says why");
-	puts(strcmp(s->needs_check, "-") ? "; needs 'shingle check' and 'shingle repair'" : "");
+		printf("; see the kernel log");
+	/*
+	 * The target sets needs_check for an error that may have damaged the metadata.  After a
+	 * power cut it has damaged nothing, and the mark is not on the medium.  Only check can
+	 * tell the two apart.
+	 */
+	puts(strcmp(s->needs_check, "-") ?
+	     "; close it and run 'shingle check', which reports whether it needs a repair" : "");
 	free(why);
+}
+
+static void print_layer(const struct dm_line *line, const struct layer_status *s)
+{
+	print_mode(line, s);
+	say("  cache    %s of %s used, %.1f %%", blocks_text(s->cached).s,
+	    blocks_text(s->capacity).s, percent(s->cached, s->capacity));
+	say("  journal  %s of %s used, %.1f %%", blocks_text(s->journal_used).s,
+	    blocks_text(s->journal).s, percent(s->journal_used, s->journal));
+	say("  cleaning %s, %llu steps done", s->cleaning, s->steps);
+}
+
+/* A word of a status line and its meaning. */
+struct word {
+	const char *word;
+	const char *text;
+};
+
+static const char *meaning(const struct word *w, const char *word)
+{
+	for (; w->word; w++) {
+		if (!strcmp(w->word, word))
+			return w->text;
+	}
+	return word;
+}
+
+static const struct word platter_modes[] = {
+	{ "rw", "read-write" },
+	{ "ro", "read-only" },
+	{ "lost", "read-write; acknowledged blocks could not be written, and the next FLUSH fails" },
+	{ "fail", "power is off; all I/O fails until 'dmsetup message NAME 0 powercut off'" },
+	{ }
+};
+
+static const struct word platter_media[] = {
+	{ "cmr", "conventional tracks (cmr)" },
+	{ "smr", "shingled tracks (smr)" },
+	{ "imr", "interlaced tracks (imr)" },
+	{ }
+};
+
+static const struct word platter_damage[] = {
+	{ "none", "destroyed blocks are not tracked" },
+	{ "count", "destroyed blocks are counted" },
+	{ "poison", "a read of a destroyed block fails" },
+	{ "shadow", "a read of a destroyed block returns what the head wrote over it" },
+	{ }
+};
+
+static void print_platter(const struct platter_status *s)
+{
+	say("  mode     %s", meaning(platter_modes, s->mode));
+	/* No head of conventional tracks destroys anything. */
+	if (strcmp(s->media, "cmr"))
+		say("  media    %s; %s", meaning(platter_media, s->media),
+		    meaning(platter_damage, s->damage));
+	else
+		say("  media    %s", meaning(platter_media, s->media));
+	say("  reads    %llu, %s", s->reads, blocks_text(s->blocks_read).s);
+	say("  writes   %llu, %s", s->writes, blocks_text(s->blocks_written).s);
+	if (strcmp(s->damage, "none"))
+		say("  damage   %llu blocks are destroyed; %llu reads of destroyed blocks",
+		    s->damaged, s->destroyed_reads);
+	if (s->wcache)
+		say("  cache    %s of %s not yet on the medium", blocks_text(s->dirty).s,
+		    blocks_text(s->wcache).s);
+	if (s->late)
+		say("  timing   %llu requests completed more than 1 ms later than in the model", s->late);
 }
 
 static void print(const struct dm_line *line)
 {
-	struct status s;
+	struct platter_status platter;
+	struct layer_status layer;
 
 	say("%s: %s, %s%s", line->name, line->target, size_text(line->sectors << 9).s,
 	    line->suspended ? ", suspended" : "");
-	if (!parse_status(line->params, &s)) {
-		say("  status   %s", *line->params ? line->params : "nothing to say");
-		return;
-	}
-	print_mode(line, &s);
-	say("  cache    %s of %s used, %.1f %%", blocks_text(s.cached).s,
-	    blocks_text(s.capacity).s, percent(s.cached, s.capacity));
-	say("  journal  %s of %s used, %.1f %%", blocks_text(s.journal_used).s,
-	    blocks_text(s.journal).s, percent(s.journal_used, s.journal));
-	say("  cleaning %s, %llu steps done", s.cleaning, s.steps);
+	if (line_is_layer(line, &layer))
+		print_layer(line, &layer);
+	else if (line_is_platter(line, &platter))
+		print_platter(&platter);
+	else
+		say("  status   %s", *line->params ? line->params : "none");
+}
+
+static void layer_json(const struct dm_line *line, const struct layer_status *s,
+		       struct json_object *j)
+{
+	char *why = mode_why(line, s);
+
+	json_u64(j, "cached_blocks", s->cached);
+	json_u64(j, "cache_blocks", s->capacity);
+	json_u64(j, "journal_used_blocks", s->journal_used);
+	json_u64(j, "journal_blocks", s->journal);
+	json_u64(j, "cleaning_steps", s->steps);
+	json_bool(j, "cleaning", !strcmp(s->cleaning, "cleaning"));
+	json_bool(j, "needs_check", strcmp(s->needs_check, "-"));
+	json_str(j, "mode", s->mode);
+	if (why)
+		json_str(j, "mode_why", why);
+	free(why);
+}
+
+static void platter_json(const struct platter_status *s, struct json_object *j)
+{
+	json_str(j, "media", s->media);
+	json_str(j, "damage", s->damage);
+	json_u64(j, "reads", s->reads);
+	json_u64(j, "writes", s->writes);
+	json_u64(j, "blocks_read", s->blocks_read);
+	json_u64(j, "blocks_written", s->blocks_written);
+	json_u64(j, "damaged_blocks", s->damaged);
+	json_u64(j, "destroyed_reads", s->destroyed_reads);
+	json_u64(j, "late", s->late);
+	json_u64(j, "wcache_dirty_blocks", s->dirty);
+	json_u64(j, "wcache_blocks", s->wcache);
+	json_str(j, "mode", s->mode);
 }
 
 static void print_json(const struct dm_line *line, struct json_object *j)
 {
-	struct status s;
-	char *why;
+	struct platter_status platter;
+	struct layer_status layer;
 
 	json_str(j, "name", line->name);
 	json_str(j, "target", line->target);
 	json_u64(j, "sectors", line->sectors);
 	json_bool(j, "suspended", line->suspended);
 	json_str(j, "status", line->params);
-	if (parse_status(line->params, &s)) {
-		json_u64(j, "cached_blocks", s.cached);
-		json_u64(j, "cache_blocks", s.capacity);
-		json_u64(j, "journal_used_blocks", s.journal_used);
-		json_u64(j, "journal_blocks", s.journal);
-		json_u64(j, "cleaning_steps", s.steps);
-		json_bool(j, "cleaning", !strcmp(s.cleaning, "cleaning"));
-		json_bool(j, "needs_check", strcmp(s.needs_check, "-"));
-		json_str(j, "mode", s.mode);
-		why = mode_why(line, &s);
-		if (why)
-			json_str(j, "mode_why", why);
-		free(why);
-	}
+	if (line_is_layer(line, &layer))
+		layer_json(line, &layer, j);
+	else if (line_is_platter(line, &platter))
+		platter_json(&platter, j);
 }
 
 static int visit(const char *name, void *ctx)
@@ -121,7 +190,7 @@ static int visit(const char *name, void *ctx)
 
 	if (!dm_device_status(name, &line))
 		return 0;
-	if (engine_by_name(line.target)) {
+	if (target_is_ours(line.target)) {
 		w->found++;
 		if (w->j)
 			print_json(&line, json_dict(w->j, NULL));
@@ -160,8 +229,8 @@ static int run(const struct command *cmd, int argc, char **argv)
 
 		if (!dm_device_status(name, &line))
 			return EXIT_OPERATION;
-		if (!engine_by_name(line.target)) {
-			fail("%s is a device of type '%s', not one of dm-shingle's", name,
+		if (!target_is_ours(line.target)) {
+			fail("%s is a device of type '%s', not of dm-shingle", name,
 			     line.target);
 			dm_line_free(&line);
 			return EXIT_OPERATION;
@@ -183,8 +252,10 @@ static int run(const struct command *cmd, int argc, char **argv)
 
 const struct command cmd_status = {
 	.name = "status",
-	.summary = "how open devices are",
+	.summary = "print the state of open devices",
 	.help = "Usage: shingle status [NAME] [--json]\n\n"
-		"All open dm-shingle devices, or the one of that name.\n",
+		"Prints the state of the device NAME, or of all open devices of dm-shingle, media\n"
+		"included.  'shingle list' prints one line for each.\n\n"
+		"  --json            print JSON: an object, or without NAME an array of them\n",
 	.run = run,
 };

@@ -71,12 +71,12 @@ static bool find_size(struct device *d, const struct stat *st)
 	unsigned int sector = 0;
 
 	if (d->is_block && ioctl(d->fd, BLKGETSIZE64, &bytes)) {
-		fail("size of %s %s cannot be found out: %s", d->arg, d->path, strerror(errno));
+		fail("the size of %s %s is unknown: %s", d->arg, d->path, strerror(errno));
 		return false;
 	}
 	d->blocks = bytes >> SHINGLE_BLOCK_SHIFT;
 	if (d->is_block && !ioctl(d->fd, BLKSSZGET, &sector) && sector > SHINGLE_BLOCK_SIZE) {
-		fail("%s %s has logical blocks of %u bytes, and more than %u cannot be used", d->arg,
+		fail("%s %s has logical blocks of %u bytes: at most %u are supported", d->arg,
 		     d->path, sector, SHINGLE_BLOCK_SIZE);
 		return false;
 	}
@@ -91,7 +91,7 @@ static bool can_be_used(const struct device *d)
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/queue/zoned", major(d->rdev),
 		 minor(d->rdev));
 	if (first_line(path, zoned, sizeof(zoned)) && !strcmp(zoned, "host-managed")) {
-		fail("%s %s is a host-managed zoned disk, which takes writes in order alone: use a disk that takes them anywhere",
+		fail("%s %s is a host-managed zoned disk, which accepts only sequential writes: use another disk",
 		     d->arg, d->path);
 		return false;
 	}
@@ -131,7 +131,7 @@ bool device_open(struct device *d, const char *arg, const char *path, enum devic
 	if (d->is_block && mode != DEVICE_LOOK)
 		flags |= O_EXCL;
 	if (!d->is_block && mode != DEVICE_LOOK && loop_over(&st, loop, sizeof(loop))) {
-		fail("%s %s is in use: the loop device /dev/%s has it open: name that one", arg,
+		fail("%s %s is in use by the loop device /dev/%s: use that device instead", arg,
 		     path, loop);
 		return false;
 	}

@@ -28,16 +28,16 @@ static bool kernel_has_dm(void)
 static int dm_fail(const char *doing, const char *name, int err)
 {
 	if (err == ENXIO && kernel_has_dm())
-		return fail("%s %s: there is no such device; 'shingle status' lists them", doing, name);
+		return fail("%s %s: there is no such device; 'shingle list' lists them", doing, name);
 	if (err == EBUSY)
-		return fail("%s %s: it is in use, or the name or the device is taken; unmount it, or 'shingle status'",
+		return fail("%s %s: the device, or the name, is in use; unmount it, or see 'shingle list'",
 			    doing, name);
 	if (err == EPERM || err == EACCES)
-		return fail("%s %s: only root may do that", doing, name);
+		return fail("%s %s: only root may do this", doing, name);
 	if (!kernel_has_dm())
-		return fail("%s %s: this kernel has no device mapper: load dm_mod, or use one that has it",
+		return fail("%s %s: this kernel has no device mapper: load dm_mod, or use another kernel",
 			    doing, name);
-	return fail("%s %s: %s; the kernel log says more (dmesg)", doing, name,
+	return fail("%s %s: %s; see the kernel log (dmesg)", doing, name,
 		    err ? strerror(err) : "it failed");
 }
 
@@ -103,7 +103,7 @@ bool dm_name_valid(const char *name)
 {
 	if (*name && !strchr(name, '/') && strlen(name) < DM_NAME_LEN && !dm_name_reserved(name))
 		return true;
-	fail("NAME '%s' cannot be a device's name: 1 to %u characters without '/', and not ., .. or %s",
+	fail("NAME '%s' is not valid: 1 to %u characters without '/', and not ., .. or %s",
 	     name, DM_NAME_LEN - 1, DM_CONTROL_NODE);
 	return false;
 }
@@ -160,7 +160,7 @@ bool dm_device_possible(const char *name, const char *target)
 		return false;
 	}
 	if (ok && !target_known(target)) {
-		fail("the kernel knows no target '%s': load its module first ('make load' in the source tree, or modprobe)",
+		fail("the kernel has no target '%s': load its module first ('make load' in the source tree, or modprobe)",
 		     target);
 		return false;
 	}
@@ -204,14 +204,15 @@ static char *name_of_uuid(const char *uuid)
 static bool make_device(const char *name, const char *uuid, struct dm_info *info)
 {
 	struct dm_task *t = task_on(DM_DEVICE_CREATE, name);
-	bool ok = t && dm_task_set_uuid(t, uuid) && dm_task_run(t) && dm_task_get_info(t, info);
+	bool ok = t && (!uuid || dm_task_set_uuid(t, uuid)) && dm_task_run(t) &&
+		  dm_task_get_info(t, info);
 	int err = ok ? 0 : task_errno(t);
-	char *other = err == EBUSY ? name_of_uuid(uuid) : NULL;
+	char *other = uuid && err == EBUSY ? name_of_uuid(uuid) : NULL;
 
 	if (t)
 		dm_task_destroy(t);
 	if (other)
-		fail("opening %s: the open device %s has its UUID: it is the same device, or one is a copy of the other; 'shingle remove %s' first",
+		fail("opening %s: the open device %s has the same UUID: it is the same device or a copy of it; run 'shingle remove %s' first",
 		     name, other, other);
 	else if (!ok)
 		dm_fail("opening", name, err);
@@ -280,14 +281,14 @@ static void other_modules(char *text, size_t size)
 	version[n] = '\0';
 	version[strcspn(version, "\n")] = '\0';
 	if (strcmp(version, tool_release))
-		snprintf(text, size, "; the modules are of version %s, and this tool is of %s: load its own",
+		snprintf(text, size, "; the modules have version %s and this tool %s: load the matching modules",
 			 version, tool_release);
 }
 
 /**
  * dm_device_create() - open a device
  * @name: its name
- * @uuid: its UUID
+ * @uuid: its UUID, or NULL for none
  * @target: its target type
  * @sectors: its length
  * @params: parameters of the table
@@ -322,7 +323,7 @@ bool dm_device_create(const char *name, const char *uuid, const char *target, u6
 			fail("opening %s: the kernel refuses it: %s%s", name, why, modules);
 		else
 			/* The device existed, so any other errno concerns its table. */
-			fail("opening %s: %s; the kernel log says more (dmesg)%s", name,
+			fail("opening %s: %s; see the kernel log (dmesg)%s", name,
 			     err == ENOMEM ? "the kernel has not enough free memory" :
 			     err ? strerror(err) : "it failed", modules);
 	}
@@ -514,7 +515,7 @@ bool dm_line_idle(const struct dm_line *line)
 {
 	if (!line->users)
 		return true;
-	fail("%s is in use: unmount it, or end what uses it, first", line->name);
+	fail("%s is in use: unmount it, or end the programs that use it, first", line->name);
 	return false;
 }
 
@@ -568,9 +569,9 @@ char *dm_device_message(const char *name, const char *message)
 
 	if (!reply && find_info(name, &info) &&
 	    kmsg_cause(mark, info.major, info.minor, "", why))
-		fail("asking %s: the kernel refuses it: %s", name, why);
+		fail("message to %s: the kernel refuses it: %s", name, why);
 	else if (!reply)
-		dm_fail("asking", name, err);
+		dm_fail("message to", name, err);
 	kmsg_end(mark);
 	return reply;
 }

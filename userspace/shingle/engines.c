@@ -87,15 +87,14 @@ static u64 tiler_band(const struct shingle_layout *l, u32 track_blocks)
 }
 
 static const struct engine_row engines[] = {
-	{ &stl_set_engine_ops, true, false, 1, false, NULL, NULL, NULL },
-	{ &stl_full_engine_ops, false, false, 0, false, stl_full_settle,
-	  stl_full_wrong, NULL },
-	{ &imr_engine_ops, false, false, 0, true, NULL, NULL, NULL },
-	{ &tiler_engine_ops, false, false, 0, false, NULL, tiler_wrong, tiler_band },
-	{ &dualbuffer_engine_ops, true, true, 1, false, NULL, NULL, NULL },
-	{ &rmwf_engine_ops, true, true, 1, false, NULL, NULL, NULL },
+	{ .ops = &stl_set_engine_ops },
+	{ .ops = &stl_full_engine_ops, .settle = stl_full_settle, .wrong = stl_full_wrong },
+	{ .ops = &imr_engine_ops },
+	{ .ops = &tiler_engine_ops, .wrong = tiler_wrong, .band = tiler_band },
+	{ .ops = &dualbuffer_engine_ops },
+	{ .ops = &rmwf_engine_ops },
 #ifdef SHINGLE_TOYS
-	{ &paged_engine_ops, false, false, 0, false, NULL, NULL, NULL },
+	{ .ops = &paged_engine_ops },
 #endif
 };
 

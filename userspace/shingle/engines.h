@@ -8,10 +8,6 @@
 /**
  * struct engine_row - a translation layer
  * @ops: the engine
- * @cached: it has cache bands, which may be on a separate device
- * @one_cache: the whole cache is one band
- * @staging_bands: number of staging bands that it needs
- * @interlaced: it works on interlaced tracks
  * @settle: derives parameters that are 0 from @l's data bands; or NULL
  * @wrong: returns an error in @l's parameters that no layout can avoid, or NULL if there is
  *   none; may be NULL
@@ -20,10 +16,6 @@
  */
 struct engine_row {
 	const struct shingle_engine_ops *ops;
-	bool cached;
-	bool one_cache;
-	u32 staging_bands;
-	bool interlaced;
 	void (*settle)(struct shingle_layout *l);
 	const char *(*wrong)(const struct shingle_layout *l);
 	u64 (*band)(const struct shingle_layout *l, u32 track_blocks);

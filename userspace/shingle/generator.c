@@ -42,7 +42,7 @@ static char *unit_name(const char *begin, const char *text, const char *end)
 	if (!f || fclose(f)) {
 		fail("out of memory");
 	} else if (size > UNIT_NAME_BYTES) {
-		fail("'%.40s...' is too long: escaped, systemd takes no name of a unit above %u bytes",
+		fail("'%.40s...' is too long: the name of its systemd unit, with escapes, would exceed %u bytes",
 		     text, UNIT_NAME_BYTES);
 	} else {
 		return unit;
@@ -198,11 +198,11 @@ int tab_generate(int argc, char **argv)
 	tool_name = "shingle-generator";
 	if (argc != 2 && argc != 4) {
 		free(tool);
-		fail("systemd calls this, with one directory for units or with three");
+		fail("usage: shingle-generator DIRECTORY [DIRECTORY DIRECTORY]; systemd runs it");
 		return EXIT_USAGE;
 	}
 	if (!tool)
-		return fail("its own path cannot be found: %s", strerror(errno));
+		return fail("the path of this program is unknown: %s", strerror(errno));
 	if (!tab_read(&tab)) {
 		free(tool);
 		return EXIT_OPERATION;

@@ -32,21 +32,38 @@ bool device_member_of(struct device *d, char *name, size_t size)
 	return found;
 }
 
-/* Name of a key-value store or of its offload device; NULL if it is neither. */
-static const char *holds_store(struct device *d)
-{
-	__le64 *buf = shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
-	u64 magic = buf && !device_read(d, 0, 1, buf) ? le64_to_cpu(*buf) : 0;
-
-	kvfree(buf);
-	return magic == KV_MAGIC ? "a key-value store" :
-		magic == KV_OFFLOAD_MAGIC ? "the offload device of a key-value store" : NULL;
-}
-
 /* First 8 bytes of a block, or 0 if it cannot be read. */
 static u64 kv_magic(struct device *d, u64 block, __le64 *buf)
 {
 	return block >= d->blocks || device_read(d, block, 1, buf) ? 0 : le64_to_cpu(*buf);
+}
+
+static bool is_kv_magic(u64 magic)
+{
+	return magic == KV_MAGIC || magic == KV_OFFLOAD_MAGIC;
+}
+
+/*
+ * Name of a key-value store or of its offload device; NULL if it is neither.  The magic may be
+ * damaged: then the copy of the header counts, if both have its place and the same UUID.
+ */
+static const char *holds_store(struct device *d)
+{
+	__le64 *buf = shingle_zalloc_array(2, SHINGLE_BLOCK_SIZE), *copy = buf;
+	u64 magic = buf ? kv_magic(d, 0, buf) : 0, place;
+
+	if (magic && !is_kv_magic(magic)) {
+		copy += SHINGLE_BLOCK_SIZE / sizeof(*copy);
+		place = le64_to_cpu(buf[KV_COPY_OFFSET / sizeof(*buf)]);
+		magic = place % SHINGLE_BLOCK_SIZE ? 0 :
+			kv_magic(d, place / SHINGLE_BLOCK_SIZE, copy);
+		if (copy[KV_COPY_OFFSET / sizeof(*copy)] != cpu_to_le64(place) ||
+		    memcmp(copy + 2, buf + 2, 16))
+			magic = 0;
+	}
+	kvfree(buf);
+	return magic == KV_MAGIC ? "a key-value store" :
+		magic == KV_OFFLOAD_MAGIC ? "the offload device of a key-value store" : NULL;
 }
 
 /*
@@ -136,7 +153,7 @@ bool device_holds(struct device *d, char *what, size_t size)
 	fd = open(d->path, O_RDONLY | O_CLOEXEC);
 	pr = blkid_new_probe();
 	if (fd < 0 || !pr || blkid_probe_set_device(pr, fd, 0, 0)) {
-		snprintf(what, size, "something that libblkid cannot look at");
+		snprintf(what, size, "contents that libblkid cannot read");
 		goto out;
 	}
 	blkid_probe_enable_superblocks(pr, 1);
@@ -146,7 +163,7 @@ bool device_holds(struct device *d, char *what, size_t size)
 	if (got == -2) {
 		snprintf(what, size, "signatures of more than one file system");
 	} else if (got < 0) {
-		snprintf(what, size, "blocks that cannot be read, so nobody knows what else");
+		snprintf(what, size, "blocks that cannot be read, so its contents are unknown");
 	} else if (got == 0) {
 		type = lookup(pr, "TYPE");
 		label = lookup(pr, "LABEL");

@@ -86,13 +86,13 @@ static bool size_fits(const struct image *img, enum shingle_dev dev)
 	if (!d->path || d->blocks == img->l.dev_blocks[dev])
 		return true;
 	if (d->blocks < img->l.dev_blocks[dev]) {
-		fail("%s %s has %llu blocks of 4 KiB, but had %llu when it was formatted: it was cut short, or is the wrong device; restore its size of %llu blocks",
+		fail("%s %s has %llu blocks of 4 KiB, but had %llu when it was formatted: it was shortened, or is the wrong device; restore its size of %llu blocks",
 		     d->arg, d->path, d->blocks, img->l.dev_blocks[dev], img->l.dev_blocks[dev]);
 		return false;
 	}
 	if (!device_raid_type(d, type, sizeof(type)))
 		return true;
-	fail("%s %s is a part of an array, of type %s: what was formatted is the array; assemble it, and name it instead",
+	fail("%s %s is a member of an array of type %s, and the array was formatted: assemble it and use it instead",
 	     d->arg, d->path, type);
 	return false;
 }
@@ -123,7 +123,7 @@ static bool members_fit(struct image *img, bool damage_too)
 		if (!err || (err == -EUCLEAN && damage_too))
 			continue;
 		fail("%s %s is not the one that was formatted: %s%s", d->arg, d->path, why,
-		     err == -EUCLEAN ? "; 'shingle repair' may mend it" : "");
+		     err == -EUCLEAN ? "; 'shingle repair' may correct it" : "");
 		return false;
 	}
 	return true;
@@ -144,20 +144,20 @@ bool image_accept(struct image *img)
 
 	img->row = engine_by_name(img->l.engine);
 	if (!img->row) {
-		fail("%s %s is of type '%s', which this build does not know (it knows %s): use a newer shingle",
+		fail("%s %s is of type '%s', which this version does not know (it knows %s): use a newer one",
 		     meta->arg, meta->path, shown(img->l.engine).s,
 		     engine_names(names, sizeof(names)));
 		return false;
 	}
 	if (shingle_meta_dev(&img->l) != devices_meta(&img->ds)) {
-		fail("%s %s holds the metadata of a device that %s: name the devices as they were formatted",
+		fail("%s %s has the metadata of a device that %s: name the devices as when they were formatted",
 		     meta->arg, meta->path, img->l.dev_blocks[SHINGLE_DEV_META] ?
-		     "has them on a device of their own (--meta)" :
-		     "has them on its data device (no --meta)");
+		     "has a metadata device (--meta)" :
+		     "has no metadata device (--meta)");
 		return false;
 	}
 	if (img->ds.dev[SHINGLE_DEV_CACHE].path && !img->l.dev_blocks[SHINGLE_DEV_CACHE]) {
-		fail("CACHE %s was named, but %s %s has its cache on the data device: leave --cache out",
+		fail("CACHE %s was given, but %s %s has its cache on the data device: omit --cache",
 		     img->ds.dev[SHINGLE_DEV_CACHE].path, meta->arg, meta->path);
 		return false;
 	}
@@ -177,13 +177,13 @@ void image_no_superblock(struct image *img, const char *why)
 	char name[80];
 
 	if (device_member_of(meta, name, sizeof(name)))
-		fail("%s %s holds no dm-shingle superblock: it is %s; %s", meta->arg, meta->path,
-		     name, apart ? "name the one that has its metadata" :
-		     "name the device of its metadata with --meta");
+		fail("%s %s has no dm-shingle superblock: it is %s; %s", meta->arg, meta->path,
+		     name, apart ? "use the device with its metadata" :
+		     "give its metadata device with --meta");
 	else
-		fail("%s %s holds no dm-shingle superblock (%s): %s", meta->arg, meta->path, why,
+		fail("%s %s has no dm-shingle superblock (%s): %s", meta->arg, meta->path, why,
 		     apart ? "is it the right device?" :
-		     "format it, or name the device of its metadata with --meta");
+		     "format it, or give its metadata device with --meta; a platter has none, 'shingle create platter' makes it again");
 }
 
 /**
@@ -204,7 +204,7 @@ bool image_load(struct image *img)
 		return false;
 	}
 	if (err) {
-		fail("superblock of %s %s: %s; 'shingle check' says more", meta->arg, meta->path, why);
+		fail("superblock of %s %s: %s; run 'shingle check'", meta->arg, meta->path, why);
 		return false;
 	}
 	return image_accept(img) && members_fit(img, false);
@@ -233,7 +233,7 @@ int image_fresh_engine(struct image *img, const char **why)
 /* Read the valid copy of a page.  Returns 0 or the reason why it cannot be used. */
 int image_read_page(struct image *img, u32 nr, struct shingle_chunk *c)
 {
-	enum shingle_page_place place = shingle_place_of(img->engine->pages->places, nr);
+	enum shingle_page_place place = shingle_place_of(img->engine->pages->places.now, nr);
 	int err = device_read(image_meta(img), shingle_page_block(&img->l, nr, place), 1, c);
 
 	return err ?: shingle_page_check(&img->l, img->engine, c, nr, place);
@@ -246,10 +246,10 @@ const char *image_page_text(struct image *img, u32 nr, char *buf, size_t size)
 
 	img->row->ops->pages.blocks(img->engine, nr, &lblk, &n);
 	if (n)
-		snprintf(buf, size, "page %u of the map, which says where blocks %llu to %llu are",
+		snprintf(buf, size, "page %u of the map, which locates blocks %llu to %llu",
 			 nr, lblk, lblk + n - 1);
 	else
-		snprintf(buf, size, "page %u of the map, which says of no block where it is", nr);
+		snprintf(buf, size, "page %u of the map, which locates no block", nr);
 	return buf;
 }
 
@@ -295,7 +295,7 @@ static int write_pages(struct image *img, u64 seq, struct shingle_chunk *c)
 		if (!n)
 			continue;
 		shingle_pages_copy(p, nr, c->payload);
-		place = shingle_place_of(p->next, nr);
+		place = shingle_place_of(p->places.next, nr);
 		shingle_page_seal(&img->l, c, nr, place, seq);
 		err = device_write(image_meta(img), shingle_page_block(&img->l, nr, place), 1, c);
 	}
@@ -475,7 +475,7 @@ bool image_settings(const struct image *img, char *words, const char *way)
 
 	if (!shingle_settings_decode(&img->l.settings, words, &why))
 		return true;
-	fail("the settings that %s keeps cannot be used: %s; %s",
+	fail("the settings stored on %s cannot be used: %s; %s",
 	     img->ds.dev[SHINGLE_DEV_DATA].path, why, way);
 	return false;
 }

@@ -107,7 +107,7 @@ static bool measure(const char *name, u64 seconds, struct latency *l)
 	reply = dm_device_message(name, message);
 	ok = reply && parse(reply, l);
 	if (reply && !ok)
-		fail("%s: what the kernel answers to %s is not understood", name, message);
+		fail("%s: the kernel's answer to %s has an unknown form", name, message);
 	free(reply);
 	snprintf(message, sizeof(message), "@stats_delete %.20s", region);
 	free(region);

@@ -4,17 +4,17 @@
 #include "tab.h"
 
 static const struct command *const commands[] = {
-	&cmd_format, &cmd_create, &cmd_presets, &cmd_open, &cmd_set, &cmd_remove, &cmd_status, &cmd_stats,
-	&cmd_check, &cmd_repair, &cmd_dump, &cmd_reset, &cmd_probe,
+	&cmd_format, &cmd_create, &cmd_presets, &cmd_open, &cmd_set, &cmd_remove, &cmd_list,
+	&cmd_status, &cmd_stats, &cmd_check, &cmd_repair, &cmd_dump, &cmd_reset, &cmd_probe,
 };
 
 static void help(FILE *f)
 {
 	fprintf(f, "Usage: shingle COMMAND [options] ...\n\nCommands:\n");
 	list_commands(f, commands, ARRAY_SIZE(commands));
-	fprintf(f, "\n'shingle help COMMAND' says more; so does shingle(8).\n\n"
-		"Exit codes: 0 all is well; 1 repair corrected something; 4 damage was found and\n"
-		"is still there; 8 could not be done; 16 wrong usage.\n");
+	fprintf(f, "\n'shingle help COMMAND' and shingle(8) explain them.\n\n"
+		"Exit codes: 0 success, no errors found; 1 repair corrected errors; 4 errors were found\n"
+		"and remain; 8 devices or kernel prevented the command; 16 wrong usage.\n");
 }
 
 int main(int argc, char **argv)
@@ -32,7 +32,7 @@ int main(int argc, char **argv)
 
 		if (argc == 3)
 			return run_command(commands, ARRAY_SIZE(commands), 3, asked);
-		fail("'%s' is one argument too many: 'shingle help COMMAND' explains one", argv[3]);
+		fail("'%s' is one argument too many: 'shingle help COMMAND' explains one command", argv[3]);
 		return EXIT_USAGE;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {

@@ -2,6 +2,7 @@
 /* Find the tracks of a medium: a dm `platter' device describes them itself. */
 #include "medium.h"
 #include "dm.h"
+#include "lines.h"
 
 /* Append a run of tracks.  A medium that only lists runs gets a zone for each change of length. */
 static bool add_run(struct shingle_medium *m, u64 start, u64 tracks, u32 track_blocks, char *why)
@@ -22,7 +23,7 @@ static bool add_run(struct shingle_medium *m, u64 start, u64 tracks, u32 track_b
 		return true;
 	}
 	if (geo->nr_zones == PLATTER_MAX_ZONES) {
-		snprintf(why, PLAN_WHY, "its tracks change their length more than %u times, and it tells no surfaces and densities by which they do",
+		snprintf(why, PLAN_WHY, "its tracks change their length more than %u times, and it gives no surfaces and densities",
 			 PLATTER_MAX_ZONES);
 		return false;
 	}
@@ -117,7 +118,7 @@ static const char *next_line(const char *line)
  */
 static int take_description(const char *reply, struct shingle_medium *m, char *why)
 {
-	const char *line, *what = "its zones or its head make no sense";
+	const char *line, *what = "its zones or its head are not valid";
 	u32 told = 0;
 
 	for (line = reply; line; line = next_line(line)) {
@@ -184,7 +185,7 @@ static bool keeps_turns(struct side *s, const char *line, u64 start, u64 tracks,
 	    now.outward == s->outward) {
 		now.odd ^= s->odd;
 	} else if (start && s->odd) {
-		snprintf(why, PLAN_WHY, "behind an odd number of interlaced tracks at block %llu a bottom follows a bottom: give it surfaces 1, or even numbers of tracks in zones and swaths",
+		snprintf(why, PLAN_WHY, "after an odd number of interlaced tracks at block %llu a bottom follows a bottom: use surfaces 1, or even numbers of tracks in zones and swaths",
 			 s->start);
 		return false;
 	}
@@ -265,7 +266,7 @@ bool medium_read(const char *path, const struct device *d, struct shingle_medium
 	bool ok;
 
 	if (!f) {
-		fail("--geometry %s: %s: give auto, none, or the name of a file", path,
+		fail("--geometry %s: %s: use auto, pack, none, or the name of a file", path,
 		     strerror(errno));
 		return false;
 	}
@@ -299,7 +300,7 @@ bool medium_ask(const struct device *d, struct shingle_medium *m, u32 *head_trac
 	*head_tracks = 1;
 	if (!d->is_block || !dm_device_at(d->rdev, &line))
 		return true;
-	if (strcmp(line.target, "platter")) {
+	if (!target_is_platter(line.target)) {
 		dm_line_free(&line);
 		return true;
 	}

@@ -52,7 +52,7 @@ int offline_run(const struct command *cmd, int argc, char **argv, const struct o
 	if (!parse_operands(cmd, argc, argv, 1, "DATA", &a.path[SHINGLE_DEV_DATA]))
 		return EXIT_USAGE;
 	if (mode == DEVICE_WRITE && a.json && !a.yes && !a.dry_run)
-		return usage(cmd, "--json leaves nobody to ask: give --yes or --dry-run beside it");
+		return usage(cmd, "--json cannot ask for confirmation: it requires --yes or --dry-run");
 
 	img = image_new();
 	if (!img)

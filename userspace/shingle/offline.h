@@ -30,7 +30,7 @@ struct offline_args {
 	{ "help", no_argument, NULL, 'h' }
 
 #define OFFLINE_HELP \
-	"  --cache DEV       the cache device, to have its header and size checked\n" \
+	"  --cache DEV       the cache device, to check its header and size\n" \
 	"  --meta DEV        the metadata device, if it was formatted with one\n"
 
 typedef int (*offline_fn)(struct image *img, struct check *c, const struct offline_args *a);

@@ -137,6 +137,11 @@ static int place_bands(struct shingle_layout *l, struct shingle_room *room, enum
 	return 0;
 }
 
+static const struct shingle_bands_needed *needs(const struct plan_request *req)
+{
+	return &req->row->ops->needs;
+}
+
 static u64 journal_gap(const struct plan_request *req, const struct shingle_medium *m)
 {
 	if (req->head_tracks == 1)
@@ -146,7 +151,7 @@ static u64 journal_gap(const struct plan_request *req, const struct shingle_medi
 
 static u64 pages_of(const struct plan_request *req, const struct shingle_layout *l)
 {
-	return req->nr_pages ? req->nr_pages(l) : 0;
+	return req->row->ops->pages.nr_pages ? req->row->ops->pages.nr_pages(l) : 0;
 }
 
 /* Place the metadata at the start of their device, with slots of @slot blocks. */
@@ -211,11 +216,11 @@ static u64 wanted_bands(const struct plan_request *req)
 {
 	u64 bands = req->data_bands;
 
-	if (!bands || !req->cached || req->medium[SHINGLE_DEV_CACHE].blocks)
+	if (!bands || !needs(req)->cache || req->medium[SHINGLE_DEV_CACHE].blocks)
 		return bands ?: U64_MAX;
 	if (!one_length(req))
 		return U64_MAX;
-	bands += req->staging_bands;
+	bands += needs(req)->staging;
 	return bands + wanted_beside(req, bands);
 }
 
@@ -278,11 +283,11 @@ static int divide_apart(const struct plan_request *req, const struct shingle_lay
 	u32 each = l->band_blocks[SHINGLE_ROLE_CACHE];
 	u64 there = 0, all = count_role(l, flash, SHINGLE_ROLE_CACHE);
 
-	if (take_role(l, &flash, SHINGLE_ROLE_STAGING, req->staging_bands))
+	if (take_role(l, &flash, SHINGLE_ROLE_STAGING, needs(req)->staging))
 		there = count_role(l, flash, SHINGLE_ROLE_CACHE);
 	if (!there && one_length(req))
 		return no_room(why, "CACHE has room for %llu bands of %u blocks (4 KiB each) and %u are needed: choose smaller bands or a larger device",
-			       all, each, req->staging_bands + 1);
+			       all, each, needs(req)->staging + 1);
 	if (!there)
 		return no_room(why, "CACHE has no room for a band of staging of %u blocks and one of the cache of %u (4 KiB each): choose smaller bands or a larger device",
 			       l->band_blocks[SHINGLE_ROLE_STAGING], each);
@@ -290,7 +295,7 @@ static int divide_apart(const struct plan_request *req, const struct shingle_lay
 		return no_data_band(l, why);
 	nr[SHINGLE_ROLE_DATA] = bands;
 	if (req->data_bands && req->cache && there < wanted_cache(req, bands))
-		return no_room(why, "CACHE has room for %llu of the %llu cache bands of %u blocks (4 KiB each) that are wanted",
+		return no_room(why, "CACHE has room for %llu of the %llu cache bands of %u blocks (4 KiB each) that are requested",
 			       there, wanted_cache(req, bands), each);
 	nr[SHINGLE_ROLE_CACHE] = req->cache ? cache_bands(req, bands, there) : min(there, bands);
 	return 0;
@@ -300,13 +305,13 @@ static int divide_apart(const struct plan_request *req, const struct shingle_lay
 static int divide_evenly(const struct plan_request *req, const struct shingle_layout *l,
 			 u64 bands, u64 *nr, char *why)
 {
-	if (bands < req->staging_bands + 2)
+	if (bands < needs(req)->staging + 2)
 		return sorry(why, "DATA has room for %llu bands of %u blocks (4 KiB each) and %u are needed (data, staging, cache): choose smaller bands or a larger device",
-			     bands, l->band_blocks[SHINGLE_ROLE_DATA], req->staging_bands + 2);
+			     bands, l->band_blocks[SHINGLE_ROLE_DATA], needs(req)->staging + 2);
 	nr[SHINGLE_ROLE_CACHE] = req->data_bands ?
-		bands - req->staging_bands - req->data_bands :
-		cache_bands(req, bands, bands - req->staging_bands - 1);
-	nr[SHINGLE_ROLE_DATA] = bands - req->staging_bands - nr[SHINGLE_ROLE_CACHE];
+		bands - needs(req)->staging - req->data_bands :
+		cache_bands(req, bands, bands - needs(req)->staging - 1);
+	nr[SHINGLE_ROLE_DATA] = bands - needs(req)->staging - nr[SHINGLE_ROLE_CACHE];
 	return 0;
 }
 
@@ -320,12 +325,12 @@ static int divide_unevenly(const struct plan_request *req, const struct shingle_
 	u64 exactly = req->data_bands, low = 1, high = bands;
 
 	nr[SHINGLE_ROLE_DATA] = exactly ?: 1;
-	nr[SHINGLE_ROLE_CACHE] = exactly ? wanted_beside(req, exactly + req->staging_bands) :
+	nr[SHINGLE_ROLE_CACHE] = exactly ? wanted_beside(req, exactly + needs(req)->staging) :
 				 wanted_cache(req, bands);
 	if (exactly > bands || !all_fit(req, l, room, nr))
 		return no_room(why, "DATA has no room for %llu cache bands of %u blocks beside %llu of data and %u of staging, of %u blocks (4 KiB each)",
 			       nr[SHINGLE_ROLE_CACHE], l->band_blocks[SHINGLE_ROLE_CACHE],
-			       nr[SHINGLE_ROLE_DATA], req->staging_bands,
+			       nr[SHINGLE_ROLE_DATA], needs(req)->staging,
 			       l->band_blocks[SHINGLE_ROLE_DATA]);
 	while (!exactly && low < high) {
 		nr[SHINGLE_ROLE_DATA] = low + (high - low + 1) / 2;
@@ -360,19 +365,19 @@ static int place_all_bands(const struct plan_request *req, struct shingle_layout
 
 	*got = bands;
 	if (req->data_bands && limit != U64_MAX && bands < limit)
-		return no_room(why, "DATA has room for %llu of the %llu bands of %u blocks (4 KiB each) that are wanted",
+		return no_room(why, "DATA has room for %llu of the %llu bands of %u blocks (4 KiB each) that are requested",
 			       bands, limit, l->band_blocks[SHINGLE_ROLE_DATA]);
-	nr[SHINGLE_ROLE_STAGING] = req->staging_bands;
+	nr[SHINGLE_ROLE_STAGING] = needs(req)->staging;
 	nr[SHINGLE_ROLE_DATA] = bands;
-	if (!req->cached && !bands)
+	if (!needs(req)->cache && !bands)
 		return no_data_band(l, why);
-	if (req->cached && !apart && !one_length(req) && bands < fit) {
+	if (needs(req)->cache && !apart && !one_length(req) && bands < fit) {
 		struct shingle_room front = room;
 
 		take_role(l, &front, SHINGLE_ROLE_DATA, bands);
 		room.end = front.at;
 	}
-	if (req->cached)
+	if (needs(req)->cache)
 		err = apart ? divide_apart(req, l, flash, bands, nr, why) :
 		      one_length(req) ? divide_evenly(req, l, bands, nr, why) :
 					divide_unevenly(req, l, room, bands, nr, why);
@@ -384,9 +389,9 @@ static int place_all_bands(const struct plan_request *req, struct shingle_layout
 				  nr[role[i]], why);
 	}
 	shingle_layout_index(l);
-	if (!err && req->settle)
-		req->settle(l);
-	l->logical_blocks = req->logical_blocks(l);
+	if (!err && req->row->settle)
+		req->row->settle(l);
+	l->logical_blocks = req->row->ops->logical_blocks(l);
 	return err;
 }
 
@@ -402,7 +407,7 @@ static void forget_bands(struct shingle_layout *l, const u8 *params)
 
 static u64 ckpt_blocks(const struct plan_request *req, const struct shingle_layout *l)
 {
-	return shingle_ckpt_blocks(shingle_pieces_nr(req->pieces, U32_MAX, l) +
+	return shingle_ckpt_blocks(shingle_pieces_nr(req->row->ops->state.pieces, U32_MAX, l) +
 				   shingle_places_pieces(pages_of(req, l)));
 }
 
@@ -433,8 +438,8 @@ static int try_bands(const struct plan_request *req, struct shingle_layout *l, c
 static int most_bands(const struct plan_request *req, struct shingle_layout *l, u64 journal,
 		      char *why)
 {
-	bool apart = req->medium[SHINGLE_DEV_CACHE].blocks || !req->cached;
-	u64 least = apart ? 1 : req->staging_bands + 2;
+	bool apart = req->medium[SHINGLE_DEV_CACHE].blocks || !needs(req)->cache;
+	u64 least = apart ? 1 : needs(req)->staging + 2;
 	u64 low = least, high = req->medium[SHINGLE_DEV_DATA].blocks / req->band_blocks, got;
 	u8 params[SHINGLE_ENGINE_PARAMS_SIZE];
 	char ignored[PLAN_WHY];
@@ -511,7 +516,7 @@ static int interlaced_tracks(const struct shingle_medium *m, u32 *track_blocks, 
 		return 0;
 	*track_blocks = only_length(m);
 	if (!*track_blocks)
-		return sorry(why, "DATA has tracks of several lengths, and imr needs one: give it with --track");
+		return sorry(why, "DATA has tracks of several lengths, and imr needs tracks of one length: give it with --track");
 	return 0;
 }
 
@@ -558,7 +563,7 @@ static int interlaced_bands(const struct plan_request *req, struct shingle_layou
 			       end, track, data);
 	n = end - data;
 	if (req->data_bands && req->data_bands > n)
-		return no_room(why, "DATA has room for %llu of the %llu tracks that are wanted", n,
+		return no_room(why, "DATA has room for %llu of the %llu tracks that are requested", n,
 			       req->data_bands);
 	g[0].start = shingle_pblk(SHINGLE_DEV_DATA, (from + 1) * track);
 	g[0].stride = 2ULL * track;
@@ -590,7 +595,7 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 	if (req->head_tracks > 1 && shingle_medium_has_tracks(data) && !is_interlaced(data))
 		return sorry(why, "DATA is shingled, and imr is for interlaced or conventional tracks");
 	if (req->band_blocks && req->band_blocks != track)
-		return sorry(why, "--band means nothing to imr: a band is a track, see --track");
+		return sorry(why, "--band does not apply to imr: a band is a track, see --track");
 	l->interlaced = true;
 	l->head_tracks = 1;
 	l->band_blocks[SHINGLE_ROLE_DATA] = track;
@@ -604,12 +609,12 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 			return sorry(why, "a track of %u blocks is too short for the journal: put the metadata on another device with --meta",
 				     track);
 		if (req->journal_blocks)
-			return sorry(why, "--journal needs --meta here: on DATA it is as long as a track");
+			return sorry(why, "--journal requires --meta here: on DATA the journal is as long as a track");
 	}
 	err = interlaced_bands(req, l, from, end, why);
 	if (err)
 		return err;
-	l->logical_blocks = req->logical_blocks(l);
+	l->logical_blocks = req->row->ops->logical_blocks(l);
 	if (own_meta && ckpt_blocks(req, l) > track) {
 		/*
 		 * The length of the slots is computed as if all tracks behind single-track
@@ -620,7 +625,7 @@ static int lay_interlaced(const struct plan_request *req, struct shingle_layout 
 		err = interlaced_bands(req, l, from, end, why);
 		if (err)
 			return err;
-		l->logical_blocks = req->logical_blocks(l);
+		l->logical_blocks = req->row->ops->logical_blocks(l);
 	}
 	if (own_meta)
 		return 0;
@@ -681,40 +686,40 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 		l->medium[i] = req->medium[i];
 	for (i = SHINGLE_DEV_CACHE; i < SHINGLE_NR_DEVS; i++) {
 		if (req->medium[i].blocks && is_interlaced(&req->medium[i]))
-			return sorry(why, "%s is interlaced, where every second write would destroy what is beside it: choose another medium, or --geometry none",
+			return sorry(why, "%s is interlaced, where every second write would destroy its neighbours: choose another medium, or --geometry none",
 				     i == SHINGLE_DEV_CACHE ? "CACHE" : "META");
 	}
 	l->head_tracks = req->head_tracks;
 	l->sb_seq = 1;
 
-	if (req->interlaced) {
+	if (needs(req)->interlaced) {
 		err = lay_interlaced(&r, l, why);
 		if (!err && l->logical_blocks && shingle_layout_check(l, &what))
-			err = sorry(why, "these sizes do not go together: %s", what);
+			err = sorry(why, "these sizes do not fit together: %s", what);
 		return err;
 	}
 	if (is_interlaced(data))
-		return sorry(why, "DATA is interlaced, where bands of shingled tracks make no sense: choose another medium, or --geometry none");
+		return sorry(why, "DATA is interlaced, and this target is for shingled tracks: choose another medium, or --geometry none");
 	if (!r.band_blocks) {
 		/* The default is a multiple of the track length, if all tracks have one length. */
 		u32 track = only_length(data) ?: 1;
 
 		r.band_blocks = max((DEFAULT_BAND_BLOCKS + track / 2) / track, 1ULL) * track;
 	}
-	if (!r.cache_band_blocks && r.one_cache) {
+	if (!r.cache_band_blocks && needs(req)->one_cache) {
 		r.cache_band_blocks = whole_cache(&r);
 		r.cache_unit = PLAN_CACHE_BANDS;
 		r.cache = 1;
 	}
 	if (r.cache_band_blocks > U32_MAX)
-		return sorry(why, "the cache is one band here, and a band of %llu blocks (4 KiB each) is too long: a smaller --cache-size will do",
+		return sorry(why, "the cache of this target is one band, and %llu blocks (4 KiB each) are too long for a band: choose a smaller --cache-size",
 			     r.cache_band_blocks);
 	if (!r.cache_band_blocks)
 		r.cache_band_blocks = r.band_blocks;
 	l->band_blocks[SHINGLE_ROLE_DATA] = r.band_blocks;
-	if (req->cached)
+	if (needs(req)->cache)
 		l->band_blocks[SHINGLE_ROLE_CACHE] = r.cache_band_blocks;
-	if (req->staging_bands)
+	if (needs(req)->staging)
 		l->band_blocks[SHINGLE_ROLE_STAGING] = r.band_blocks;
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		if (req->medium[i].blocks && shingle_medium_has_tracks(&req->medium[i]) &&
@@ -728,10 +733,10 @@ int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *
 	if (err)
 		return err;
 	if (l->pages.blocks && !pages_are_safe(req, l))
-		return sorry(why, "the map of this layer is written all over, which would destroy what is beside it on shingled tracks: put the metadata on a conventional device with --meta, or have conventional tracks where they lie, %llu blocks from block %llu on",
+		return sorry(why, "the map of this target is written in any order, which would destroy its neighbours on shingled tracks: put the metadata on a conventional device with --meta, or on conventional tracks, %llu blocks from block %llu on",
 			     l->pages.blocks, l->pages.start);
 	/* If no logical blocks are left, the engine itself reports the reason. */
 	if (l->logical_blocks && shingle_layout_check(l, &what))
-		return sorry(why, "these sizes do not go together: %s", what);
+		return sorry(why, "these sizes do not fit together: %s", what);
 	return 0;
 }

@@ -3,7 +3,7 @@
 #ifndef SHINGLE_PLAN_H
 #define SHINGLE_PLAN_H
 
-#include "engine/pieces.h"
+#include "engines.h"
 
 enum plan_cache_unit {
 	PLAN_CACHE_PERCENT,	/* percentage of all bands */
@@ -13,28 +13,22 @@ enum plan_cache_unit {
 
 /**
  * struct plan_request - requirements for a layout
+ * @row: the engine
  * @medium: the devices; without SHINGLE_DEV_META the metadata lie on the data device, and
  *   without SHINGLE_DEV_CACHE the cache does
  * @head_tracks: width of the write head, 1 on a conventional medium
  * @band_blocks: blocks per band, 0 for the default
- * @cache_band_blocks: blocks per cache band, 0 for the same as @band_blocks
+ * @cache_band_blocks: blocks per cache band, 0 for the same as @band_blocks or, if the engine has
+ *   one cache band, for the whole cache
  * @cache_unit: unit of @cache
  * @cache: size of the cache, 0 for the default
  * @data_bands: exact number of data bands, and then @cache is exact too; 0 for as many as fit
- * @cached: the engine has cache bands
- * @one_cache: the engine has one cache band, which is the whole cache unless
- *   @cache_band_blocks is given
- * @staging_bands: number of staging bands that the engine needs
  * @cache_first: the cache lies at the outer diameter instead of the inner one
- * @interlaced: the engine works on interlaced tracks, and every band is a track
- * @backup_tracks: number of tracks for saved tops with @interlaced; 0 for the default
+ * @backup_tracks: number of tracks for saved tops on interlaced tracks; 0 for the default
  * @journal_blocks: length of the ring, 0 for the default
- * @pieces: pieces of the engine's state
- * @nr_pages: the engine's function; NULL if its map has no pages
- * @logical_blocks: the engine's function
- * @settle: see struct engine_row; or NULL
  */
 struct plan_request {
+	const struct engine_row *row;
 	struct shingle_medium medium[SHINGLE_NR_DEVS];
 	u32 head_tracks;
 	u64 band_blocks;
@@ -42,17 +36,9 @@ struct plan_request {
 	enum plan_cache_unit cache_unit;
 	u64 cache;
 	u64 data_bands;
-	bool cached;
-	bool one_cache;
-	u32 staging_bands;
 	bool cache_first;
-	bool interlaced;
 	u64 backup_tracks;
 	u64 journal_blocks;
-	const struct shingle_piece_kind *pieces;
-	u64 (*nr_pages)(const struct shingle_layout *l);
-	u64 (*logical_blocks)(const struct shingle_layout *l);
-	void (*settle)(struct shingle_layout *l);
 };
 
 #define PLAN_WHY	256

@@ -23,7 +23,7 @@ static const char *const aggressive[] = {
 static const char *const by_band[] = { "cleaning=lazy", "rmw=band", NULL };
 static const char *const unstaged[] = { "inplace", NULL };
 static const char *const safe[] = { NULL };
-static const char *const as_ever[] = { NULL };
+static const char *const defaults[] = { NULL };
 static const char over_doc[] =
 	"bands are cleaned by writing over them: a power cut meanwhile loses up to a band, also what was flushed long before; --no-feature inplace stages them";
 static const char unstaged_doc[] =
@@ -60,7 +60,7 @@ static const struct preset presets[] = {
 			   "static, dynamic within a region", "512 GB, one of 16 surfaces",
 			   "4,096 tracks, of which a region has 1 to 8 blocks each" },
 		.band_blocks = 4096 * PRESET_TRACK_BLOCKS, .bands = 59, .least_bands = 1,
-		.rows = 4096, .columns = 1, .keys = as_ever, .features = safe,
+		.rows = 4096, .columns = 1, .keys = defaults, .features = safe,
 	}, {
 		.name = "tiler-track", .target = "tiler",
 		.source = "none: the regions of ma-tiler, as wide as their tracks",
@@ -68,21 +68,21 @@ static const struct preset presets[] = {
 			   "static, dynamic within a region", "512 GB, one of 16 surfaces",
 			   "64 tracks, which are a region" },
 		.band_blocks = 64 * PRESET_TRACK_BLOCKS, .bands = 3690, .least_bands = 2,
-		.keys = as_ever, .features = safe,
+		.keys = defaults, .features = safe,
 	}, {
 		.name = "ma-dualbuffer", .target = "dualbuffer", .source = MA,
 		.paper = { "log-structured, two buffers", "disk, single, at OD, 1 %, 5 GB",
 			   "when the cache is full, what is cold", "static",
 			   "512 GB, one of 16 surfaces", "15 to 40 MB" },
 		.band_blocks = 30 * MIB_BLOCKS, .bands = 16117, .log_blocks = 1220703,
-		.keys = as_ever, .features = safe,
+		.keys = defaults, .features = safe,
 	}, {
 		.name = "dualbuffer-small", .target = "dualbuffer",
 		.source = "none: an eightieth of ma-dualbuffer, in shorter bands",
 		.paper = { "log-structured, two buffers", "disk, single, at OD, 64 MiB",
 			   "when the cache is full, what is cold", "static", "6.3 GiB" },
 		.band_blocks = 4 * MIB_BLOCKS, .bands = 1600, .log_blocks = 64 * MIB_BLOCKS,
-		.keys = as_ever, .features = safe,
+		.keys = defaults, .features = safe,
 	}, {
 		.name = "ma-smr-2", .target = "stl-set", .source = MA,
 		.paper = { "set-associative", "flash, 20 GiB", "lazy", "static",
@@ -93,10 +93,10 @@ static const struct preset presets[] = {
 		.name = "ma-rmwf", .target = "rmwf", .source = MA,
 		.paper = { "in place, or in flash", "flash, 20 GiB",
 			   "when a flash block is full, what is cold", "static",
-			   "8 TB, 16 surfaces", "M tracks, which is not said" },
+			   "8 TB, 16 surfaces", "M tracks; the thesis does not give M" },
 		.band_blocks = 30 * MIB_BLOCKS, .bands = 254313,
 		.log_blocks = 20 * 1024 * MIB_BLOCKS, .flash = true,
-		.keys = as_ever, .features = safe,
+		.keys = defaults, .features = safe,
 	},
 };
 
@@ -255,7 +255,7 @@ int preset_options(const struct preset *p, u64 scale, u64 band_blocks, struct pr
 	u64 band = band_blocks ?: p->band_blocks, most = preset_max_scale(p, band_blocks);
 
 	if (scale > most && most) {
-		snprintf(why, PRESET_WHY, "--scale %llu leaves too little of %s with bands of %llu KiB: at most %llu, or smaller bands with --band",
+		snprintf(why, PRESET_WHY, "--scale %llu is too large for %s with bands of %llu KiB: at most %llu, or smaller bands with --band",
 			 scale, p->name, band * (SHINGLE_BLOCK_SIZE / 1024), most);
 		return -EINVAL;
 	}

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
 # bash completion for shingle(8)
 
-# Of the features and keys that the tool tells of, those of TARGET, or of all: its features,
-# its keys, the values of KEY, or the targets themselves.
+# _shingle_options WHAT [TARGET [KEY]]: print the features or the keys of TARGET, or of all
+# translation layers, the values of KEY, or the targets.
 _shingle_options()
 {
-	shingle open --help | awk -v what="$1" -v target="$2" -v key="$3" '
-		/^Keys of every target/ { at = "every"; next }
+	shingle create --help | awk -v what="$1" -v target="$2" -v key="$3" '
+		/^Keys of every translation layer/ { at = "every"; next }
 		/^Features and keys of / { at = $5; sub(/:$/, "", at)
 			if (what == "targets") print at
 			next }
 		at == "" || !/^  [a-z]/ { next }
 		target != "" && at != "every" && at != target { next }
+		target == "" && at == "platter" { next }
 		{ n = split($1, part, /[=|]/) }
 		what == "features" && n == 1 { print part[1] }
 		what == "keys" && n > 1 { print part[1] "=" }
@@ -19,20 +20,20 @@ _shingle_options()
 			for (i = 2; i <= n; i++) print part[i] }' | sort -u
 }
 
-# Words that somebody else has written: compgen -W would expand what looks like a command.
+# Quote words from outside: compgen -W would expand what looks like a command.
 _shingle_as_they_are()
 {
 	sed 's/[^[:alnum:]]/\\&/g'
 }
 
-# Open devices by their names.
+# Names of open devices.
 _shingle_names()
 {
-	shingle status --json 2>/dev/null | sed -n 's/^ *"name": "\(.*\)",$/\1/p' |
+	shingle list --json 2>/dev/null | sed -n 's/^ *"name": "\(.*\)",$/\1/p' |
 		_shingle_as_they_are
 }
 
-# What shingletab has.
+# Names of the devices in shingletab.
 _shingle_tab()
 {
 	awk '!/^[ \t]*#/ && NF { print $1 }' "${SHINGLETAB:-/etc/shingletab}" 2>/dev/null |
@@ -51,7 +52,7 @@ _shingle()
 			$([[ $command == help ]] || echo --help --version help)" -- "$cur")
 		return
 	fi
-	# Of --set KEY=VALUE bash may make four words: the option, the key, = and the value.
+	# bash may split --set KEY=VALUE into four words: the option, the key, = and the value.
 	if [[ $cur == = ]]; then
 		cur="${COMP_WORDS[at - 1]}="
 		((at -= 1))
@@ -70,7 +71,7 @@ _shingle()
 		[[ " ${COMP_WORDS[*]} " == *" $word "* ]] && target=$word
 	done
 
-	# Of set keys are words by themselves.
+	# Keys are words of their own in the command set.
 	[[ $command == set && $cur != -* && $option != --* ]] && ((at > 2)) && option=--set
 	case $option in
 	--default)
@@ -98,6 +99,10 @@ _shingle()
 	--geometry)
 		mapfile -t COMPREPLY < <(compgen -P "$before" -W "auto pack none" -f -- "$cur")
 		return ;;
+	--profile)
+		mapfile -t COMPREPLY < <(compgen -P "$before" -W "$(shingle create platter --help |
+			sed -n '/^Profiles:/,/^Features/s/^  \([a-z0-9]*\) .*/\1/p')" -- "$cur")
+		return ;;
 	--preset)
 		mapfile -t COMPREPLY < <(compgen -P "$before" -W "$(shingle presets --json |
 			sed -n 's/^ *"name": "\(.*\)",$/\1/p')" -- "$cur")
@@ -106,16 +111,19 @@ _shingle()
 		mapfile -t COMPREPLY < <(compgen -P "$before" -f -- "$cur")
 		return ;;
 	--*)
-		# What else has a value wants a number, a size or a text.
+		# Any other option with a value takes a number, a size or a text.
 		shingle "$command" --help | grep -q -e "^  $option  *[A-Z]" && return ;;
 	esac
 	if [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$(shingle "$command" --help |
+		mapfile -t COMPREPLY < <(compgen -W "$(shingle "$command" $target --help |
 			grep -o -- '^  --[a-z-]*') --help" -- "$cur")
 	elif [[ " ${COMP_WORDS[*]} " == *" --tab "* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_shingle_tab)" -- "$cur")
 	elif [[ $command == status || $command == stats || $command == set || $command == remove || $command == reset ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_shingle_names)" -- "$cur")
+	elif [[ $command == presets ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(shingle presets --json |
+			sed -n 's/^ *"name": "\(.*\)",$/\1/p')" -- "$cur")
 	elif [[ $command == create || $command == format ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "$(_shingle_options targets)" -- "$cur")
 	else

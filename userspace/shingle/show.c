@@ -179,7 +179,7 @@ void show_capacity(const struct shingle_layout *l)
 	u64 blocks[NR_USES];
 	u32 dev, use;
 
-	say("What became of the capacity");
+	say("Use of the capacity");
 	for (dev = 0; dev < SHINGLE_NR_DEVS; dev++) {
 		if (!l->dev_blocks[dev])
 			continue;

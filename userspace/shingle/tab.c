@@ -26,10 +26,10 @@ static bool take_name(struct tab_line *line, const char *name)
 	if (strlen(name) >= sizeof(line->name) || *name == '.' ||
 	    strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789#+-.:=@_") !=
 	    strlen(name))
-		return wrong(line, "'%.40s' cannot be a device's name here: 1 to 127 letters, digits and #+-.:=@_",
+		return wrong(line, "'%.40s' is not a valid name: 1 to 127 letters, digits and #+-.:=@_",
 			     name);
 	if (dm_name_reserved(name))
-		return wrong(line, "'%s' is device mapper's own: it cannot be a device's name", name);
+		return wrong(line, "'%s' is reserved by device mapper", name);
 	snprintf(line->name, sizeof(line->name), "%s", name);
 	return true;
 }
@@ -60,12 +60,12 @@ static bool take_device(struct tab_line *line, enum shingle_dev dev, const char 
 	const char *way = NULL;
 
 	if (*path)
-		return wrong(line, "%s is named twice", part[dev]);
+		return wrong(line, "%s is given twice", part[dev]);
 	if (*text == '/') {
 		if (strlen(text) >= TAB_DEVICE)
 			return wrong(line, "the path of %s is too long", part[dev]);
 		if (!is_plain(text))
-			return wrong(line, "%s '%.40s' is not how udev names a device: write its path without . and ..",
+			return wrong(line, "%s '%.40s' is not a path as udev writes it: use a path without . and ..",
 				     part[dev], text);
 		strcpy(path, text);
 		return true;
@@ -91,7 +91,7 @@ static bool take_device(struct tab_line *line, enum shingle_dev dev, const char 
 static bool add(struct tab_line *line, const char **list, u32 *nr, const char *value)
 {
 	if (*nr == TABLE_MAX_ARGS)
-		return wrong(line, "there are more than %u of a kind", TABLE_MAX_ARGS);
+		return wrong(line, "an option is given more than %u times", TABLE_MAX_ARGS);
 	if (strchr(value, '\\'))
 		return wrong(line, "'%.40s' cannot be part of a table line", value);
 	list[(*nr)++] = value;
@@ -147,9 +147,9 @@ static bool parse(struct tab_line *line)
 	if (!take_name(line, name))
 		return false;
 	if (!data)
-		return wrong(line, "DATA is missing behind '%s'", line->name);
+		return wrong(line, "DATA is missing after '%s'", line->name);
 	if (strtok_r(NULL, blanks, &rest))
-		return wrong(line, "there are more than three fields: options have commas between, and no blanks");
+		return wrong(line, "there are more than three fields: separate options by commas, without blanks");
 	if (!take_device(line, SHINGLE_DEV_DATA, data))
 		return false;
 	if (options && strcmp(options, "-")) {
@@ -200,11 +200,11 @@ bool tab_read(struct tab *tab)
 		line->text = text;
 		text = NULL;
 		room = 0;
-		if (is_text ? !parse(line) : !wrong(line, "it has a byte 0 in it, and is no text"))
+		if (is_text ? !parse(line) : !wrong(line, "it contains a byte 0"))
 			continue;
 		for (i = 0; i + 1 < tab->nr; i++) {
 			if (!strcmp(tab->line[i].name, line->name))
-				wrong(line, "line %u has the name '%.40s' already",
+				wrong(line, "line %u has the same name '%.40s'",
 				      tab->line[i].nr, line->name);
 		}
 	}
@@ -246,6 +246,6 @@ const struct tab_line *tab_find(const struct tab *tab, const char *name)
 		if (!strcmp(tab->line[i].name, name))
 			return &tab->line[i];
 	}
-	fail("%s has no line of the name '%s'", tab->file, name);
+	fail("%s has no line for '%s'", tab->file, name);
 	return NULL;
 }

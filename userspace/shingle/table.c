@@ -9,43 +9,55 @@
 #include "show.h"
 #include "table.h"
 
-/* Print the name, the values and the help text of one table option. */
+/* Print the features and keys of one table of options. */
 static void describe(const struct shingle_option *o)
 {
-	char values[64] = "";
-	size_t used = 0;
-	int width;
-	u32 i;
+	for (; o->name; o++) {
+		char text[128];
+		size_t used = (size_t)snprintf(text, sizeof(text), "%s%s", o->name,
+					       o->kind == SHINGLE_OPTION_NUMBER ? "=N" :
+					       o->kind == SHINGLE_OPTION_TEXT ? "=TEXT" : "");
+		u32 i;
 
-	if (o->kind == SHINGLE_OPTION_NUMBER)
-		used += (size_t)snprintf(values, sizeof(values), "=N");
-	for (i = 0; o->words && o->words[i] && used < sizeof(values); i++)
-		used += (size_t)snprintf(values + used, sizeof(values) - used, "%s%s",
-					 used ? "|" : "=", o->words[i]);
-	width = printf("  %s%s", o->name, values);
-	if (width > 22)
-		printf("\n%24s%s\n", "", o->help);
-	else
-		printf("%*s%s\n", 24 - width, "", o->help);
+		for (i = 0; o->words && o->words[i] && used < sizeof(text); i++)
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+						 i ? "|" : "=", o->words[i]);
+		print_option(text, o->help);
+	}
 }
 
 /**
- * table_help() - print the features and keys of all targets, for --help
+ * table_describe() - print the features and keys of one target, for --help
+ * @name: name of the target
+ * @options: its table of options
  */
-void table_help(void)
+void table_describe(const char *name, const struct shingle_option *options)
+{
+	printf("\nFeatures and keys of %s (--feature, --set):\n\n", name);
+	describe(options);
+}
+
+/**
+ * table_help() - print the features and keys of translation layers, for --help
+ * @target: the only target, or NULL for all
+ */
+void table_help(const char *target)
 {
 	const struct engine_row *row;
-	const struct shingle_option *o;
 	u32 i;
 
-	printf("\nKeys of every target (--set):\n\n");
-	for (o = shingle_keys; o->name; o++)
-		describe(o);
+	printf("\nKeys of every translation layer (--set):\n\n");
+	describe(shingle_keys);
 	for (i = 0; (row = engine_by_index(i)); i++) {
-		printf("\nFeatures and keys of %s:\n\n", row->ops->name);
-		for (o = row->ops->options; o->name; o++)
-			describe(o);
+		if (!target || !strcmp(target, row->ops->name))
+			table_describe(row->ops->name, row->ops->options);
 	}
+}
+
+/* For --help of a command that knows no target. */
+void table_help_all(void)
+{
+	table_help(NULL);
 }
 
 static bool too_many(void)
@@ -72,7 +84,7 @@ bool table_option(struct table_args *t, int c, const char *value)
 	    t->nr_without == TABLE_MAX_ARGS)
 		return too_many();
 	if (!*value || strpbrk(value, " \t\n\\")) {
-		fail("'%s' cannot be part of a table line: it is empty or holds blanks", value);
+		fail("'%s' cannot be part of a table line: it is empty or contains blanks", value);
 		return false;
 	}
 	if (c == 'F') {
@@ -84,7 +96,7 @@ bool table_option(struct table_args *t, int c, const char *value)
 		return true;
 	}
 	if (!strchr(value, '=') || *value == '=') {
-		fail("'%s' has no value: a setting is written as KEY=VALUE, and a feature goes with --feature",
+		fail("'%s' has no value: write a setting as KEY=VALUE, or use --feature for a feature",
 		     value);
 		return false;
 	}
@@ -178,12 +190,12 @@ bool table_take_habits(struct table_args *t, const struct preset *p, const char 
 		    among(name, len, features, nr_features))
 			continue;
 		if (p)
-			fail("--no-feature %s leaves out what %s does not have", name, p->name);
+			fail("--no-feature %s: %s does not have this feature", name, p->name);
 		else if (kept)
-			fail("--no-feature %s leaves out what the device does not keep, and there is no --preset",
+			fail("--no-feature %s: the device does not store this feature, and there is no --preset",
 			     name);
 		else
-			fail("--no-feature %s leaves out what a preset has: it goes with --preset",
+			fail("--no-feature %s omits a feature of a preset: it requires --preset",
 			     name);
 		return false;
 	}
@@ -238,7 +250,7 @@ bool table_keep(const struct table_args *t, struct shingle_disk_settings *s)
 		err = -ENOMEM;
 	err = err ?: shingle_settings_encode(words, s, &why);
 	if (err)
-		fail("the settings cannot be kept with the device: %s", why);
+		fail("the settings cannot be stored on the device: %s", why);
 	free(words);
 	return !err;
 }
@@ -264,19 +276,35 @@ static void list_options(const struct shingle_option *o, bool features)
 	}
 }
 
-static bool no_feature(const struct engine_row *row, const char *name)
+static bool no_feature(const char *target, const struct shingle_option *options, const char *name)
 {
-	fail("%s has no feature '%s'; it has:", row->ops->name, name);
-	list_options(row->ops->options, true);
+	fail("%s has no feature '%s'; it has:", target, name);
+	list_options(options, true);
 	return false;
 }
 
-static bool no_key(const struct engine_row *row, const char *name)
+/* @common: keys of every translation layer, or NULL. */
+static bool no_key(const char *target, const struct shingle_option *options,
+		   const struct shingle_option *common, const char *name)
 {
-	fail("%s has no key '%s'; it has:", row->ops->name, name);
-	list_options(shingle_keys, false);
-	list_options(row->ops->options, false);
+	fail("%s has no key '%s'; it has:", target, name);
+	if (common)
+		list_options(common, false);
+	list_options(options, false);
 	return false;
+}
+
+/* Find the option of a key, given as a name or as KEY=VALUE. */
+static const struct shingle_option *find_key(const struct shingle_option *options,
+					     const struct shingle_option *common, const char *key)
+{
+	const struct shingle_option *o = NULL;
+	char name[64];
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(key, "="), key);
+	if (common)
+		o = shingle_option_find(common, name, false);
+	return o ?: shingle_option_find(options, name, false);
 }
 
 /**
@@ -288,11 +316,43 @@ static bool no_key(const struct engine_row *row, const char *name)
  */
 const struct shingle_option *table_key(const struct engine_row *row, const char *key)
 {
-	char name[64];
+	return find_key(row->ops->options, shingle_keys, key);
+}
 
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(key, "="), key);
-	return shingle_option_find(shingle_keys, name, false) ?:
-	       shingle_option_find(row->ops->options, name, false);
+/**
+ * table_options_known() - check features, keys and values against the options of a target
+ * @target: name of the target
+ * @options: its options
+ * @common: keys of every translation layer, or NULL
+ * @t: table to check
+ *
+ * Return: true, or false after printing an error.
+ */
+bool table_options_known(const char *target, const struct shingle_option *options,
+			 const struct shingle_option *common, const struct table_args *t)
+{
+	const struct shingle_option *o;
+	const char *why = "";
+	char name[64];
+	u32 i, value;
+
+	for (i = 0; i < t->nr_features; i++) {
+		if (!shingle_option_find(options, t->feature[i], true))
+			return no_feature(target, options, t->feature[i]);
+	}
+	for (i = 0; i < t->nr_keys; i++) {
+		const char *text = strchr(t->key[i], '=') + 1;
+
+		snprintf(name, sizeof(name), "%.*s", (int)(text - 1 - t->key[i]), t->key[i]);
+		o = find_key(options, common, t->key[i]);
+		if (!o)
+			return no_key(target, options, common, name);
+		if (o->kind != SHINGLE_OPTION_TEXT && shingle_option_parse(o, text, &value, &why)) {
+			fail("%s", why);
+			return false;
+		}
+	}
+	return true;
 }
 
 /**
@@ -306,28 +366,7 @@ const struct shingle_option *table_key(const struct engine_row *row, const char 
  */
 bool table_known(const struct engine_row *row, const struct table_args *t)
 {
-	const struct shingle_option *o;
-	const char *why = "";
-	char name[64];
-	u32 i, value;
-
-	for (i = 0; i < t->nr_features; i++) {
-		if (!shingle_option_find(row->ops->options, t->feature[i], true))
-			return no_feature(row, t->feature[i]);
-	}
-	for (i = 0; i < t->nr_keys; i++) {
-		const char *text = strchr(t->key[i], '=') + 1;
-
-		snprintf(name, sizeof(name), "%.*s", (int)(text - 1 - t->key[i]), t->key[i]);
-		o = table_key(row, t->key[i]);
-		if (!o)
-			return no_key(row, name);
-		if (o->kind != SHINGLE_OPTION_TEXT && shingle_option_parse(o, text, &value, &why)) {
-			fail("%s", why);
-			return false;
-		}
-	}
-	return true;
+	return table_options_known(row->ops->name, row->ops->options, shingle_keys, t);
 }
 
 static bool key_checked(const struct image *img, const char *key, struct shingle_config *config)
@@ -341,7 +380,7 @@ static bool key_checked(const struct image *img, const char *key, struct shingle
 	if (err == -ENOENT)
 		err = shingle_set(img->engine, name, value, &why);
 	if (err == -ENOENT) {
-		no_key(img->row, name);
+		no_key(img->row->ops->name, img->row->ops->options, shingle_keys, name);
 	} else if (err < 0) {
 		fail("%s", why);
 	}
@@ -369,7 +408,7 @@ bool table_checked(const struct image *img, const struct table_args *t)
 	for (i = 0; i < t->nr_features; i++) {
 		if (!shingle_set(img->engine, t->feature[i], NULL, &why))
 			continue;
-		return no_feature(img->row, t->feature[i]);
+		return no_feature(img->row->ops->name, img->row->ops->options, t->feature[i]);
 	}
 	for (i = 0; i < t->nr_keys; i++) {
 		if (!key_checked(img, t->key[i], &config))
@@ -379,6 +418,21 @@ bool table_checked(const struct image *img, const struct table_args *t)
 		return true;
 	fail("%s", why);
 	return false;
+}
+
+/**
+ * table_needs_block() - check whether a device is a regular file
+ * @d: the device, open
+ *
+ * Return: true after printing an error if it is, else false.
+ */
+bool table_needs_block(const struct device *d)
+{
+	if (!d->path || d->is_block)
+		return false;
+	fail("%s %s is a file, and device mapper needs block devices: 'losetup --find --show %s' makes a block device of it",
+	     d->arg, d->path, d->path);
+	return true;
 }
 
 /**
@@ -392,42 +446,36 @@ bool table_needs_blocks(const struct image *img)
 	u32 i;
 
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
-		const struct device *d = &img->ds.dev[i];
-
-		if (d->path && !d->is_block) {
-			fail("%s %s is a file, and device mapper needs block devices: 'losetup --find --show %s' makes one of it",
-			     d->arg, d->path, d->path);
+		if (table_needs_block(&img->ds.dev[i]))
 			return true;
-		}
 	}
 	return false;
 }
 
-/* Write a device into a table line: its path, or its number if the path has blanks. */
-static void put_device(FILE *f, const struct device *d)
+/*
+ * Write a device into a table line: its path, or its number if the path has blanks.
+ * @without: the word for an absent device.
+ */
+static void put_device(FILE *f, const struct device *d, const char *without)
 {
 	char *path = d->path && *d->path != '/' ? realpath(d->path, NULL) : NULL;
 	const char *name = path ?: d->path;
 
 	if (!d->path)
-		fputs(" -", f);
+		fputs(without, f);
 	else if (strpbrk(name, " \t\\") && d->is_block)
-		fprintf(f, " %u:%u", major(d->rdev), minor(d->rdev));
+		fprintf(f, "%u:%u", major(d->rdev), minor(d->rdev));
 	else
-		fprintf(f, " %s", name);
+		fputs(name, f);
 	free(path);
 }
 
-/* Path of a device in a table line, to be freed; NULL if it cannot be found. */
-static char *find_device(const char *word)
+/* Path of device @major:@minor, to be freed; NULL if it cannot be found. */
+static char *device_path(u32 major, u32 minor)
 {
 	char path[64], line[256], *name = NULL;
-	u32 major, minor;
-	int len = 0;
 	FILE *f;
 
-	if (sscanf(word, "%u:%u%n", &major, &minor, &len) != 2 || word[len])
-		return strdup(word);
 	/* Without udev there is no /dev/block. */
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/uevent", major, minor);
 	f = fopen(path, "re");
@@ -439,6 +487,46 @@ static char *find_device(const char *word)
 	if (f)
 		fclose(f);
 	return name;
+}
+
+/* Parse the number of a device in a table line. */
+static bool device_number(const char *word, u32 *major, u32 *minor)
+{
+	int len = 0;
+
+	return sscanf(word, "%u:%u%n", major, minor, &len) == 2 && !word[len];
+}
+
+/* Path of a device in a table line, to be freed; NULL if it cannot be found. */
+static char *find_device(const char *word)
+{
+	u32 major, minor;
+
+	return device_number(word, &major, &minor) ? device_path(major, minor) : strdup(word);
+}
+
+/**
+ * table_device_name() - name of a device in a table line, for people
+ * @word: the word of the line
+ *
+ * Return: the path, to be freed, with the name of a mapped device; @word if it cannot be found;
+ * or NULL if memory is short.
+ */
+char *table_device_name(const char *word)
+{
+	struct dm_line line;
+	u32 major, minor;
+	char *name;
+
+	if (!device_number(word, &major, &minor))
+		return strdup(word);
+	if (dm_device_at(makedev(major, minor), &line)) {
+		if (asprintf(&name, "/dev/mapper/%s", line.name) < 0)
+			name = NULL;
+		dm_line_free(&line);
+		return name;
+	}
+	return device_path(major, minor) ?: strdup(word);
 }
 
 /**
@@ -465,8 +553,26 @@ bool table_devices(char *params, char *path[])
 	return ok && path[SHINGLE_DEV_DATA];
 }
 
+/* Write features and keys into a table line. */
+static void put_options(FILE *f, const struct table_args *t)
+{
+	u32 i;
+
+	if (t->nr_features || t->nr_keys)
+		fprintf(f, " %u", t->nr_features);
+	for (i = 0; i < t->nr_features; i++)
+		fprintf(f, " %s", t->feature[i]);
+	if (t->nr_keys)
+		fprintf(f, " %u", 2 * t->nr_keys);
+	for (i = 0; i < t->nr_keys; i++) {
+		const char *value = strchr(t->key[i], '=');
+
+		fprintf(f, " %.*s %s", (int)(value - t->key[i]), t->key[i], value + 1);
+	}
+}
+
 /**
- * table_params() - the part of a table line after the target's name
+ * table_params() - the part of a translation layer's table line after the target's name
  * @img: image with its layout
  * @t: features and keys
  *
@@ -481,25 +587,42 @@ char *table_params(const struct image *img, const struct table_args *t)
 
 	if (!f)
 		return NULL;
-	for (i = 0; i < SHINGLE_NR_DEVS; i++)
-		put_device(f, &img->ds.dev[i]);
-	if (t->nr_features || t->nr_keys)
-		fprintf(f, " %u", t->nr_features);
-	for (i = 0; i < t->nr_features; i++)
-		fprintf(f, " %s", t->feature[i]);
-	if (t->nr_keys)
-		fprintf(f, " %u", 2 * t->nr_keys);
-	for (i = 0; i < t->nr_keys; i++) {
-		const char *value = strchr(t->key[i], '=');
+	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
+		fputs(i ? " " : "", f);
+		put_device(f, &img->ds.dev[i], "-");
+	}
+	put_options(f, t);
+	if (!fclose(f))
+		return text;
+	free(text);
+	return NULL;
+}
 
-		fprintf(f, " %.*s %s", (int)(value - t->key[i]), t->key[i], value + 1);
-	}
-	if (fclose(f)) {
-		free(text);
+/**
+ * table_platter_params() - the part of a platter's table line after the target's name
+ * @d: device with the contents; without a path there is none
+ * @start: first sector used on @d
+ * @profile: the drive
+ * @t: features and keys
+ *
+ * Return: the text, to be freed, or NULL if memory is short.
+ */
+char *table_platter_params(const struct device *d, u64 start, const char *profile,
+			   const struct table_args *t)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
 		return NULL;
-	}
-	memmove(text, text + 1, strlen(text));	/* remove the first blank */
-	return text;
+	put_device(f, d, "none");
+	fprintf(f, " %llu %s", start, profile);
+	put_options(f, t);
+	if (!fclose(f))
+		return text;
+	free(text);
+	return NULL;
 }
 
 /* Print a word quoted for a shell, so that the printed line can be pasted into one. */
@@ -517,57 +640,74 @@ static void say_quoted(const char *word)
 }
 
 /* Print the dmsetup command; the whole table is one word of it. */
-static bool say_dmsetup(const char *name, u64 sectors, const char *target, const char *params,
-			bool read_only)
+static int say_dmsetup(const struct table_line *line)
 {
 	char *table;
 
-	if (asprintf(&table, "0 %llu %s %s", sectors, target, params) < 0) {
-		fail("out of memory");
-		return false;
-	}
+	if (asprintf(&table, "0 %llu %s %s", line->sectors, line->target, line->params) < 0)
+		return fail("out of memory");
 	fputs("dmsetup create ", stdout);
-	say_quoted(name);
-	fputs(read_only ? " --readonly --table " : " --table ", stdout);
+	say_quoted(line->name);
+	fputs(line->read_only ? " --readonly --table " : " --table ", stdout);
 	say_quoted(table);
 	putchar('\n');
 	free(table);
-	return true;
+	return EXIT_CLEAN;
 }
 
 /**
- * table_open() - load the table
+ * table_load() - create a device with a table
+ * @line: the device and its table
+ * @udev: wait for udev
+ * @dry_run: only print the dmsetup command
+ *
+ * Return: an exit code.
+ */
+int table_load(const struct table_line *line, bool udev, bool dry_run)
+{
+	char *node = NULL;
+	bool ok;
+
+	if (dry_run)
+		return say_dmsetup(line);
+	ok = dm_device_create(line->name, line->uuid, line->target, line->sectors, line->params,
+			      line->read_only, udev, &node);
+	if (ok)
+		say("%s is ready: %s, %s", node ?: line->name, line->target,
+		    size_text(line->sectors << 9).s);
+	free(node);
+	return ok ? EXIT_CLEAN : EXIT_OPERATION;
+}
+
+/**
+ * table_open() - load the table of a translation layer
  * @img: image with its layout; unless @dry_run, its devices are closed and its engine freed
  * @t: features and keys
  * @name: name of the mapped device
- * @dry_run: only print the dmsetup line
+ * @dry_run: only print the dmsetup command
  *
  * Return: an exit code.
  */
 int table_open(struct image *img, const struct table_args *t, const char *name, bool dry_run)
 {
-	u64 sectors = img->l.logical_blocks << SHINGLE_SECTORS_SHIFT;
-	char *params = table_params(img, t), uuid[UUID_STR_LEN], dm_uuid[64];
-	bool read_only = devices_read_only(&img->ds), ok;
-	char *node = NULL;
+	char uuid[UUID_STR_LEN], dm_uuid[64];
+	struct table_line line = {
+		.name = name, .uuid = dm_uuid, .target = img->row->ops->name,
+		.sectors = img->l.logical_blocks << SHINGLE_SECTORS_SHIFT,
+		.params = table_params(img, t), .read_only = devices_read_only(&img->ds),
+	};
+	int ret;
 
-	if (!params)
+	if (!line.params)
 		return fail("out of memory");
-	if (dry_run) {
-		ok = say_dmsetup(name, sectors, img->row->ops->name, params, read_only);
-	} else {
-		uuid_unparse_lower(img->l.uuid, uuid);
-		snprintf(dm_uuid, sizeof(dm_uuid), "SHINGLE-%s", uuid);
+	uuid_unparse_lower(img->l.uuid, uuid);
+	snprintf(dm_uuid, sizeof(dm_uuid), "SHINGLE-%s", uuid);
+	if (!dry_run) {
 		/* The kernel opens the devices exclusively and allocates a map of its own. */
 		devices_close(&img->ds);
 		image_drop_engine(img);
-		ok = dm_device_create(name, dm_uuid, img->row->ops->name, sectors, params,
-				      read_only, !t->no_udev, &node);
-		if (ok)
-			say("%s is ready: %s, %s", node ?: name, img->row->ops->name,
-			    blocks_text(img->l.logical_blocks).s);
-		free(node);
 	}
-	free(params);
-	return ok ? EXIT_CLEAN : EXIT_OPERATION;
+	ret = table_load(&line, !t->no_udev, dry_run);
+	free(line.params);
+	return ret;
 }

@@ -138,6 +138,34 @@ bool parse_operands(const struct command *cmd, int argc, char **argv, int nr, ..
 	return true;
 }
 
+#define HELP_COLUMN	24
+#define HELP_WIDTH	79
+
+/**
+ * print_option() - print an option and its explanation, for --help
+ * @option: the option with the name of its value
+ * @help: the explanation, which is wrapped at blanks
+ */
+void print_option(const char *option, const char *help)
+{
+	int at = printf("  %s", option);
+	bool begins = true;
+
+	while (*help) {
+		int len = (int)strcspn(help, " ");
+
+		if (begins ? at > HELP_COLUMN - 2 : at + 1 + len > HELP_WIDTH) {
+			putchar('\n');
+			at = 0;
+			begins = true;
+		}
+		at += printf("%*s%.*s", begins ? HELP_COLUMN - at : 1, "", len, help);
+		begins = false;
+		help += len + (help[len] == ' ');
+	}
+	putchar('\n');
+}
+
 void list_commands(FILE *f, const struct command *const *commands, u32 nr)
 {
 	u32 i;

@@ -34,7 +34,7 @@ struct command {
 };
 
 extern const struct command cmd_format, cmd_create, cmd_presets, cmd_open, cmd_remove, cmd_status,
-	cmd_stats, cmd_check, cmd_repair, cmd_dump, cmd_reset, cmd_probe, cmd_set;
+	cmd_list, cmd_stats, cmd_check, cmd_repair, cmd_dump, cmd_reset, cmd_probe, cmd_set;
 
 /* Program name at the start of error messages. */
 extern const char *tool_name;
@@ -53,10 +53,10 @@ int next_option(int argc, char **argv, const char *letters, const struct option 
 int option_error(const struct command *cmd, int c, const char *word);
 bool parse_operands(const struct command *cmd, int argc, char **argv, int nr, ...);
 
-
 /* Run the command that argv[1] names and return its exit code. */
 int run_command(const struct command *const *commands, u32 nr, int argc, char **argv);
 int output_end(int ret);
+void print_option(const char *option, const char *help);
 /* Print one line for each command. */
 void list_commands(FILE *f, const struct command *const *commands, u32 nr);
 

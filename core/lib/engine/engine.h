@@ -257,6 +257,48 @@ struct shingle_step {
 	enum shingle_sync sync;
 };
 
+/**
+ * shingle_step_init() - a step without content
+ * @step: the step, in next_step()
+ *
+ * Context: any.
+ */
+static inline void shingle_step_init(struct shingle_step *step)
+{
+	*step = (struct shingle_step){ .base = SHINGLE_NOWHERE, .lblk = SHINGLE_NOWHERE };
+}
+
+/* The only staging band of an engine that rewrites bands. */
+static inline u64 shingle_staging_pblk(const struct shingle_layout *l)
+{
+	return shingle_band_pblk(l, SHINGLE_ROLE_STAGING, 0);
+}
+
+/* The ways to rewrite a band. */
+enum shingle_rewrite {
+	SHINGLE_REWRITE_STAGE,		/* merge it into the staging band */
+	SHINGLE_REWRITE_BACK,		/* copy it home from there, when that is durable */
+	SHINGLE_REWRITE_INPLACE,	/* both at once, from memory: a power cut loses data */
+};
+
+/**
+ * shingle_step_rewrite() - set the places between which a step rewrites a band
+ * @step: the step; its base is where the band's old content is, if it is needed
+ * @how: the way
+ * @native: place of the step's first block at home
+ * @staging: its place in the staging band
+ *
+ * Context: any.
+ */
+static inline void shingle_step_rewrite(struct shingle_step *step, enum shingle_rewrite how,
+					u64 native, u64 staging)
+{
+	if (how == SHINGLE_REWRITE_BACK)
+		step->base = staging;
+	step->dst = how == SHINGLE_REWRITE_STAGE ? staging : native;
+	step->whole_in_memory = how == SHINGLE_REWRITE_INPLACE;
+}
+
 /* Maximum of blocks that a failed step names. */
 #define SHINGLE_UNWRITTEN	16U
 
@@ -463,8 +505,25 @@ struct shingle_observe_ops {
 };
 
 /**
+ * struct shingle_bands_needed - the bands that an engine works with
+ * @cache: it has cache bands, which may be on a separate device
+ * @one_cache: the whole cache is one band
+ * @staging: number of staging bands
+ * @interlaced: every band is one of interlaced tracks
+ *
+ * The tool lays the bands out.
+ */
+struct shingle_bands_needed {
+	bool cache;
+	bool one_cache;
+	u32 staging;
+	bool interlaced;
+};
+
+/**
  * struct shingle_engine_ops - a translation layer
  * @name: as in the superblock and the table line
+ * @needs: the bands that it works with
  * @commit_records: maximum of records that commit() leaves
  * @step_records: maximum that step_done() leaves, unless the step has its own
  * @step_kinds: names of the values of struct shingle_step::kind, for the statistics of
@@ -491,6 +550,7 @@ struct shingle_observe_ops {
  */
 struct shingle_engine_ops {
 	const char *name;
+	struct shingle_bands_needed needs;
 	u32 commit_records;
 	u32 step_records;
 	const char *step_kinds[SHINGLE_STEP_KINDS];

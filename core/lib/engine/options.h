@@ -65,6 +65,16 @@ struct shingle_option {
 #define SHINGLE_OPTION_AT(type, member)		\
 	.bytes = sizeof(((type *)0)->member), .offset = offsetof(type, member)
 
+/* Initializer of a parameter of a format. */
+#define SHINGLE_OPTION_PARAM(word, type, member, most)				\
+	.name = word, .kind = SHINGLE_OPTION_NUMBER, .when = SHINGLE_OPTION_FORMAT,	\
+	SHINGLE_OPTION_AT(type, member), .max = most
+
+/* Initializer of a feature that gives up a guarantee, for tests. */
+#define SHINGLE_OPTION_UNSAFE(word, type, member, what)				\
+	.name = word, .kind = SHINGLE_OPTION_FEATURE, .when = SHINGLE_OPTION_TABLE,	\
+	SHINGLE_OPTION_AT(type, member), .help = "for tests, " what
+
 #define SHINGLE_OPTION_WORDS(...)	((const char *const[]){ __VA_ARGS__, NULL })
 
 static inline bool shingle_is_feature(const struct shingle_option *o)

@@ -115,11 +115,10 @@ static void drop_range(struct shingle_slotlogs *l, u32 band, u32 lblk, u32 n, u3
 {
 	u32 part, slot, at;
 
-	for (; n && l->band_live[band]; n -= part, lblk += part) {
-		part = shingle_slotmap_absent(&l->map, lblk, n);
-		if (part)
-			continue;
-		slot = shingle_slotmap_find(&l->map, lblk);
+	for (; l->band_live[band]; n -= part, lblk += part) {
+		slot = shingle_slotmap_next(&l->map, &lblk, &n);
+		if (slot == SHINGLE_NO_SLOT)
+			return;
 		at = slot % l->log_blocks;
 		if (at < below) {
 			part = shingle_slotmap_run(&l->map, slot, min3(n, below - at,
@@ -390,6 +389,25 @@ int shingle_slotlog_replay(struct shingle_slotlogs *l, u64 lblk, u64 slot, u32 n
 	return 0;
 }
 EXPORT_SYMBOL_GPL(shingle_slotlog_replay);
+
+/**
+ * shingle_slotlog_replay_drop() - replay a record that blocks are dropped
+ * @l: the logs
+ * @lblk: first logical block
+ * @n: number of blocks, of one band
+ *
+ * Context: before I/O.
+ * Return: 0, or -EUCLEAN if the record is invalid.
+ */
+int shingle_slotlog_replay_drop(struct shingle_slotlogs *l, u64 lblk, u32 n)
+{
+	if (lblk >= (u64)l->nr_bands * l->band_blocks ||
+	    n > l->band_blocks - (u32)lblk % l->band_blocks)
+		return -EUCLEAN;
+	shingle_slotlog_drop(l, lblk, n, U32_MAX);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(shingle_slotlog_replay_drop);
 
 /**
  * shingle_slotlog_replay_clear() - replay a record that a log is empty

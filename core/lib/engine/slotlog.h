@@ -108,6 +108,7 @@ void shingle_slotlog_mark(struct shingle_slotlogs *l, u32 slot, u32 n);
 u32 shingle_slotlog_encode(const struct shingle_slotlogs *l, u32 log, u32 part, __le32 *p);
 int shingle_slotlog_adopt(struct shingle_slotlogs *l, u32 slot, u32 lblk);
 int shingle_slotlog_replay(struct shingle_slotlogs *l, u64 lblk, u64 slot, u32 n);
+int shingle_slotlog_replay_drop(struct shingle_slotlogs *l, u64 lblk, u32 n);
 void shingle_slotlog_replay_clear(struct shingle_slotlogs *l, u32 log);
 int shingle_slotlog_ready(struct shingle_slotlogs *l, u32 log);
 

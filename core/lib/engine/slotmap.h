@@ -75,4 +75,22 @@ static inline u32 shingle_slot_lblk(const struct shingle_slotmap *m, u32 slot)
 	return m->owner[slot] - SHINGLE_SLOT_OWNED;
 }
 
+/**
+ * shingle_slotmap_next() - the next of several blocks that is in the map
+ * @m: the map
+ * @lblk: the first block; becomes the block that was found
+ * @n: number of blocks; becomes the number from the found one on
+ *
+ * Context: map lock.
+ * Return: slot of the block, SHINGLE_NO_SLOT if none is in the map.
+ */
+static inline u32 shingle_slotmap_next(struct shingle_slotmap *m, u32 *lblk, u32 *n)
+{
+	u32 absent = shingle_slotmap_absent(m, *lblk, *n);
+
+	*lblk += absent;
+	*n -= absent;
+	return *n ? shingle_slotmap_find(m, *lblk) : SHINGLE_NO_SLOT;
+}
+
 #endif /* SHINGLE_SLOTMAP_H */

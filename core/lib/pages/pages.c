@@ -9,70 +9,70 @@
 
 static u32 bucket_of(const struct shingle_pages *p, u32 nr)
 {
-	return (nr * 2654435761U) >> 7 & (p->nr_buckets - 1);
+	return (nr * 2654435761U) >> 7 & (p->frames.nr_buckets - 1);
 }
 
 static u32 find(const struct shingle_pages *p, u32 nr)
 {
-	u32 i = p->bucket[bucket_of(p, nr)];
+	u32 i = p->frames.bucket[bucket_of(p, nr)];
 
-	while (i != SHINGLE_NO_PAGE && p->frame[i].nr != nr)
-		i = p->frame[i].chain;
+	while (i != SHINGLE_NO_PAGE && p->frames.frame[i].nr != nr)
+		i = p->frames.frame[i].chain;
 	return i;
 }
 
 static void index_add(struct shingle_pages *p, u32 i)
 {
-	u32 *first = &p->bucket[bucket_of(p, p->frame[i].nr)];
+	u32 *first = &p->frames.bucket[bucket_of(p, p->frames.frame[i].nr)];
 
-	p->frame[i].chain = *first;
+	p->frames.frame[i].chain = *first;
 	*first = i;
 }
 
 static void index_remove(struct shingle_pages *p, u32 i)
 {
-	u32 *at = &p->bucket[bucket_of(p, p->frame[i].nr)];
+	u32 *at = &p->frames.bucket[bucket_of(p, p->frames.frame[i].nr)];
 
 	while (*at != i)
-		at = &p->frame[*at].chain;
-	*at = p->frame[i].chain;
+		at = &p->frames.frame[*at].chain;
+	*at = p->frames.frame[i].chain;
 }
 
 static void list_append(struct shingle_pages *p, enum shingle_frame_list list, u32 i)
 {
-	struct shingle_frame *f = &p->frame[i];
+	struct shingle_frame *f = &p->frames.frame[i];
 
-	f->before = p->tail[list];
+	f->before = p->lists.tail[list];
 	f->after = SHINGLE_NO_PAGE;
 	f->listed = true;
 	if (f->before == SHINGLE_NO_PAGE)
-		p->head[list] = i;
+		p->lists.head[list] = i;
 	else
-		p->frame[f->before].after = i;
-	p->tail[list] = i;
-	p->listed[list]++;
+		p->frames.frame[f->before].after = i;
+	p->lists.tail[list] = i;
+	p->lists.length[list]++;
 }
 
 static void list_remove(struct shingle_pages *p, enum shingle_frame_list list, u32 i)
 {
-	struct shingle_frame *f = &p->frame[i];
+	struct shingle_frame *f = &p->frames.frame[i];
 
 	if (f->before == SHINGLE_NO_PAGE)
-		p->head[list] = f->after;
+		p->lists.head[list] = f->after;
 	else
-		p->frame[f->before].after = f->after;
+		p->frames.frame[f->before].after = f->after;
 	if (f->after == SHINGLE_NO_PAGE)
-		p->tail[list] = f->before;
+		p->lists.tail[list] = f->before;
 	else
-		p->frame[f->after].before = f->before;
+		p->frames.frame[f->after].before = f->before;
 	f->listed = false;
-	p->listed[list]--;
+	p->lists.length[list]--;
 }
 
 static void free_frame(struct shingle_pages *p, u32 i)
 {
-	p->frame[i].state = SHINGLE_FRAME_FREE;
-	p->frame[i].nr = SHINGLE_NO_PAGE;
+	p->frames.frame[i].state = SHINGLE_FRAME_FREE;
+	p->frames.frame[i].nr = SHINGLE_NO_PAGE;
 	list_append(p, SHINGLE_FRAMES_FREE, i);
 }
 
@@ -88,13 +88,13 @@ static void free_frame(struct shingle_pages *p, u32 i)
 
 static void remember(struct shingle_pages *p, u32 nr)
 {
-	u32 oldest = p->ghosts[p->ghost_at];
+	u32 oldest = p->ghosts.page[p->ghosts.at];
 
 	if (oldest != SHINGLE_NO_PAGE)
-		__clear_bit(oldest, p->ghost);
-	p->ghosts[p->ghost_at] = nr;
-	p->ghost_at = p->ghost_at + 1 == p->nr_ghosts ? 0 : p->ghost_at + 1;
-	__set_bit(nr, p->ghost);
+		__clear_bit(oldest, p->ghosts.bits);
+	p->ghosts.page[p->ghosts.at] = nr;
+	p->ghosts.at = p->ghosts.at + 1 == p->ghosts.nr ? 0 : p->ghosts.at + 1;
+	__set_bit(nr, p->ghosts.bits);
 }
 
 /*
@@ -103,12 +103,12 @@ static void remember(struct shingle_pages *p, u32 nr)
  */
 static u32 evict_from(struct shingle_pages *p, enum shingle_frame_list list)
 {
-	u32 looks = min(2 * p->listed[list], SHINGLE_WALK), half = looks / 2, i;
+	u32 looks = min(2 * p->lists.length[list], SHINGLE_WALK), half = looks / 2, i;
 	struct shingle_frame *f;
 
 	for (; looks; looks--) {
-		i = p->head[list];
-		f = &p->frame[i];
+		i = p->lists.head[list];
+		f = &p->frames.frame[i];
 		list_remove(p, list, i);
 		if (f->pins || (list == SHINGLE_FRAMES_MAIN && f->used && looks > half)) {
 			f->used = false;
@@ -125,14 +125,14 @@ static u32 evict_from(struct shingle_pages *p, enum shingle_frame_list list)
 
 static u32 take_frame(struct shingle_pages *p)
 {
-	u32 i = p->head[SHINGLE_FRAMES_FREE];
+	u32 i = p->lists.head[SHINGLE_FRAMES_FREE];
 	bool in;
 
 	if (i != SHINGLE_NO_PAGE) {
 		list_remove(p, SHINGLE_FRAMES_FREE, i);
 		return i;
 	}
-	in = p->listed[SHINGLE_FRAMES_IN] > p->nr_frames / 4;
+	in = p->lists.length[SHINGLE_FRAMES_IN] > p->frames.nr / 4;
 	i = evict_from(p, in ? SHINGLE_FRAMES_IN : SHINGLE_FRAMES_MAIN);
 	if (i == SHINGLE_NO_PAGE)
 		i = evict_from(p, in ? SHINGLE_FRAMES_MAIN : SHINGLE_FRAMES_IN);
@@ -147,11 +147,12 @@ static u32 frame_for(struct shingle_pages *p, u32 nr)
 
 	if (i == SHINGLE_NO_PAGE)
 		return i;
-	f = &p->frame[i];
+	f = &p->frames.frame[i];
 	f->nr = nr;
 	f->used = false;
 	f->asked = false;
-	f->home = __test_and_clear_bit(nr, p->ghost) ? SHINGLE_FRAMES_MAIN : SHINGLE_FRAMES_IN;
+	f->home = __test_and_clear_bit(nr, p->ghosts.bits) ? SHINGLE_FRAMES_MAIN :
+							     SHINGLE_FRAMES_IN;
 	index_add(p, i);
 	return i;
 }
@@ -163,20 +164,20 @@ static bool is_spoken_for(const struct shingle_frame *f)
 
 static void set_stepped(struct shingle_pages *p, struct shingle_frame *f, bool stepped)
 {
-	p->stepped += stepped - f->stepped;
+	p->changes.stepped += stepped - f->stepped;
 	f->stepped = stepped;
 }
 
 /* A reason to keep the frame has ended; if it was the last, the frame may be evicted. */
 static void let_go(struct shingle_pages *p, u32 i)
 {
-	struct shingle_frame *f = &p->frame[i];
+	struct shingle_frame *f = &p->frames.frame[i];
 
 	if (!f->holds)
 		set_stepped(p, f, false);
 	if (is_spoken_for(f))
 		return;
-	p->spoken--;
+	p->changes.spoken--;
 	list_append(p, f->home, i);
 }
 
@@ -187,28 +188,28 @@ static void let_go(struct shingle_pages *p, u32 i)
 /* Keep a frame for the current asker. */
 static void keep(struct shingle_pages *p, u32 i)
 {
-	struct shingle_frame *f = &p->frame[i];
-	enum shingle_asker asker = p->asker;
+	struct shingle_frame *f = &p->frames.frame[i];
+	enum shingle_asker asker = p->call.asker;
 
-	if (asker == SHINGLE_ASKER_HOT || f->keepers & BIT(asker) || !p->max_kept[asker])
+	if (asker == SHINGLE_ASKER_HOT || f->keepers & BIT(asker) || !p->kept.max[asker])
 		return;
 	/* The asker has changed its mind and looks at other pages. */
-	if (p->nr_kept[asker] == p->max_kept[asker])
+	if (p->kept.nr[asker] == p->kept.max[asker])
 		shingle_pages_drop(p, asker);
 	f->keepers |= BIT(asker);
 	f->pins++;
-	p->kept[asker][p->nr_kept[asker]++] = i;
+	p->kept.frame[asker][p->kept.nr[asker]++] = i;
 }
 
 static u32 look_for(struct shingle_pages *p, u32 nr)
 {
 	u32 i = find(p, nr);
 
-	if (i == SHINGLE_NO_PAGE || p->frame[i].state != SHINGLE_FRAME_HERE)
+	if (i == SHINGLE_NO_PAGE || p->frames.frame[i].state != SHINGLE_FRAME_HERE)
 		return SHINGLE_NO_PAGE;
-	p->frame[i].used = true;
-	p->hits++;
-	if (unlikely(p->asker))
+	p->frames.frame[i].used = true;
+	p->counts.hits++;
+	if (unlikely(p->call.asker))
 		keep(p, i);
 	return i;
 }
@@ -216,7 +217,7 @@ static u32 look_for(struct shingle_pages *p, u32 nr)
 /* Page @nr has neither a place nor a frame. */
 static bool is_zeroes(const struct shingle_pages *p, u32 nr)
 {
-	return shingle_place_of(p->places, nr) == SHINGLE_PAGE_NONE &&
+	return shingle_place_of(p->places.now, nr) == SHINGLE_PAGE_NONE &&
 	       find(p, nr) == SHINGLE_NO_PAGE;
 }
 
@@ -239,10 +240,10 @@ const void *shingle_page(struct shingle_engine *e, u32 nr)
 		return p->zeroes;
 	i = look_for(p, nr);
 	if (likely(i != SHINGLE_NO_PAGE))
-		return p->frame[i].block->payload;
+		return p->frames.frame[i].block->payload;
 	if (is_zeroes(p, nr))
 		return p->zeroes;
-	p->missed = nr;
+	p->call.missed = nr;
 	return NULL;
 }
 EXPORT_SYMBOL_GPL(shingle_page);
@@ -256,11 +257,11 @@ static bool is_for_good(int err)
 /* May one more page be held?  A page that a step holds counts against no other asker. */
 static bool may_speak_for(const struct shingle_pages *p)
 {
-	if (p->asker == SHINGLE_ASKER_LOAD)
+	if (p->call.asker == SHINGLE_ASKER_LOAD)
 		return true;
-	if (p->asker == SHINGLE_ASKER_CLEAN)
-		return p->spoken < p->most + p->e->step_pages;
-	return p->spoken - p->stepped < p->most;
+	if (p->call.asker == SHINGLE_ASKER_CLEAN)
+		return p->changes.spoken < p->changes.most + p->e->step_pages;
+	return p->changes.spoken - p->changes.stepped < p->changes.most;
 }
 
 /**
@@ -283,32 +284,32 @@ void *shingle_page_hold(struct shingle_engine *e, u32 nr)
 	if (WARN_ON_ONCE(nr >= p->nr_pages))
 		return NULL;
 	i = look_for(p, nr);
-	if ((i == SHINGLE_NO_PAGE || !is_spoken_for(&p->frame[i])) && !may_speak_for(p)) {
-		p->crowded = true;
+	if ((i == SHINGLE_NO_PAGE || !is_spoken_for(&p->frames.frame[i])) && !may_speak_for(p)) {
+		p->call.crowded = true;
 		/* The operation gives up for lack of room, not for a page that it missed before. */
-		p->missed = SHINGLE_NO_PAGE;
+		p->call.missed = SHINGLE_NO_PAGE;
 		return NULL;
 	}
 	if (i == SHINGLE_NO_PAGE && is_zeroes(p, nr)) {
 		i = frame_for(p, nr);
 		if (i != SHINGLE_NO_PAGE) {
-			p->frame[i].state = SHINGLE_FRAME_HERE;
-			memset(p->frame[i].block->payload, 0, SHINGLE_PAGE_BYTES);
-			list_append(p, p->frame[i].home, i);
+			p->frames.frame[i].state = SHINGLE_FRAME_HERE;
+			memset(p->frames.frame[i].block->payload, 0, SHINGLE_PAGE_BYTES);
+			list_append(p, p->frames.frame[i].home, i);
 			keep(p, i);
 		}
 	}
 	if (i == SHINGLE_NO_PAGE) {
-		p->missed = nr;
+		p->call.missed = nr;
 		return NULL;
 	}
-	f = &p->frame[i];
+	f = &p->frames.frame[i];
 	if (!is_spoken_for(f)) {
-		p->spoken++;
+		p->changes.spoken++;
 		list_remove(p, f->home, i);
 	}
 	f->holds++;
-	if (p->asker == SHINGLE_ASKER_CLEAN)
+	if (p->call.asker == SHINGLE_ASKER_CLEAN)
 		set_stepped(p, f, true);
 	return f->block->payload;
 }
@@ -326,9 +327,9 @@ void *shingle_page_held(struct shingle_engine *e, u32 nr)
 {
 	u32 i = find(e->pages, nr);
 
-	if (WARN_ON_ONCE(i == SHINGLE_NO_PAGE || !e->pages->frame[i].holds))
+	if (WARN_ON_ONCE(i == SHINGLE_NO_PAGE || !e->pages->frames.frame[i].holds))
 		return e->pages->zeroes;
-	return e->pages->frame[i].block->payload;
+	return e->pages->frames.frame[i].block->payload;
 }
 EXPORT_SYMBOL_GPL(shingle_page_held);
 
@@ -345,14 +346,15 @@ void shingle_page_dirty(struct shingle_engine *e, u32 nr)
 	struct shingle_frame *f;
 	u32 i = find(p, nr);
 
-	if (WARN_ON_ONCE(i == SHINGLE_NO_PAGE || !p->frame[i].holds))
+	if (WARN_ON_ONCE(i == SHINGLE_NO_PAGE || !p->frames.frame[i].holds))
 		return;
-	f = &p->frame[i];
+	f = &p->frames.frame[i];
 	if (!f->dirty && !f->writing) {
-		p->nr_dirty++;
+		p->changes.nr_dirty++;
 		/* Recovery takes a checkpoint itself when it has ended. */
-		if (p->press && p->asker != SHINGLE_ASKER_LOAD && shingle_pages_pressed(e))
-			p->press(p->ctx);
+		if (p->changes.press && p->call.asker != SHINGLE_ASKER_LOAD &&
+		    shingle_pages_pressed(e))
+			p->changes.press(p->changes.ctx);
 	}
 	f->dirty = true;
 }
@@ -370,9 +372,9 @@ void shingle_page_put(struct shingle_engine *e, u32 nr)
 	struct shingle_pages *p = e->pages;
 	u32 i = find(p, nr);
 
-	if (WARN_ON_ONCE(i == SHINGLE_NO_PAGE || !p->frame[i].holds))
+	if (WARN_ON_ONCE(i == SHINGLE_NO_PAGE || !p->frames.frame[i].holds))
 		return;
-	p->frame[i].holds--;
+	p->frames.frame[i].holds--;
 	let_go(p, i);
 }
 EXPORT_SYMBOL_GPL(shingle_page_put);
@@ -395,13 +397,13 @@ bool shingle_page_lost(const struct shingle_engine *e, u32 nr)
 	u32 i = find(p, nr);
 
 	if (i == SHINGLE_NO_PAGE)
-		return shingle_place_of(p->places, nr) == SHINGLE_PAGE_LOST;
-	if (p->frame[i].state != SHINGLE_FRAME_FAILED)
+		return shingle_place_of(p->places.now, nr) == SHINGLE_PAGE_LOST;
+	if (p->frames.frame[i].state != SHINGLE_FRAME_FAILED)
 		return false;
-	if (is_for_good(p->frame[i].err))
+	if (is_for_good(p->frames.frame[i].err))
 		return true;
-	p->unread += p->asker == SHINGLE_ASKER_LOOK;
-	return p->asker == SHINGLE_ASKER_LOOK;
+	p->unread += p->call.asker == SHINGLE_ASKER_LOOK;
+	return p->call.asker == SHINGLE_ASKER_LOOK;
 }
 EXPORT_SYMBOL_GPL(shingle_page_lost);
 
@@ -427,13 +429,13 @@ EXPORT_SYMBOL_GPL(shingle_pages_least);
 
 static int add_frames(struct shingle_pages *p, u32 frames)
 {
-	for (; p->nr_frames < frames; p->nr_frames++) {
-		struct shingle_frame *f = &p->frame[p->nr_frames];
+	for (; p->frames.nr < frames; p->frames.nr++) {
+		struct shingle_frame *f = &p->frames.frame[p->frames.nr];
 
 		f->block = shingle_zalloc_array(1, sizeof(*f->block));
 		if (!f->block)
 			return -ENOMEM;
-		free_frame(p, p->nr_frames);
+		free_frame(p, p->frames.nr);
 	}
 	return 0;
 }
@@ -464,15 +466,15 @@ static int make_room(struct shingle_pages *p, u32 frames)
 		kvfree(bucket);
 		return -ENOMEM;
 	}
-	if (p->nr_frames)
-		memcpy(frame, p->frame, p->nr_frames * sizeof(*frame));
+	if (p->frames.nr)
+		memcpy(frame, p->frames.frame, p->frames.nr * sizeof(*frame));
 	memset(bucket, 0xff, buckets * sizeof(*bucket));
-	kvfree(p->frame);
-	kvfree(p->bucket);
-	p->frame = frame;
-	p->bucket = bucket;
-	p->nr_buckets = buckets;
-	for (i = 0; i < p->nr_frames; i++) {
+	kvfree(p->frames.frame);
+	kvfree(p->frames.bucket);
+	p->frames.frame = frame;
+	p->frames.bucket = bucket;
+	p->frames.nr_buckets = buckets;
+	for (i = 0; i < p->frames.nr; i++) {
 		if (frame[i].nr != SHINGLE_NO_PAGE)
 			index_add(p, i);
 	}
@@ -493,17 +495,17 @@ void shingle_pages_destroy(struct shingle_engine *e)
 	if (!p)
 		return;
 	/* If shingle_pages_create() has failed, the last frame may lack its block. */
-	for (i = 0; i < p->nr_frames; i++)
-		kvfree(p->frame[i].block);
+	for (i = 0; i < p->frames.nr; i++)
+		kvfree(p->frames.frame[i].block);
 	for (i = 0; i < SHINGLE_NR_ASKERS; i++)
-		kvfree(p->kept[i]);
-	kvfree(p->places);
-	kvfree(p->next);
-	kvfree(p->marks);
-	kvfree(p->frame);
-	kvfree(p->bucket);
-	kvfree(p->ghost);
-	kvfree(p->ghosts);
+		kvfree(p->kept.frame[i]);
+	kvfree(p->places.now);
+	kvfree(p->places.next);
+	kvfree(p->places.marks);
+	kvfree(p->frames.frame);
+	kvfree(p->frames.bucket);
+	kvfree(p->ghosts.bits);
+	kvfree(p->ghosts.page);
 	kvfree(p->zeroes);
 	kvfree(p->given_up);
 	kvfree(p);
@@ -547,36 +549,39 @@ int shingle_pages_create(struct shingle_engine *e, u64 nr_pages, u32 frames, con
 	e->pages = p;
 	p->e = e;
 	p->nr_pages = nr_pages;
-	p->budget = budget_for(e, nr_pages, frames);
+	p->frames.budget = budget_for(e, nr_pages, frames);
 	/* If each page has a frame of its own, none has to leave. */
-	p->most = nr_pages;
-	if (p->budget < nr_pages)
-		p->most = max((p->budget - e->call_pages - 2 * e->step_pages) / 2, e->call_pages);
-	p->missed = SHINGLE_NO_PAGE;
-	p->nr_pieces = shingle_places_pieces(nr_pages);
-	p->nr_ghosts = p->budget;
+	p->changes.most = nr_pages;
+	if (p->frames.budget < nr_pages)
+		p->changes.most = max((p->frames.budget - e->call_pages - 2 * e->step_pages) / 2,
+				      e->call_pages);
+	p->call.missed = SHINGLE_NO_PAGE;
+	p->places.nr_pieces = shingle_places_pieces(nr_pages);
+	p->ghosts.nr = p->frames.budget;
 	for (i = 0; i < SHINGLE_NR_FRAME_LISTS; i++)
-		p->head[i] = SHINGLE_NO_PAGE;
-	memcpy(p->tail, p->head, sizeof(p->tail));
-	p->max_kept[SHINGLE_ASKER_FRONT] = e->call_pages;
-	p->max_kept[SHINGLE_ASKER_LOAD] = e->call_pages + e->step_pages;
-	p->max_kept[SHINGLE_ASKER_CLEAN] = e->step_pages;
-	p->max_kept[SHINGLE_ASKER_LOOK] = e->step_pages;
-	p->places = shingle_zalloc_array(DIV_ROUND_UP(p->nr_pages, 4), 1);
-	p->next = shingle_zalloc_array(DIV_ROUND_UP(p->nr_pages, 4), 1);
-	p->marks = shingle_zalloc_array(BITS_TO_LONGS(p->nr_pieces), sizeof(*p->marks));
-	p->ghost = shingle_zalloc_array(BITS_TO_LONGS(p->nr_pages), sizeof(*p->ghost));
-	p->ghosts = shingle_zalloc_array(p->nr_ghosts, sizeof(*p->ghosts));
+		p->lists.head[i] = SHINGLE_NO_PAGE;
+	memcpy(p->lists.tail, p->lists.head, sizeof(p->lists.tail));
+	p->kept.max[SHINGLE_ASKER_FRONT] = e->call_pages;
+	p->kept.max[SHINGLE_ASKER_LOAD] = e->call_pages + e->step_pages;
+	p->kept.max[SHINGLE_ASKER_CLEAN] = e->step_pages;
+	p->kept.max[SHINGLE_ASKER_LOOK] = e->step_pages;
+	p->places.now = shingle_zalloc_array(DIV_ROUND_UP(p->nr_pages, 4), 1);
+	p->places.next = shingle_zalloc_array(DIV_ROUND_UP(p->nr_pages, 4), 1);
+	p->places.marks = shingle_zalloc_array(BITS_TO_LONGS(p->places.nr_pieces),
+					       sizeof(*p->places.marks));
+	p->ghosts.bits = shingle_zalloc_array(BITS_TO_LONGS(p->nr_pages), sizeof(*p->ghosts.bits));
+	p->ghosts.page = shingle_zalloc_array(p->ghosts.nr, sizeof(*p->ghosts.page));
 	p->zeroes = shingle_zalloc_array(1, SHINGLE_PAGE_BYTES);
-	if (!p->places || !p->next || !p->marks || !p->ghost || !p->ghosts || !p->zeroes)
+	if (!p->places.now || !p->places.next || !p->places.marks || !p->ghosts.bits ||
+	    !p->ghosts.page || !p->zeroes)
 		goto no_memory;
-	memset(p->ghosts, 0xff, p->nr_ghosts * sizeof(*p->ghosts));
+	memset(p->ghosts.page, 0xff, p->ghosts.nr * sizeof(*p->ghosts.page));
 	for (i = 0; i < SHINGLE_NR_ASKERS; i++) {
-		p->kept[i] = shingle_zalloc_array(max(p->max_kept[i], 1U), sizeof(u32));
-		if (!p->kept[i])
+		p->kept.frame[i] = shingle_zalloc_array(max(p->kept.max[i], 1U), sizeof(u32));
+		if (!p->kept.frame[i])
 			goto no_memory;
 	}
-	if (!make_room(p, p->budget) && !add_frames(p, p->budget))
+	if (!make_room(p, p->frames.budget) && !add_frames(p, p->frames.budget))
 		return 0;
 no_memory:
 	shingle_pages_destroy(e);
@@ -623,7 +628,7 @@ static u64 bytes_of(u64 nr_pages, u64 frames, u64 buckets, u64 ghosts)
  */
 u64 shingle_pages_bytes(const struct shingle_pages *p)
 {
-	return bytes_of(p->nr_pages, p->nr_frames, p->nr_buckets, p->nr_ghosts);
+	return bytes_of(p->nr_pages, p->frames.nr, p->frames.nr_buckets, p->ghosts.nr);
 }
 
 /**
@@ -652,7 +657,7 @@ u64 shingle_pages_bytes_for(const struct shingle_engine *e, u64 nr_pages)
  */
 int shingle_pages_grow(struct shingle_pages *p)
 {
-	u32 frames = 2 * p->nr_frames;
+	u32 frames = 2 * p->frames.nr;
 
 	return make_room(p, frames) ?: add_frames(p, frames);
 }
@@ -673,7 +678,7 @@ int shingle_pages_leave_room(struct shingle_pages *p)
 	int err = 0;
 
 	/* If each page has a frame of its own, none is replaced. */
-	while (!err && p->nr_frames < p->nr_pages && p->nr_frames - p->spoken < need)
+	while (!err && p->frames.nr < p->nr_pages && p->frames.nr - p->changes.spoken < need)
 		err = shingle_pages_grow(p);
 	return err;
 }
@@ -686,9 +691,9 @@ int shingle_pages_leave_room(struct shingle_pages *p)
  */
 void shingle_pages_shrink(struct shingle_pages *p)
 {
-	while (p->nr_frames > p->budget) {
-		u32 i = p->nr_frames - 1;
-		struct shingle_frame *f = &p->frame[i];
+	while (p->frames.nr > p->frames.budget) {
+		u32 i = p->frames.nr - 1;
+		struct shingle_frame *f = &p->frames.frame[i];
 
 		if (f->state == SHINGLE_FRAME_FREE) {
 			list_remove(p, SHINGLE_FRAMES_FREE, i);
@@ -700,7 +705,7 @@ void shingle_pages_shrink(struct shingle_pages *p)
 		}
 		kvfree(f->block);
 		memset(f, 0, sizeof(*f));
-		p->nr_frames--;
+		p->frames.nr--;
 	}
 }
 
@@ -711,7 +716,7 @@ void shingle_pages_shrink(struct shingle_pages *p)
 /* The asker that lacked the page has got the error: the next asker reads it again. */
 static void forget_failure(struct shingle_pages *p, u32 i)
 {
-	struct shingle_frame *f = &p->frame[i];
+	struct shingle_frame *f = &p->frames.frame[i];
 
 	if (f->state != SHINGLE_FRAME_FAILED || f->pins || is_for_good(f->err))
 		return;
@@ -729,12 +734,13 @@ static void forget_failure(struct shingle_pages *p, u32 i)
  */
 void shingle_pages_drop(struct shingle_pages *p, enum shingle_asker asker)
 {
-	while (p->nr_kept[asker]) {
-		struct shingle_frame *f = &p->frame[p->kept[asker][--p->nr_kept[asker]]];
+	while (p->kept.nr[asker]) {
+		u32 i = p->kept.frame[asker][--p->kept.nr[asker]];
+		struct shingle_frame *f = &p->frames.frame[i];
 
 		f->keepers &= ~BIT(asker);
 		f->pins--;
-		forget_failure(p, f - p->frame);
+		forget_failure(p, i);
 	}
 }
 EXPORT_SYMBOL_GPL(shingle_pages_drop);
@@ -746,7 +752,7 @@ static u32 want(struct shingle_pages *p, u32 nr)
 
 	if (i == SHINGLE_NO_PAGE)
 		return i;
-	p->frame[i].state = SHINGLE_FRAME_WANTED;
+	p->frames.frame[i].state = SHINGLE_FRAME_WANTED;
 	list_append(p, SHINGLE_FRAMES_WANTED, i);
 	p->coming++;
 	return i;
@@ -756,8 +762,8 @@ static void want_ahead(struct shingle_pages *p, u32 first, u32 nr)
 {
 	if (WARN_ON_ONCE(nr > p->nr_pages || first > p->nr_pages - nr))
 		return;
-	for (; nr && p->coming < p->nr_frames / 4; first++, nr--) {
-		u8 place = shingle_place_of(p->places, first);
+	for (; nr && p->coming < p->frames.nr / 4; first++, nr--) {
+		u8 place = shingle_place_of(p->places.now, first);
 
 		if ((place == SHINGLE_PAGE_A || place == SHINGLE_PAGE_B) &&
 		    find(p, first) == SHINGLE_NO_PAGE && want(p, first) == SHINGLE_NO_PAGE)
@@ -779,37 +785,37 @@ static void want_ahead(struct shingle_pages *p, u32 first, u32 nr)
  */
 int shingle_pages_ask(struct shingle_pages *p)
 {
-	u32 nr = p->missed, nr_ahead = p->nr_ahead, i;
+	u32 nr = p->call.missed, nr_ahead = p->call.nr_ahead, i;
 	int err;
 
-	p->missed = SHINGLE_NO_PAGE;
-	p->nr_ahead = 0;
+	p->call.missed = SHINGLE_NO_PAGE;
+	p->call.nr_ahead = 0;
 	if (nr == SHINGLE_NO_PAGE) {
-		p->crowded_waits += p->crowded;
-		p->crowded = false;
+		p->counts.crowded_waits += p->call.crowded;
+		p->call.crowded = false;
 		return -EBUSY;
 	}
-	p->crowded = false;
-	p->misses++;
+	p->call.crowded = false;
+	p->counts.misses++;
 	i = find(p, nr);
 	if (i != SHINGLE_NO_PAGE) {
-		p->frame[i].asked = true;
+		p->frames.frame[i].asked = true;
 		keep(p, i);
-		err = p->frame[i].state == SHINGLE_FRAME_FAILED ? p->frame[i].err : 0;
+		err = p->frames.frame[i].state == SHINGLE_FRAME_FAILED ? p->frames.frame[i].err : 0;
 		forget_failure(p, i);
 		return err;
 	}
-	if (shingle_place_of(p->places, nr) == SHINGLE_PAGE_LOST)
+	if (shingle_place_of(p->places.now, nr) == SHINGLE_PAGE_LOST)
 		return -ESTALE;
 	/* A page of zeroes, for which no frame was free. */
-	if (shingle_place_of(p->places, nr) == SHINGLE_PAGE_NONE)
+	if (shingle_place_of(p->places.now, nr) == SHINGLE_PAGE_NONE)
 		return -EAGAIN;
 	i = want(p, nr);
 	if (i == SHINGLE_NO_PAGE)
 		return -EAGAIN;
-	p->frame[i].asked = true;
+	p->frames.frame[i].asked = true;
 	keep(p, i);
-	want_ahead(p, p->ahead, nr_ahead);
+	want_ahead(p, p->call.ahead, nr_ahead);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(shingle_pages_ask);
@@ -818,9 +824,9 @@ EXPORT_SYMBOL_GPL(shingle_pages_ask);
 bool shingle_pages_here_already(const struct shingle_engine *e)
 {
 	const struct shingle_pages *p = e->pages;
-	u32 i = p->missed == SHINGLE_NO_PAGE ? SHINGLE_NO_PAGE : find(p, p->missed);
+	u32 i = p->call.missed == SHINGLE_NO_PAGE ? SHINGLE_NO_PAGE : find(p, p->call.missed);
 
-	return i != SHINGLE_NO_PAGE && p->frame[i].state == SHINGLE_FRAME_HERE;
+	return i != SHINGLE_NO_PAGE && p->frames.frame[i].state == SHINGLE_FRAME_HERE;
 }
 EXPORT_SYMBOL_GPL(shingle_pages_here_already);
 
@@ -828,18 +834,18 @@ EXPORT_SYMBOL_GPL(shingle_pages_here_already);
  * shingle_pages_wanted() - take the next page that is to be read
  * @p: pages
  *
- * The caller reads it from the place that shingle_place_of() finds in @p->places.
+ * The caller reads it from the place that shingle_place_of() finds in @p->places.now.
  *
  * Context: map lock.
  * Return: the frame with the block for it; SHINGLE_NO_PAGE if there is none.
  */
 u32 shingle_pages_wanted(struct shingle_pages *p)
 {
-	u32 i = p->head[SHINGLE_FRAMES_WANTED];
+	u32 i = p->lists.head[SHINGLE_FRAMES_WANTED];
 
 	if (i != SHINGLE_NO_PAGE) {
 		list_remove(p, SHINGLE_FRAMES_WANTED, i);
-		p->frame[i].state = SHINGLE_FRAME_READING;
+		p->frames.frame[i].state = SHINGLE_FRAME_READING;
 	}
 	return i;
 }
@@ -858,10 +864,10 @@ EXPORT_SYMBOL_GPL(shingle_pages_wanted);
  */
 bool shingle_pages_here(struct shingle_pages *p, u32 frame, int err)
 {
-	struct shingle_frame *f = &p->frame[frame];
+	struct shingle_frame *f = &p->frames.frame[frame];
 
 	p->coming--;
-	p->reads++;
+	p->counts.reads++;
 	if (err && !f->asked) {
 		index_remove(p, frame);
 		free_frame(p, frame);
@@ -889,8 +895,8 @@ static void set_next(struct shingle_pages *p, u32 nr, enum shingle_page_place pl
 {
 	u32 piece = nr / SHINGLE_PLACES_PER_PIECE;
 
-	set_place(p->next, nr, place);
-	p->nr_marked += !__test_and_set_bit(piece, p->marks);
+	set_place(p->places.next, nr, place);
+	p->places.nr_marked += !__test_and_set_bit(piece, p->places.marks);
 }
 
 /**
@@ -907,13 +913,13 @@ static void set_next(struct shingle_pages *p, u32 nr, enum shingle_page_place pl
  */
 u32 shingle_pages_dirty(const struct shingle_pages *p, u32 *cursor, u32 *nr, u32 max)
 {
-	u32 end = min(p->nr_frames, *cursor + SHINGLE_WALK), found = 0;
+	u32 end = min(p->frames.nr, *cursor + SHINGLE_WALK), found = 0;
 
 	for (; *cursor < end && found < max; (*cursor)++) {
-		if (p->frame[*cursor].dirty)
-			nr[found++] = p->frame[*cursor].nr;
+		if (p->frames.frame[*cursor].dirty)
+			nr[found++] = p->frames.frame[*cursor].nr;
 	}
-	if (*cursor == p->nr_frames)
+	if (*cursor == p->frames.nr)
 		*cursor = SHINGLE_NO_PAGE;
 	return found;
 }
@@ -924,18 +930,18 @@ u32 shingle_pages_dirty(const struct shingle_pages *p, u32 *cursor, u32 *nr, u32
  * @nr: as shingle_pages_dirty(), once for each checkpoint
  * @payload: result
  *
- * Afterwards shingle_place_of() @p->next returns the place to which it must be written.
+ * Afterwards shingle_place_of() @p->places.next returns the place to which it must be written.
  *
  * Context: map lock.
  */
 void shingle_pages_copy(struct shingle_pages *p, u32 nr, void *payload)
 {
-	struct shingle_frame *f = &p->frame[find(p, nr)];
+	struct shingle_frame *f = &p->frames.frame[find(p, nr)];
 
 	memcpy(payload, f->block->payload, SHINGLE_PAGE_BYTES);
 	f->dirty = false;
 	f->writing = true;
-	set_next(p, nr, shingle_place_other(shingle_place_of(p->places, nr)));
+	set_next(p, nr, shingle_place_other(shingle_place_of(p->places.now, nr)));
 }
 
 /**
@@ -951,25 +957,25 @@ void shingle_pages_copy(struct shingle_pages *p, u32 nr, void *payload)
  */
 bool shingle_pages_written(struct shingle_pages *p, u32 *cursor, bool good)
 {
-	u32 end = min(p->nr_frames, *cursor + SHINGLE_WALK);
+	u32 end = min(p->frames.nr, *cursor + SHINGLE_WALK);
 
 	for (; *cursor < end; (*cursor)++) {
-		struct shingle_frame *f = &p->frame[*cursor];
+		struct shingle_frame *f = &p->frames.frame[*cursor];
 
 		if (!f->writing)
 			continue;
 		f->writing = false;
 		if (!good) {
 			f->dirty = true;
-			set_next(p, f->nr, shingle_place_of(p->places, f->nr));
+			set_next(p, f->nr, shingle_place_of(p->places.now, f->nr));
 			continue;
 		}
-		set_place(p->places, f->nr, shingle_place_of(p->next, f->nr));
-		p->writes++;
-		p->nr_dirty -= !f->dirty;
+		set_place(p->places.now, f->nr, shingle_place_of(p->places.next, f->nr));
+		p->counts.writes++;
+		p->changes.nr_dirty -= !f->dirty;
 		let_go(p, *cursor);
 	}
-	return *cursor < p->nr_frames;
+	return *cursor < p->frames.nr;
 }
 
 /* Size of a piece of the places in bytes. */
@@ -1000,19 +1006,19 @@ bool shingle_places_encode_next(struct shingle_pages *p, bool all, u64 *cursor, 
 	u64 piece;
 
 	if (!all)
-		*cursor = find_next_bit(p->marks, p->nr_pieces, *cursor);
-	if (*cursor >= p->nr_pieces) {
+		*cursor = find_next_bit(p->places.marks, p->places.nr_pieces, *cursor);
+	if (*cursor >= p->places.nr_pieces) {
 		*cursor = SHINGLE_NOWHERE;
 		return false;
 	}
 	piece = (*cursor)++;
 	*index = SHINGLE_CHUNK_CORE + 1 + piece;
-	from = p->next + piece * SHINGLE_CHUNK_BYTES;
+	from = p->places.next + piece * SHINGLE_CHUNK_BYTES;
 	*bytes = piece_bytes(p, piece);
 	while (*bytes && !from[*bytes - 1])
 		(*bytes)--;
 	memcpy(buf, from, *bytes);
-	p->nr_marked -= __test_and_clear_bit(piece, p->marks);
+	p->places.nr_marked -= __test_and_clear_bit(piece, p->places.marks);
 	return !all || *bytes;
 }
 
@@ -1032,14 +1038,14 @@ int shingle_places_decode(struct shingle_pages *p, u64 index, const void *buf, u
 	const u8 *from = buf;
 	u32 rest;
 
-	if (piece >= p->nr_pieces || bytes > piece_bytes(p, piece))
+	if (piece >= p->places.nr_pieces || bytes > piece_bytes(p, piece))
 		return -EUCLEAN;
 	rest = p->nr_pages % 4 * 2;
-	if (rest && piece == p->nr_pieces - 1 && bytes == piece_bytes(p, piece) &&
+	if (rest && piece == p->places.nr_pieces - 1 && bytes == piece_bytes(p, piece) &&
 	    from[bytes - 1] >> rest)
 		return -EUCLEAN;
-	memcpy(p->places + piece * SHINGLE_CHUNK_BYTES, buf, bytes);
-	memcpy(p->next + piece * SHINGLE_CHUNK_BYTES, buf, bytes);
+	memcpy(p->places.now + piece * SHINGLE_CHUNK_BYTES, buf, bytes);
+	memcpy(p->places.next + piece * SHINGLE_CHUNK_BYTES, buf, bytes);
 	return 0;
 }
 
@@ -1053,7 +1059,7 @@ int shingle_places_decode(struct shingle_pages *p, u64 index, const void *buf, u
  */
 void shingle_pages_found(struct shingle_pages *p, u32 nr, enum shingle_page_place place)
 {
-	set_place(p->places, nr, place);
+	set_place(p->places.now, nr, place);
 	set_next(p, nr, place);
 }
 EXPORT_SYMBOL_GPL(shingle_pages_found);
@@ -1078,12 +1084,12 @@ int shingle_pages_give_up(struct shingle_pages *p, u32 nr)
 	if (!p->given_up)
 		return -ENOMEM;
 	__set_bit(nr, p->given_up);
-	if (i != SHINGLE_NO_PAGE && p->frame[i].listed && !p->frame[i].pins) {
-		list_remove(p, p->frame[i].home, i);
+	if (i != SHINGLE_NO_PAGE && p->frames.frame[i].listed && !p->frames.frame[i].pins) {
+		list_remove(p, p->frames.frame[i].home, i);
 		index_remove(p, i);
 		free_frame(p, i);
 	}
-	set_place(p->places, nr, SHINGLE_PAGE_LOST);
+	set_place(p->places.now, nr, SHINGLE_PAGE_LOST);
 	set_next(p, nr, SHINGLE_PAGE_LOST);
 	return 0;
 }
@@ -1107,7 +1113,7 @@ bool shingle_pages_forgive(struct shingle_pages *p, u32 nr)
 	/* A page in a frame has content: it must not become empty. */
 	if (n || find(p, nr) != SHINGLE_NO_PAGE)
 		return false;
-	set_place(p->places, nr, SHINGLE_PAGE_NONE);
+	set_place(p->places.now, nr, SHINGLE_PAGE_NONE);
 	set_next(p, nr, SHINGLE_PAGE_NONE);
 	return true;
 }

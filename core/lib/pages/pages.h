@@ -110,93 +110,159 @@ struct shingle_frame {
 };
 
 /**
- * struct shingle_pages - the pages of an engine's map
- * @e: the engine
- * @nr_pages: number of pages
- * @places: places of the pages according to the last footer
- * @next: places of the pages once the checkpoint in progress has its footer
+ * struct shingle_places - places of the pages on the medium
+ * @now: places according to the last footer
+ * @next: places once the checkpoint in progress has its footer
  * @marks: a bit for each piece of @next that has changed since it was last encoded
  * @nr_pieces: number of pieces
  * @nr_marked: number of marked pieces
+ */
+struct shingle_places {
+	u8 *now;
+	u8 *next;
+	unsigned long *marks;
+	u32 nr_pieces;
+	u32 nr_marked;
+};
+
+/**
+ * struct shingle_frames - the frames, and the index of the pages in them
  * @frame: frames
- * @nr_frames: number of frames
+ * @nr: number of frames
  * @budget: wanted number of frames; recovery may need more
  * @bucket: first frame of each bucket of the index
  * @nr_buckets: a power of two
+ */
+struct shingle_frames {
+	struct shingle_frame *frame;
+	u32 nr;
+	u32 budget;
+	u32 *bucket;
+	u32 nr_buckets;
+};
+
+/**
+ * struct shingle_frame_lists - lists of frames
  * @head: first frame of each list
  * @tail: last frame of each list
- * @listed: length of each list
- * @ghost: a bit for each page that has left IN recently
- * @ghosts: numbers of these pages, the oldest at @ghost_at
- * @nr_ghosts: entries in @ghosts
- * @ghost_at: index for the next one
+ * @length: length of each list
+ */
+struct shingle_frame_lists {
+	u32 head[SHINGLE_NR_FRAME_LISTS];
+	u32 tail[SHINGLE_NR_FRAME_LISTS];
+	u32 length[SHINGLE_NR_FRAME_LISTS];
+};
+
+/**
+ * struct shingle_ghosts - pages that have left IN recently
+ * @bits: a bit for each page
+ * @page: their numbers, the oldest at @at
+ * @nr: entries in @page
+ * @at: index for the next one
+ */
+struct shingle_ghosts {
+	unsigned long *bits;
+	u32 *page;
+	u32 nr;
+	u32 at;
+};
+
+/**
+ * struct shingle_page_changes - pages that a checkpoint will have to write
  * @most: maximum of pages held, dirty or being written for the host
  * @spoken: number of pages held, dirty or being written, for any asker
  * @stepped: those of them that a step holds, which do not count against the host's @most
  * @nr_dirty: pages that are dirty or being written
- * @asker: origin of the current call of the engine
+ * @press: called when half of @most is in use, to request a checkpoint; may be NULL
+ * @ctx: argument of @press
+ */
+struct shingle_page_changes {
+	u32 most;
+	u32 spoken;
+	u32 stepped;
+	u32 nr_dirty;
+	void (*press)(void *ctx);
+	void *ctx;
+};
+
+/**
+ * struct shingle_page_call - the current call of the engine
+ * @asker: its origin
  * @missed: the page that it lacked, SHINGLE_NO_PAGE if none
  * @crowded: it wanted to change one page more than allowed
  * @ahead: first page that it will look at next
  * @nr_ahead: number of these pages
- * @unread: how many times SHINGLE_ASKER_LOOK left out a page that cannot be read at present
- * @coming: frames with a page that is to be read, or being read
- * @kept: frames that are kept for each asker
- * @nr_kept: their number
- * @max_kept: maximum of their number
- * @zeroes: content of a page that has no place
- * @given_up: a bit for each page that was given up since loading; NULL if none was
- * @press: called when half of @most is in use, to request a checkpoint; may be NULL
- * @ctx: argument of @press
+ */
+struct shingle_page_call {
+	enum shingle_asker asker;
+	u32 missed;
+	bool crowded;
+	u32 ahead;
+	u32 nr_ahead;
+};
+
+/**
+ * struct shingle_page_kept - frames that are kept for each asker
+ * @frame: the frames
+ * @nr: their number
+ * @max: maximum of their number
+ */
+struct shingle_page_kept {
+	u32 *frame[SHINGLE_NR_ASKERS];
+	u32 nr[SHINGLE_NR_ASKERS];
+	u32 max[SHINGLE_NR_ASKERS];
+};
+
+/**
+ * struct shingle_page_counts - counters of a paged map
  * @hits: accesses to pages that were in RAM
  * @misses: how many times an asker had to wait for a page
  * @reads: pages read
  * @writes: pages written by checkpoints
  * @crowded_waits: how many times an asker had to wait for a checkpoint
  */
-struct shingle_pages {
-	struct shingle_engine *e;
-	u32 nr_pages;
-	u8 *places;
-	u8 *next;
-	unsigned long *marks;
-	u32 nr_pieces;
-	u32 nr_marked;
-	struct shingle_frame *frame;
-	u32 nr_frames;
-	u32 budget;
-	u32 *bucket;
-	u32 nr_buckets;
-	u32 head[SHINGLE_NR_FRAME_LISTS];
-	u32 tail[SHINGLE_NR_FRAME_LISTS];
-	u32 listed[SHINGLE_NR_FRAME_LISTS];
-	unsigned long *ghost;
-	u32 *ghosts;
-	u32 nr_ghosts;
-	u32 ghost_at;
-	u32 most;
-	u32 spoken;
-	u32 stepped;
-	u32 nr_dirty;
-	enum shingle_asker asker;
-	u32 missed;
-	bool crowded;
-	u32 ahead;
-	u32 nr_ahead;
-	u32 unread;
-	u32 coming;
-	u32 *kept[SHINGLE_NR_ASKERS];
-	u32 nr_kept[SHINGLE_NR_ASKERS];
-	u32 max_kept[SHINGLE_NR_ASKERS];
-	u8 *zeroes;
-	unsigned long *given_up;
-	void (*press)(void *ctx);
-	void *ctx;
+struct shingle_page_counts {
 	u64 hits;
 	u64 misses;
 	u64 reads;
 	u64 writes;
 	u64 crowded_waits;
+};
+
+/**
+ * struct shingle_pages - the pages of an engine's map
+ * @e: the engine
+ * @nr_pages: number of pages
+ * @places: their places on the medium
+ * @frames: the frames, and their index
+ * @lists: lists of frames
+ * @ghosts: pages that have left IN recently
+ * @changes: pages that a checkpoint will have to write
+ * @call: the current call of the engine
+ * @unread: how many times SHINGLE_ASKER_LOOK left out a page that cannot be read at present
+ * @coming: frames with a page that is to be read, or being read
+ * @kept: frames that are kept for each asker
+ * @zeroes: content of a page that has no place
+ * @given_up: a bit for each page that was given up since loading; NULL if none was
+ * @counts: counters
+ *
+ * All of it is under the lock of the engine, core's map_lock.
+ */
+struct shingle_pages {
+	struct shingle_engine *e;
+	u32 nr_pages;
+	struct shingle_places places;
+	struct shingle_frames frames;
+	struct shingle_frame_lists lists;
+	struct shingle_ghosts ghosts;
+	struct shingle_page_changes changes;
+	struct shingle_page_call call;
+	u32 unread;
+	u32 coming;
+	struct shingle_page_kept kept;
+	u8 *zeroes;
+	unsigned long *given_up;
+	struct shingle_page_counts counts;
 };
 
 /* ------------------------------------------------------------------------
@@ -238,7 +304,7 @@ bool shingle_page_lost(const struct shingle_engine *e, u32 nr);
  */
 static inline void shingle_page_again(struct shingle_engine *e, u32 nr)
 {
-	e->pages->missed = nr;
+	e->pages->call.missed = nr;
 }
 
 /**
@@ -255,8 +321,8 @@ static inline void shingle_page_again(struct shingle_engine *e, u32 nr)
  */
 static inline void shingle_pages_ahead(struct shingle_engine *e, u32 first, u32 nr)
 {
-	e->pages->ahead = first;
-	e->pages->nr_ahead = nr;
+	e->pages->call.ahead = first;
+	e->pages->call.nr_ahead = nr;
 }
 
 /* ------------------------------------------------------------------------
@@ -327,10 +393,10 @@ static inline void shingle_pages_begin(struct shingle_engine *e, enum shingle_as
 {
 	if (!e->pages)
 		return;
-	e->pages->asker = asker;
-	e->pages->missed = SHINGLE_NO_PAGE;
-	e->pages->crowded = false;
-	e->pages->nr_ahead = 0;
+	e->pages->call.asker = asker;
+	e->pages->call.missed = SHINGLE_NO_PAGE;
+	e->pages->call.crowded = false;
+	e->pages->call.nr_ahead = 0;
 }
 
 /**
@@ -346,15 +412,15 @@ static inline void shingle_pages_end(struct shingle_engine *e, bool absent)
 
 	if (!p)
 		return;
-	if (!absent && p->asker)
-		shingle_pages_drop(p, p->asker);
-	p->asker = SHINGLE_ASKER_HOT;
+	if (!absent && p->call.asker)
+		shingle_pages_drop(p, p->call.asker);
+	p->call.asker = SHINGLE_ASKER_HOT;
 }
 
 /* Did the last call of the engine lack a page, or room for a changed one? */
 static inline bool shingle_pages_lack(const struct shingle_engine *e)
 {
-	return e->pages && (e->pages->missed != SHINGLE_NO_PAGE || e->pages->crowded);
+	return e->pages && (e->pages->call.missed != SHINGLE_NO_PAGE || e->pages->call.crowded);
 }
 
 /* Is the page that the last call lacked in RAM already?  To be called like shingle_pages_gone(). */
@@ -365,34 +431,30 @@ static inline bool shingle_pages_gone(const struct shingle_engine *e)
 {
 	const struct shingle_pages *p = e->pages;
 
-	return p->missed != SHINGLE_NO_PAGE &&
-	       shingle_place_of(p->places, p->missed) == SHINGLE_PAGE_LOST;
+	return p->call.missed != SHINGLE_NO_PAGE &&
+	       shingle_place_of(p->places.now, p->call.missed) == SHINGLE_PAGE_LOST;
 }
 
 /* Is there a wanted page that no read has begun for? */
 static inline bool shingle_pages_wanting(const struct shingle_engine *e)
 {
-	return e->pages && e->pages->listed[SHINGLE_FRAMES_WANTED];
+	return e->pages && e->pages->lists.length[SHINGLE_FRAMES_WANTED];
 }
 
 /* Clear the counters. */
 static inline void shingle_pages_clear(struct shingle_pages *p)
 {
-	p->hits = 0;
-	p->misses = 0;
-	p->reads = 0;
-	p->writes = 0;
-	p->crowded_waits = 0;
+	p->counts = (struct shingle_page_counts){};
 }
 
 /* Add the counters of @from. */
 static inline void shingle_pages_carry(struct shingle_pages *p, const struct shingle_pages *from)
 {
-	p->hits += from->hits;
-	p->misses += from->misses;
-	p->reads += from->reads;
-	p->writes += from->writes;
-	p->crowded_waits += from->crowded_waits;
+	p->counts.hits += from->counts.hits;
+	p->counts.misses += from->counts.misses;
+	p->counts.reads += from->counts.reads;
+	p->counts.writes += from->counts.writes;
+	p->counts.crowded_waits += from->counts.crowded_waits;
 }
 
 /* Should a checkpoint be taken now, before a request has to wait for it? */
@@ -400,7 +462,8 @@ static inline bool shingle_pages_pressed(const struct shingle_engine *e)
 {
 	const struct shingle_pages *p = e->pages;
 
-	return p && p->budget < p->nr_pages && p->nr_dirty >= DIV_ROUND_UP(p->most, 2);
+	return p && p->frames.budget < p->nr_pages &&
+	       p->changes.nr_dirty >= DIV_ROUND_UP(p->changes.most, 2);
 }
 
 /* Number of pieces of a checkpoint that hold the places of @nr_pages pages. */

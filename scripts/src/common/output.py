@@ -49,6 +49,12 @@ def _status(path: StrPath) -> os.stat_result | None:
     return st
 
 
+def _umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
 class _Output:
     """One file of whole(); part is the name to write to."""
 
@@ -57,13 +63,17 @@ class _Output:
         self.before, self.descriptor = _status(path), _descriptor(path)
         self.replaced = self.descriptor is None and \
             (not self.before or stat.S_ISREG(self.before.st_mode))
-        if self.replaced:
-            self.target = Path(os.path.realpath(path))
-            self.part = self.target.with_name(self.target.name + ".part")
-        else:
-            handle, name = tempfile.mkstemp(prefix="shingle-output.")
-            os.close(handle)
-            self.part = Path(name)
+        self.target = Path(os.path.realpath(path))
+        # Never a name that exists: it may be a file of the user, or a link.
+        try:
+            handle, name = tempfile.mkstemp(prefix=".shingle-output.",
+                                            dir=self.target.parent if self.replaced else None)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        if self.replaced and not self.before:
+            os.fchmod(handle, 0o666 & ~_umask())
+        os.close(handle)
+        self.part = Path(name)
 
     def finish(self) -> None:
         """Move the part to its place, or copy it into a file that is not regular."""
@@ -107,11 +117,7 @@ def whole(*paths: StrPath) -> Iterator[list[Path]]:
 
 def check(path: StrPath) -> None:
     """Raise OSError if @path cannot be an output, for programs that compute for hours first."""
-    output = _Output(path)
-    try:
-        output.part.touch()
-    finally:
-        output.part.unlink(missing_ok=True)
+    _Output(path).part.unlink(missing_ok=True)
 
 
 def store(path: StrPath, text: str, errors: str = "strict") -> StrPath:

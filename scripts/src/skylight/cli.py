@@ -526,7 +526,8 @@ def main(argv=None):
         print(f"skylight: {where}{error.strerror or error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
-        print("\nskylight: interrupted" if args.command == "quick" else
+        # Only run changes settings and has --resume.
+        print("\nskylight: interrupted" if args.command != "run" else
               "\nskylight: interrupted; settings are as they were, if nothing else is said "
               "above, and --resume goes on with the test that was interrupted",
               file=sys.stderr)

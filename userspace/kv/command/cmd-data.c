@@ -5,8 +5,8 @@
 #include "command.h"
 
 #define TEXT_HELP \
-	"Keys and values are text, in which \\xNN stands for a byte: \\x00 to \\x1f,\n" \
-	"\\x5c (the backslash itself) and \\x7f to \\xff are written so.\n\n"
+	"Keys and values are text.  Control characters, the backslash (\\x5c) and bytes from\n" \
+	"\\x7f on are written as \\xNN.\n\n"
 
 /* Bytes of a write in a batch besides key and value: see shingle-kv.h. */
 #define WRITE_BYTES	14U
@@ -15,7 +15,7 @@ static bool take_operand(const struct command *cmd, const char *name, char *text
 {
 	if (take_text(text, bytes))
 		return true;
-	usage(cmd, "%s: a backslash is written \\x5c", name);
+	usage(cmd, "%s: write a backslash as \\x5c", name);
 	return false;
 }
 
@@ -37,7 +37,7 @@ static char *read_value(FILE *f, size_t *bytes, int *ret)
 			room = room ? min(2 * room, most + 1) : 65536;
 			more = realloc(data, room);
 			if (!more) {
-				fail("there is no memory");
+				fail("out of memory");
 				goto out;
 			}
 			data = more;
@@ -48,7 +48,7 @@ static char *read_value(FILE *f, size_t *bytes, int *ret)
 	if (ferror(f)) {
 		fail("the standard input cannot be read");
 	} else if (*bytes > most) {
-		fail("the value is larger than %s, and no band is large enough",
+		fail("the value is larger than %s and does not fit in a band",
 		     size_text(most).s);
 		*ret = EXIT_USAGE;
 	} else {
@@ -70,7 +70,7 @@ static int put(const struct command *cmd, int argc, char **argv)
 	if (!take_words(cmd, argc, argv, "sS", &w))
 		return w.ret;
 	if (argc - optind < 2 || argc - optind > 3)
-		return usage(cmd, "DEVICE, KEY and perhaps VALUE are wanted");
+		return usage(cmd, "the operands are DEVICE KEY [VALUE]");
 	if (!take_operand(cmd, "KEY", argv[optind + 1], &key_bytes))
 		return EXIT_USAGE;
 	value = argv[optind + 2];
@@ -231,7 +231,7 @@ static int scan(const struct command *cmd, int argc, char **argv)
 	if (!take_words(cmd, argc, argv, "jkl", &r.w))
 		return r.w.ret;
 	if (argc - optind < 1 || argc - optind > 3)
-		return usage(cmd, "DEVICE, and perhaps FROM and TO, are wanted");
+		return usage(cmd, "the operands are DEVICE [FROM [TO]]");
 	if (argc - optind > 1)
 		r.from = argv[optind + 1];
 	if (argc - optind > 2)
@@ -274,13 +274,13 @@ static bool next_line(struct lines *l, int *ret)
 	l->bytes = 0;
 	while ((c = getc_unlocked(l->f)) != EOF && c != '\n') {
 		if (l->bytes == l->most) {
-			*ret = fail("line %llu: longer than any key with its value", l->nr + 1);
+			*ret = fail("line %llu is longer than the longest key with its value", l->nr + 1);
 			return false;
 		}
 		if (l->bytes + 1 >= l->room) {
 			more = realloc(l->text, 2 * l->room);
 			if (!more) {
-				*ret = fail("line %llu: there is no memory", l->nr + 1);
+				*ret = fail("line %llu: out of memory", l->nr + 1);
 				return false;
 			}
 			l->text = more;
@@ -289,7 +289,7 @@ static bool next_line(struct lines *l, int *ret)
 		l->text[l->bytes++] = (char)c;
 	}
 	if (c == EOF && ferror(l->f))
-		*ret = fail("what is to be loaded cannot be read");
+		*ret = fail("the input cannot be read");
 	if (*ret || (c == EOF && !l->bytes))
 		return false;
 	l->text[l->bytes] = 0;
@@ -306,12 +306,12 @@ static int take_line(struct kv_batch *b, const struct lines *l, u64 *batch_bytes
 
 	/* The rest of the line would be lost. */
 	if (strlen(l->text) != l->bytes)
-		return fail("line %llu: a zero is written \\x00", l->nr);
+		return fail("line %llu: write a zero byte as \\x00", l->nr);
 	if (!tab)
 		return fail("line %llu has no tab between key and value", l->nr);
 	*tab = 0;
 	if (!take_text(l->text, &key_bytes) || !take_text(tab + 1, &bytes))
-		return fail("line %llu: a backslash is written \\x5c", l->nr);
+		return fail("line %llu: write a backslash as \\x5c", l->nr);
 	err = kv_batch_put(b, l->text, key_bytes, tab + 1, bytes);
 	*batch_bytes += WRITE_BYTES + key_bytes + bytes;
 	return err ? fail("line %llu: %s", l->nr, kv_error()) : EXIT_CLEAN;
@@ -329,7 +329,7 @@ static int load_from(struct kv *kv, FILE *f, const struct words *w)
 	/* Key, tab and value; each byte may be written as four. */
 	l.most = 4 * ((size_t)KV_KEY_MAX + shape.band_bytes / 8) + 1;
 	l.text = malloc(l.room);
-	ret = b && l.text ? EXIT_CLEAN : fail("there is no memory");
+	ret = b && l.text ? EXIT_CLEAN : fail("out of memory");
 	while (!ret && !err && next_line(&l, &ret)) {
 		ret = take_line(b, &l, &batch_bytes);
 		/*
@@ -361,7 +361,7 @@ static int load(const struct command *cmd, int argc, char **argv)
 	if (!take_words(cmd, argc, argv, "sbS", &w))
 		return w.ret;
 	if (argc - optind < 1 || argc - optind > 2)
-		return usage(cmd, "DEVICE, and perhaps FILE, are wanted");
+		return usage(cmd, "the operands are DEVICE [FILE]");
 	if (argc - optind > 1 && strcmp(argv[optind + 1], "-")) {
 		f = fopen(argv[optind + 1], "re");
 		if (!f)
@@ -377,30 +377,29 @@ static int load(const struct command *cmd, int argc, char **argv)
 
 const struct command kv_cmd_put = {
 	.name = "put",
-	.summary = "give a key a value",
+	.summary = "store a value under a key",
 	.help = "Usage: kv put [options] DEVICE KEY [VALUE]\n\n"
-		"Without VALUE, it is what comes from the standard input, as it is.\n"
+		"Without VALUE, stores the bytes of the standard input.\n"
 		TEXT_HELP
-		"  --sync      done when it survives a power cut (it does so anyway when the\n"
-		"              command ends without an error)\n"
+		"  --sync      make the write durable at once (the end of the command does, too)\n"
 		STREAM_HELP,
 	.run = put,
 };
 
 const struct command kv_cmd_get = {
 	.name = "get",
-	.summary = "print a key's value as it is",
+	.summary = "print the bytes of a value",
 	.help = "Usage: kv get [options] DEVICE KEY\n\n" TEXT_HELP
-		"Exit status 8 if there is no such key.\n\n"
+		"The exit status is 8 if there is no such key.\n\n"
 		COMMON_HELP,
 	.run = get,
 };
 
 const struct command kv_cmd_delete = {
 	.name = "delete",
-	.summary = "a key has no value any more",
+	.summary = "delete a key",
 	.help = "Usage: kv delete [options] DEVICE KEY\n\n" TEXT_HELP
-		"  --sync      as of put\n"
+		"  --sync      as for put\n"
 		STREAM_HELP,
 	.run = delete,
 };
@@ -409,23 +408,23 @@ const struct command kv_cmd_scan = {
 	.name = "scan",
 	.summary = "print keys and values in order",
 	.help = "Usage: kv scan [options] DEVICE [FROM [TO]]\n\n"
-		"Keys from FROM to before TO, each in a line with a tab before its value.\n"
+		"Prints keys from FROM (inclusive) to TO (exclusive), one line each: key, tab, value.\n"
 		TEXT_HELP
-		"  --keys      without values\n"
-		"  --limit N   no more than N\n"
-		"  --json      in JSON\n"
+		"  --keys      print no values\n"
+		"  --limit N   print at most N\n"
+		"  --json      print JSON\n"
 		COMMON_HELP,
 	.run = scan,
 };
 
 const struct command kv_cmd_load = {
 	.name = "load",
-	.summary = "put what scan has printed",
+	.summary = "store the output of scan",
 	.help = "Usage: kv load [options] DEVICE [FILE]\n\n"
-		"Lines of key, tab, value, from FILE or the standard input.\n"
+		"Stores lines of key, tab, value from FILE or the standard input.\n"
 		TEXT_HELP
-		"  --batch N   so many lines happen together or not at all (1)\n"
-		"  --sync      each batch survives a power cut before the next is written\n"
+		"  --batch N   write N lines atomically (1)\n"
+		"  --sync      make each batch durable before the next one is written\n"
 		STREAM_HELP,
 	.run = load,
 };

@@ -16,7 +16,7 @@ static bool may_be_written(const char *name, const char *path, bool force)
 	holds = device_holds(&look, what, sizeof(what));
 	device_close(&look);
 	if (holds && !force)
-		fail("%s %s holds %s: it was left alone; --force writes over it", name, path, what);
+		fail("%s %s contains %s and was not changed; --force overwrites it", name, path, what);
 	return !holds || force;
 }
 
@@ -29,7 +29,7 @@ static int wipe(const char *name, const char *path)
 		return EXIT_OPERATION;
 	err = device_wipe_signatures(&d);
 	device_close(&d);
-	return err ? fail("%s %s: what it held cannot be wiped: %s", name, path, strerror(-err)) :
+	return err ? fail("%s %s: its old contents cannot be wiped: %s", name, path, strerror(-err)) :
 		EXIT_CLEAN;
 }
 
@@ -42,7 +42,7 @@ static void take_bands(const char *path, struct kv_format_options *opt)
 	if (opt->band_bytes || !layer_bands(path, &bytes, layer, sizeof(layer)))
 		return;
 	opt->band_bytes = bytes;
-	say("bands of %s, which suit those of %s below", size_text(bytes).s, layer);
+	say("bands of %s, because of the bands of %s below", size_text(bytes).s, layer);
 }
 
 static int run(const struct command *cmd, int argc, char **argv)
@@ -73,7 +73,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 			opt.bytes = bytes;
 		} else if (c == 'o') {
 			if (!take_organisation(optarg, &opt.organisation))
-				return usage(cmd, "--organisation '%s' is none of soc, loc, buffered",
+				return usage(cmd, "--organisation '%s' is not known: choose soc, loc or buffered",
 					     optarg);
 		} else if (c == 'f') {
 			force = true;
@@ -176,43 +176,44 @@ static int checkpoint(const struct command *cmd, int argc, char **argv)
 
 const struct command kv_cmd_checkpoint = {
 	.name = "checkpoint",
-	.summary = "copy a store, also one that is in use",
+	.summary = "copy a store, even one that is in use",
 	.help = "Usage: kv checkpoint [options] DEVICE TO\n\n"
-		"TO becomes a store with all keys and values that DEVICE has now.  It is a block\n"
-		"device or a file; one that does not exist is made, and in a folder one with the\n"
-		"store's UUID and .kv.  One that holds anything known is refused.  The program\n"
-		"that has DEVICE open, if there is one, makes the copy.\n\n"
-		"  --force     write over whatever is there\n"
+		"Makes TO a store with all keys and values that DEVICE has now.  TO is a block device\n"
+		"or a file; a missing file is created; in a directory its name is the store's UUID\n"
+		"with .kv.  TO is refused if it has known contents.  If a program has DEVICE open,\n"
+		"that program makes the copy.\n\n"
+		"  --force     overwrite the contents of TO\n"
 		COMMON_HELP,
 	.run = checkpoint,
 };
 
 const struct command kv_cmd_format = {
 	.name = "format",
-	.summary = "make an empty store",
+	.summary = "create an empty store",
 	.help = "Usage: kv format [options] DEVICE\n\n"
-		"DEVICE is a block device, or a file that has its size.  One that holds\n"
-		"anything known is refused.\n\n"
-		"  --band SIZE           of a band: 64K to 1G (as a layer of this\n"
-		"                        suite below has them, else 80M, or 64M of buffered)\n"
+		"DEVICE is a block device or a file of the intended size.  It is refused if it has\n"
+		"known contents.\n\n"
+		"  --band SIZE           size of a band: 64K to 1G (as the dm-shingle layer below\n"
+		"                        has them, else 80M, or 64M with buffered)\n"
 		"  --organisation WHICH  soc: two levels, merged where it pays; loc: as\n"
 		"                        LevelDB; buffered: the log is the first of four\n"
 		"                        (soc)\n"
-		"  --size SIZE           to use of DEVICE (all)\n"
-		"  --force               write over whatever is there\n"
-		"  -h, --help            this text\n",
+		"  --size SIZE           part of DEVICE to use (all)\n"
+		"  --force               overwrite the contents of DEVICE\n"
+		"  -h, --help            print this text\n",
 	.run = run,
 };
 
 const struct command kv_cmd_offload = {
 	.name = "offload",
-	.summary = "make a device take writes while a store merges",
+	.summary = "set up a device for the writes that arrive while a store merges",
 	.help = "Usage: kv offload [options] DEVICE OFFLOAD\n\n"
-		"OFFLOAD becomes the offload device of the store on DEVICE, whose organisation\n"
-		"is buffered and which has nothing on another one.  It is a block device, or a\n"
-		"file that has its size; one that holds anything known is refused.\n\n"
-		"  --size SIZE  to use of OFFLOAD (all)\n"
-		"  --force      write over whatever is there\n"
-		"  -h, --help   this text\n",
+		"Makes OFFLOAD the offload device of the store on DEVICE.  The organisation of the\n"
+		"store must be buffered, and no other offload device may have its writes.  OFFLOAD is\n"
+		"a block device or a file of the intended size; it is refused if it has known\n"
+		"contents.\n\n"
+		"  --size SIZE  part of OFFLOAD to use (all)\n"
+		"  --force      overwrite the contents of OFFLOAD\n"
+		"  -h, --help   print this text\n",
 	.run = offload,
 };

@@ -167,7 +167,7 @@ static int repair(const struct command *cmd, int argc, char **argv)
 	if (err)
 		return failed(err);
 	if (!pieces)
-		say("nothing was damaged");
+		say("no damage was found");
 	return pieces ? EXIT_CORRECTED : EXIT_CLEAN;
 }
 
@@ -210,17 +210,17 @@ static const struct {
 	COUNTER(pad_bytes, "zeroes written", true),
 	COUNTER(read_bytes, "read otherwise", true),
 	COUNTER(syncs, "flushes of devices", false),
-	COUNTER(flushes, "memtables made tables", false),
+	COUNTER(flushes, "memtables written as tables", false),
 	COUNTER(compactions, "merges", false),
 	COUNTER(moves, "tables moved", false),
 	COUNTER(discards, "bands discarded", false),
-	COUNTER(levels_told, "levels told", false),
-	COUNTER(bloom_checks, "Bloom filters asked", false),
-	COUNTER(bloom_passes, "of them passed", false),
-	COUNTER(bloom_wrong, "of these wrongly", false),
-	COUNTER(flush_us, "microseconds of making tables", false),
+	COUNTER(levels_told, "levels passed to the layer", false),
+	COUNTER(bloom_checks, "Bloom filter checks", false),
+	COUNTER(bloom_passes, "Bloom filter passes", false),
+	COUNTER(bloom_wrong, "Bloom filter false positives", false),
+	COUNTER(flush_us, "microseconds of writing tables", false),
 	COUNTER(compact_us, "microseconds of merging", false),
-	COUNTER(slow_us, "microseconds that writes waited", false),
+	COUNTER(slow_us, "microseconds of waiting writes", false),
 #undef COUNTER
 };
 
@@ -276,7 +276,7 @@ static int stats(const struct command *cmd, int argc, char **argv)
 				printf("%s: %llu\n", counters[i].text, counter(&s, i));
 		}
 		if (s.ring_error)
-			printf("requests one at a time: the kernel gives no io_uring (%s)\n",
+			printf("requests are sent one at a time: the kernel has no io_uring (%s)\n",
 			       strerror((int)s.ring_error));
 		return kv ? close_store(kv, EXIT_CLEAN) : EXIT_CLEAN;
 	}
@@ -307,54 +307,53 @@ static int stats(const struct command *cmd, int argc, char **argv)
 }
 
 #define JSON_HELP \
-	"  --json      in JSON\n" \
+	"  --json      print JSON\n" \
 	COMMON_HELP
 
 const struct command kv_cmd_dump = {
 	.name = "dump",
-	.summary = "say what is in which band",
+	.summary = "print the contents of each band",
 	.help = "Usage: kv dump [options] DEVICE\n\n"
-		"The store, its logs, and its tables by level and key; not their values,\n"
-		"which scan prints.\n\n" JSON_HELP,
+		"Prints the store, its logs, and its tables by level and key.  Scan prints values.\n\n" JSON_HELP,
 	.run = dump,
 };
 
 const struct command kv_cmd_check = {
 	.name = "check",
-	.summary = "read and verify all; changes nothing",
+	.summary = "read and verify everything; changes nothing",
 	.help = "Usage: kv check [options] DEVICE\n\n"
-		"A line for each finding, which names the band.  Exit status 4 if there is\n"
-		"any, but for what an interrupted commit leaves.\n\n" JSON_HELP,
+		"Prints one line for each finding, with its band.  The exit status is 4 if there is\n"
+		"damage; traces of an interrupted commit are not damage.\n\n" JSON_HELP,
 	.run = check,
 };
 
 const struct command kv_cmd_repair = {
 	.name = "repair",
-	.summary = "take what is whole of a damaged log",
+	.summary = "recover the sound parts of a damaged log",
 	.help = "Usage: kv repair [options] DEVICE\n\n"
-		"A line for each piece of the log that is given up; all that is whole of it is\n"
-		"kept, also what was written later.  Exit status 1 if anything is given up.\n"
-		"Tables are left as they are.\n\n"
+		"Prints one line for each part of the log that is given up; all sound parts are kept,\n"
+		"later ones, too.  The exit status is 1 if a part was given up.  Tables are not\n"
+		"changed.\n\n"
 		"  --unreadable\n"
-		"              give up what cannot be read, too\n"
+		"              give up parts that cannot be read, too\n"
 		COMMON_HELP,
 	.run = repair,
 };
 
 const struct command kv_cmd_compact = {
 	.name = "compact",
-	.summary = "clean and order all",
+	.summary = "merge all tables",
 	.help = "Usage: kv compact [options] DEVICE\n\n"
-		"Afterwards no band overlaps another, and nothing that is deleted or old is\n"
-		"left, nor anything on the offload device.\n\n" STREAM_HELP,
+		"Afterwards no band overlaps another, there are no deleted or old versions, and the\n"
+		"offload device is empty.\n\n" STREAM_HELP,
 	.run = compact,
 };
 
 const struct command kv_cmd_stats = {
 	.name = "stats",
-	.summary = "say how full it is",
+	.summary = "print fill and counters",
 	.help = "Usage: kv stats [options] DEVICE\n\n"
-		"Of a store that a program has open, that program is asked, and what it has\n"
-		"done since is printed, too.\n\n" JSON_HELP,
+		"If a program has the store open, that program answers, and its counters are printed,\n"
+		"too.\n\n" JSON_HELP,
 	.run = stats,
 };

@@ -45,14 +45,14 @@ bool take_words(const struct command *cmd, int argc, char **argv, const char *wh
 /* For all commands that open a store. */
 #define COMMON_HELP \
 	"  --offload OFFLOAD\n" \
-	"              the store's offload device, as offload has made it\n" \
-	"  -h, --help  this text\n"
+	"              the offload device of the store\n" \
+	"  -h, --help  print this text\n"
 
 #define STREAM_HELP \
 	"  --stream[=SIZE]\n" \
-	"              write bands one after another, each to its end, which spares\n" \
-	"              layers that clean, and costs; in front of one that does not\n" \
-	"              follow the last, SIZE (64K)\n" \
+	"              write bands one after another, each to its end, so that the layer\n" \
+	"              below cleans less; write SIZE zeroes (64K) in front of a band that\n" \
+	"              does not follow the last one\n" \
 	COMMON_HELP
 
 #endif /* KV_COMMAND_H */

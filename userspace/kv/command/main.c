@@ -13,9 +13,9 @@ static void help(FILE *f)
 {
 	fprintf(f, "Usage: kv COMMAND [options] DEVICE ...\n\nCommands:\n");
 	list_commands(f, commands, ARRAY_SIZE(commands));
-	fprintf(f, "\n'kv COMMAND --help' says more; so does kv(8).\n\n"
-		"Exit codes: 0 done; 1 repair has given something up; 4 something is damaged; 8 it\n"
-		"could not be done; 16 wrong usage.\n");
+	fprintf(f, "\n'kv COMMAND --help' and kv(1) explain them.\n\n"
+		"Exit codes: 0 success; 1 repair gave up a part of the log; 4 damage was found; 8\n"
+		"devices prevented the command; 16 wrong usage.\n");
 }
 
 int main(int argc, char **argv)

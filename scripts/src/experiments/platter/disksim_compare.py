@@ -7,7 +7,7 @@
 Every NAME.trace in DIRECTORY is a drive; disksim_drive.py lists the other files it needs.  Its
 description becomes a geometry file for platter-sim, its trace a list of requests, and the answers
 of platter-sim are compared with the measured times.  Missing files, and features that are not
-modelled, are reported.  platter-validation.rst explains the columns.
+modelled, are reported.  reports/platter-validation.rst explains the columns.
 
 The figure is DiskSim's own: the root mean square of the horizontal distance between the two
 cumulative distributions of service time, taken at every 0.01 %.

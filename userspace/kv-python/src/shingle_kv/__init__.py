@@ -16,7 +16,6 @@ import ctypes
 import errno
 import os
 import uuid as _uuid
-import weakref
 from typing import Any, Callable, Dict, Iterator as _Iterator, List, NamedTuple, Optional, \
     Tuple, Union
 
@@ -55,12 +54,20 @@ def _found(result: int) -> bool:
     return True
 
 
+def _struct(kind: Any, **fields: Any) -> Any:
+    """A structure of the library.  ctypes drops the bits of a number that have no room."""
+    made = kind(size=ctypes.sizeof(kind), **fields)
+    for name, value in fields.items():
+        if isinstance(value, int) and getattr(made, name) != value:
+            raise OverflowError(f"{name}: {value} is out of range")
+    return made
+
+
 def _format_options(nbytes: int, band_bytes: int, organisation: str) -> _library.FormatOptions:
     if organisation not in ORGANISATIONS:
         raise ValueError(f"organisation {organisation!r} is none of {', '.join(ORGANISATIONS)}")
-    return _library.FormatOptions(size=ctypes.sizeof(_library.FormatOptions), bytes=nbytes,
-                                  band_bytes=band_bytes,
-                                  organisation=ORGANISATIONS.index(organisation))
+    return _struct(_library.FormatOptions, bytes=nbytes, band_bytes=band_bytes,
+                   organisation=ORGANISATIONS.index(organisation))
 
 
 def _figures(stats: _library.Stats) -> Dict[str, Any]:
@@ -69,7 +76,7 @@ def _figures(stats: _library.Stats) -> Dict[str, Any]:
 
 
 def _stats(ask: Callable[[Any], int]) -> Dict[str, Any]:
-    stats = _library.Stats(size=ctypes.sizeof(_library.Stats))
+    stats = _struct(_library.Stats)
     _checked(ask(ctypes.byref(stats)))
     return _figures(stats)
 
@@ -86,8 +93,8 @@ def repair(path: Path, *, offload: Optional[Path] = None, unreadable: bool = Fal
     """Recover the whole chunks of a damaged log.  The result has a message for each lost piece."""
     given_up: List[str] = []
     report = _library.REPORT(lambda _, text: given_up.append(text.decode(errors="replace")))
-    options = _library.Options(size=ctypes.sizeof(_library.Options),
-                               offload=None if offload is None else os.fsencode(offload))
+    options = _struct(_library.Options,
+                      offload=None if offload is None else os.fsencode(offload))
     _checked(_lib.kv_repair(os.fsencode(path), ctypes.byref(options),
                             _library.REPAIR_UNREADABLE if unreadable else 0, report, None))
     return given_up
@@ -104,25 +111,29 @@ def live_checkpoint(path: Path, to: Path) -> None:
 
 
 class _Closing:
-    """An object that is closed by close(), at the end of a with block, or with its store."""
+    """An object that is closed by close(), at the end of a with block, or with its store.
 
-    def __init__(self, store: "Store", handle: Optional[int]) -> None:
+    The store has the handle and the function that frees it, but no reference to the object.  So the
+    handle is freed once, and before the store, in whatever order the garbage collector calls
+    finalizers."""
+
+    def __init__(self, store: "Store", handle: int) -> None:
         self._store = store
-        self._handle = handle
-        store._children.add(self)
+        self._handle: Optional[int] = handle
+        store._children[handle] = self._free
 
-    def _free(self, handle: int) -> None:
+    @staticmethod
+    def _free(store: int, handle: int) -> None:
         raise NotImplementedError
 
     def close(self) -> None:
         """Close the object; further calls have no effect."""
         handle, self._handle = self._handle, None
         if handle is not None:
-            self._store._children.discard(self)
-            self._free(handle)
+            self._store._close_child(handle)
 
     def _open(self) -> int:
-        if self._handle is None:
+        if self._handle is None or self._store._handle is None:
             raise ValueError(f"a {type(self).__name__.lower()} that is closed")
         return self._handle
 
@@ -134,8 +145,9 @@ class _Closing:
 class Snapshot(_Closing):
     """The contents of the store when the snapshot was made; a context manager."""
 
-    def _free(self, handle: int) -> None:
-        _lib.kv_snapshot_free(self._store._open(), handle)
+    @staticmethod
+    def _free(store: int, handle: int) -> None:
+        _lib.kv_snapshot_free(store, handle)
 
     def __enter__(self) -> "Snapshot":
         return self
@@ -155,7 +167,8 @@ class Batch(_Closing):
         super().__init__(store, handle)
         self._sync = sync
 
-    def _free(self, handle: int) -> None:
+    @staticmethod
+    def _free(store: int, handle: int) -> None:
         _lib.kv_batch_free(handle)
 
     def put(self, key: bytes, value: bytes) -> None:
@@ -194,9 +207,10 @@ class Iterator(_Closing):
         handle = ctypes.c_void_p()
         _checked(_lib.kv_iter_new(store._open(), snapshot._open() if snapshot else None,
                                   ctypes.byref(handle)))
-        super().__init__(store, handle.value)
+        super().__init__(store, handle.value or 0)
 
-    def _free(self, handle: int) -> None:
+    @staticmethod
+    def _free(store: int, handle: int) -> None:
         _lib.kv_iter_free(handle)
 
     def seek(self, key: bytes = b"") -> bool:
@@ -248,7 +262,7 @@ class Store:
 
     def __init__(self, path: Path, **options: Any) -> None:
         self._handle: Optional[int] = None
-        self._children: "weakref.WeakSet[_Closing]" = weakref.WeakSet()
+        self._children: Dict[int, Callable[[int, int], None]] = {}
         flags = 0
         for name in ("read_only", "no_thread", "no_log", "stream", "no_live"):
             if options.pop(name, False):
@@ -257,9 +271,8 @@ class Store:
         known = {name for name, *_ in _library.Options._fields_} - {"size", "flags"}
         if set(options) - known:
             raise TypeError(f"unknown options: {', '.join(sorted(set(options) - known))}")
-        given = _library.Options(size=ctypes.sizeof(_library.Options), flags=flags,
-                                 offload=None if offload is None else os.fsencode(offload),
-                                 **options)
+        given = _struct(_library.Options, flags=flags,
+                        offload=None if offload is None else os.fsencode(offload), **options)
         handle = ctypes.c_void_p()
         _checked(_lib.kv_open(ctypes.byref(handle), os.fsencode(path), ctypes.byref(given)))
         self._handle = handle.value
@@ -269,12 +282,17 @@ class Store:
             raise ValueError("a store that is closed")
         return self._handle
 
+    def _close_child(self, child: int) -> None:
+        free = self._children.pop(child, None)
+        if free and self._handle is not None:
+            free(self._handle, child)
+
     def close(self) -> None:
         """Sync and close the store; its iterators, snapshots and batches are closed first."""
         if self._handle is None:
             return
         for child in list(self._children):
-            child.close()
+            self._close_child(child)
         handle, self._handle = self._handle, None
         _checked(_lib.kv_close(handle))
 
@@ -346,7 +364,7 @@ class Store:
         """Make a snapshot of the current contents."""
         handle = _lib.kv_snapshot_new(self._open())
         if not handle:
-            raise MemoryError
+            raise MemoryError((_lib.kv_error() or b"").decode(errors="replace"))
         return Snapshot(self, handle)
 
     # --- writing
@@ -406,7 +424,7 @@ class Store:
 
     def shape(self) -> Shape:
         """Identity and layout of the store."""
-        shape = _library.Shape(size=ctypes.sizeof(_library.Shape))
+        shape = _struct(_library.Shape)
         _checked(_lib.kv_shape(self._open(), ctypes.byref(shape)))
         return Shape(_uuid.UUID(bytes=bytes(shape.uuid)), ORGANISATIONS[shape.organisation],
                      shape.band_bytes, shape.bands, shape.generation)

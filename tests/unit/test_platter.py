@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The KUnit tests of dm-platter's pure code, in user space with sanitizers."""
+
+import re
+import subprocess
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+def test_vectors():
+    subprocess.run(["make", "-s", "-C", TOP / "tests", "platter-check"], check=True)
+    done = subprocess.run([TOP / "build/tests/platter-test"], capture_output=True, text=True,
+                          check=False, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    source = (TOP / "dm-platter/platter-kunit.c").read_text(encoding="utf-8")
+    cases = re.findall(r"KUNIT_CASE(?:_SLOW)?\((\w+)\)", source)
+    assert cases and re.findall(r"^ok \d+ (\w+)$", done.stdout, re.M) == cases
