@@ -9,6 +9,7 @@ from guest.targets import TARGETS
 
 TOP = Path(__file__).resolve().parents[2]
 
+
 def table():
     """Return the table of the document: the header and {area: cells}."""
     text = (TOP / "Documentation/design.rst").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as xml
 
 import pytest
 from test_documents import DOCUMENTS, PAGES as DOCUMENTED
-from test_shows_latency import PAGES, SVG, contrast
+from test_experiments_latency import PAGES, SVG, contrast
 
 PICTURES = DOCUMENTS / "pictures"
 NAMES = sorted(path.name for path in PICTURES.glob("*.svg"))
