@@ -18,8 +18,8 @@ int shingle_may_change(struct shingle_device *d, const char **why);
  * @d: the device
  *
  * A read-only device accepts no new writes.  Still it commits the writes that it has acknowledged
- * before and those in flight: a failure to move data does not mean that the journal fails.  A failed
- * flush of data ends the journal.
+ * before and those in flight: a failure to move data does not mean that the journal fails.  A
+ * failed flush ends the journal.
  *
  * Context: any.
  * Return: false for a read-only table, a map that contradicts itself, and a journal that accepts no

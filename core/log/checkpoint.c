@@ -187,7 +187,7 @@ static int write_footer(struct ckpt_writer *w, u64 journal_seq, u64 journal_pos,
 	f->journal_prev_crc = cpu_to_le32(prev_crc);
 	f->chunks_crc = cpu_to_le32(w->crc);
 	shingle_seal(f, SHINGLE_MAGIC_FOOTER, d->layout.uuid, block, w->seq);
-	err = shingle_write_last(d, block, f);
+	err = shingle_write_last(d, block, f, true);
 	if (!err)
 		d->log.ckpt_crc = le32_to_cpu(f->h.crc);
 	return err;
@@ -465,7 +465,7 @@ static int write_superblocks(struct shingle_device *d, bool all)
 		struct shingle_sb *sb = (void *)d->log.meta_buf;
 
 		shingle_layout_encode(&d->layout, block[i], sb);
-		if (shingle_write_last(d, block[i], sb))
+		if (shingle_write_last(d, block[i], sb, false))
 			continue;
 		written++;
 		spin_lock_irq(&d->map_lock);

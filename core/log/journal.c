@@ -178,8 +178,8 @@ void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct sh
 /*
  * A device that fails a FLUSH may have dropped blocks that it had acknowledged, and reports that
  * only once: the next FLUSH may succeed.  A record of such a block must not be written, because
- * recovery would follow it to other content and forget the place of the earlier version.  So no
- * later commit is allowed.  A metadata device of its own holds no data, and commits may go on.
+ * recovery would follow it to other content and forget the place of the earlier version.  Nor may a
+ * footer make a checkpoint valid whose blocks were dropped.  So no later commit is allowed.
  */
 static int flush_dev(struct shingle_device *d, enum shingle_dev dev)
 {
@@ -187,8 +187,8 @@ static int flush_dev(struct shingle_device *d, enum shingle_dev dev)
 
 	lockdep_assert_held(&d->log.commit_lock);
 	err = blkdev_issue_flush(d->disks.dev[dev]->bdev);
-	if (!err || dev == SHINGLE_DEV_META)
-		return err;
+	if (!err)
+		return 0;
 	spin_lock_irq(&d->map_lock);
 	WRITE_ONCE(d->log.dead, true);
 	d->journal.failed = true;
@@ -284,7 +284,7 @@ static int write_closed(struct shingle_device *d, struct shingle_txn *t, const b
 	spin_lock_irq(&d->map_lock);
 	j->failed = err;
 	spin_unlock_irq(&d->map_lock);
-	/* If data could not be flushed, flush_dev() has done this, and the map on the disk is right. */
+	/* If a flush has failed, flush_dev() has done this, and the map on the disk is right. */
 	if (err && !READ_ONCE(d->log.dead))
 		shingle_set_mode(d, SHINGLE_RO, true, "the map could not be committed");
 	else if (!err && t)
@@ -341,8 +341,6 @@ int shingle_flush(struct shingle_device *d)
 		take_dirty(d, dirty);
 		spin_unlock_irq(&d->map_lock);
 		err = flush_data(d, dirty, true);
-		if (err)	/* Also if it was that of the metadata device, at activation. */
-			shingle_set_mode(d, SHINGLE_RO, false, "data could not be flushed");
 	}
 	mutex_unlock(&d->log.commit_lock);
 	return err;
@@ -353,6 +351,7 @@ int shingle_flush(struct shingle_device *d)
  * @d: the device
  * @block: its place on the metadata device
  * @buf: the block; vmalloc or kvmalloc memory
+ * @alive: fail if the journal has ended, because a flush of the earlier blocks may have failed
  *
  * The flush is separate from the write, see flush_dev().  It must not run beside that of a commit:
  * only one of them would report what the device has dropped.
@@ -360,13 +359,15 @@ int shingle_flush(struct shingle_device *d)
  * Context: may sleep.
  * Return: 0 when the block is durable, or -errno.
  */
-int shingle_write_last(struct shingle_device *d, u64 block, void *buf)
+int shingle_write_last(struct shingle_device *d, u64 block, void *buf, bool alive)
 {
 	enum shingle_dev dev = shingle_meta_dev(&d->layout);
 	int err;
 
 	mutex_lock(&d->log.commit_lock);
 	err = flush_dev(d, dev);
+	if (!err && alive && READ_ONCE(d->log.dead))
+		err = -EROFS;
 	mutex_unlock(&d->log.commit_lock);
 	return err ?: shingle_rw(d, REQ_OP_WRITE | REQ_FUA, dev, block, 1, buf);
 }

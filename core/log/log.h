@@ -17,7 +17,7 @@ int shingle_journal_remark(struct shingle_device *d, const struct shingle_recove
 int shingle_journal_make_room(struct shingle_device *d, u32 records);
 int shingle_commit(struct shingle_device *d, bool for_checkpoint);
 int shingle_flush(struct shingle_device *d);
-int shingle_write_last(struct shingle_device *d, u64 block, void *buf);
+int shingle_write_last(struct shingle_device *d, u64 block, void *buf, bool alive);
 void shingle_commit_work(struct work_struct *work);
 
 /**

@@ -12,7 +12,7 @@ COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 STRUCT = re.compile(r"^(?:typedef )?struct (\w+) \{\n(.*?)^\}", re.M | re.S)
 # Structs that are still too large, with the number of their members.
 LARGE = {"shingle_wcache": 28, "shingle_layout": 27,
-         "stl_full": 26, "stl_set": 27, "sim": 31, "tiler": 36, "dual_cache": 55, "rmwf": 34}
+         "stl_full": 26, "stl_set": 26, "sim": 31, "tiler": 36, "dual_cache": 55, "rmwf": 33}
 
 
 def members(body):

@@ -49,7 +49,7 @@ def _status(path: StrPath) -> os.stat_result | None:
     return st
 
 
-def _umask():
+def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
