@@ -2065,7 +2065,7 @@ def test_what_lies_behind_many_unreadable_blocks(run, tmp_path, lost):
     assert check()["clean"], "that is what a head leaves"
     image.commit([(MAP, 1, 0, 7, 7)])
     found = check()["findings"]
-    assert any("transaction 4 is damaged or missing, though later ones up to 9" in f["text"]
+    assert any("transaction 4 is damaged or missing, but later ones up to 9" in f["text"]
                for f in found), found
 
 
