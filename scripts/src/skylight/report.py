@@ -5,7 +5,6 @@ It contains what a run has stored: any subset of tests, also failed and skipped 
 answers that are "cannot tell"."""
 
 import contextlib
-import importlib
 import itertools
 import json
 import math
@@ -368,7 +367,7 @@ def cliff(run):
 def drawing(ident):
     """A test's draw(figure, result, arrays)."""
     from . import session
-    return importlib.import_module(f"{__package__}.{session.stem(ident)}").draw
+    return session.module(ident).draw
 
 
 def as_result(run, ident):
@@ -380,7 +379,7 @@ def about(ident):
     """(question, done, read): the module's own words if it has some."""
     from . import session
     try:
-        module = importlib.import_module(f"{__package__}.{session.stem(ident)}")
+        module = session.module(ident)
     except ImportError:
         return report_text.test(ident)
     own = getattr(module, "ABOUT", None)
