@@ -673,7 +673,7 @@ def test_there_is_an_answer_where_there_was_no_time_for_a_file(command, monkeypa
         s.load.clock.begin -= 1000
         s.load.clock.check()
     monkeypatch.setattr(scratch.Part, "make", late, raising=False)
-    monkeypatch.setattr(cli.says, "of", lambda *_: {**SAID, "zones": zones})
+    monkeypatch.setattr(cli.reported, "of", lambda *_: {**SAID, "zones": zones})
     status, out = command(probe_drives.Drive(200_000), "--json")
     said = json.loads(capsys.readouterr().out)
     assert status == 0 and said["answer"] == answer
