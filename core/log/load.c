@@ -131,5 +131,5 @@ int shingle_load_state(struct shingle_device *d)
 	if (!err && d->engine->pages)
 		shingle_pages_shrink(d->engine->pages);
 	/* After a write error the device is read-only, and its map is complete. */
-	return READ_ONCE(d->mode) == SHINGLE_RW ? err : 0;
+	return READ_ONCE(d->health.mode) == SHINGLE_RW ? err : 0;
 }
