@@ -22,3 +22,19 @@ html_theme_options = {"description": "emulated shingled and interlaced disks",
                       "page_width": "1100px", "sidebar_width": "230px"}
 html_sidebars = {"**": ["about.html", "navigation.html", "searchbox.html"]}
 html_copy_source = False
+
+
+def dashes(cell):
+    return cell[0].replace("-", "–")
+
+
+def draw_dashes(_, __, source):
+    """A cell of a table that is "-" is read as a list with an empty item: make it a dash.  A line
+    of a list begins with its own."""
+    source[0] = "".join(re.sub(r"(?<= )-( -)?(?=  |$)", dashes, line, flags=re.M)
+                        if re.match(r" *[^\s-]", line) else line
+                        for line in source[0].splitlines(keepends=True))
+
+
+def setup(app):
+    app.connect("source-read", draw_dashes)
