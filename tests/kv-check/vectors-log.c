@@ -47,7 +47,7 @@ static void log_is_table(void)
 		die("put: %s", kv_error());
 	snap = kv_snapshot_new(kv);
 	log = bands_of(kv).band;
-	while (n < ARRAY_SIZE(held) && !band_take(kv, RESERVE_NONE, &held[n]))
+	while (n < ARRAY_SIZE(held) && !band_take(kv, RESERVE_NONE, &held[n], NULL))
 		n++;
 	if (kv_delete(kv, "z", 1, 0) || kv_put(kv, "a", 1, "1", 1, 0))
 		die("put: %s", kv_error());

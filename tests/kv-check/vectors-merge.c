@@ -363,7 +363,7 @@ static void kept_versions(void)
 	}
 	if (kv_flush(kv))
 		die("flush: %s", kv_error());
-	while (bands_enough(kv, RESERVE_DELETE) && !band_take(kv, RESERVE_NONE, &held[n]))
+	while (bands_enough(kv, RESERVE_DELETE) && !band_take(kv, RESERVE_NONE, &held[n], NULL))
 		n++;
 	err = kv_compact(kv);
 	if (err && err != -ENOSPC)

@@ -121,7 +121,7 @@ static void while_merging(void)
 	if (kv_compact(kv) || offloaded(kv))
 		die("compact: %s", kv_error());
 	kv->merging = 1;
-	while (kv->free > RESERVE_PUT + 1 && !band_take(kv, RESERVE_NONE, &held[n]))
+	while (kv->free > RESERVE_PUT + 1 && !band_take(kv, RESERVE_NONE, &held[n], NULL))
 		n++;
 	put(kv, "f", "5");
 	if (offloaded(kv))
@@ -245,9 +245,11 @@ static struct kv *filled_spread(struct sim *s)
 /* Can a write get a band on one of the devices? */
 static bool given(struct kv *kv)
 {
+	bool clean;
 	u32 band;
 
-	if (band_take_spare(kv, RESERVE_PUT, &band) && band_take(kv, RESERVE_PUT, &band))
+	if (band_take_spare(kv, RESERVE_PUT, &band, &clean) &&
+	    band_take(kv, RESERVE_PUT, &band, NULL))
 		return false;
 	band_give_back(kv, band);
 	return true;

@@ -39,7 +39,7 @@ static void frozen_meanwhile(void)
 	put_range(kv, 'k', 0, 200, 171);
 	if (kv_put(kv, "x", 1, "1", 1, 0))
 		die("put: %s", kv_error());
-	while (n < ARRAY_SIZE(held) && !band_take(kv, RESERVE_NONE, &held[n]))
+	while (n < ARRAY_SIZE(held) && !band_take(kv, RESERVE_NONE, &held[n], NULL))
 		n++;
 	if (kv_flush(kv) != -ENOSPC)
 		die("there was a band for a table");
@@ -81,7 +81,7 @@ static void take_meanwhile(enum sim_what what, u64 offset, u64 bytes, const void
 	container_of(kv->disk, struct sim, disk)->watch = NULL;
 	if (meanwhile.freezes && freeze(kv))
 		die("freeze: %s", kv_error());
-	while (!band_take(kv, reserve, &meanwhile.band[meanwhile.nr]))
+	while (!band_take(kv, reserve, &meanwhile.band[meanwhile.nr], NULL))
 		meanwhile.nr++;
 }
 

@@ -2,7 +2,14 @@
 /* Allocation of bands, and discards of free ones. */
 #include "store.h"
 
-static bool discard(struct kv *kv, u32 band)
+/**
+ * band_discard() - discard a band that holds nothing
+ * @kv: the store
+ * @band: the band
+ *
+ * Return: True if the disk has discarded it.
+ */
+bool band_discard(struct kv *kv, u32 band)
 {
 	struct kv_disk *d = band_disk(kv, band);
 
@@ -98,10 +105,12 @@ bool bands_enough(struct kv *kv, u32 reserve)
  * @kv: the store
  * @reserve: bands that must stay free besides; for a write also those that are to come back
  * @band: result
+ * @clean: result: the band needs no discard before it is written; NULL: discard it here, which may
+ *	take long
  *
  * Return: 0, or -ENOSPC without a message.
  */
-int band_take(struct kv *kv, u32 reserve, u32 *band)
+int band_take(struct kv *kv, u32 reserve, u32 *band, bool *clean)
 {
 	bool known;
 	u32 i;
@@ -118,8 +127,10 @@ int band_take(struct kv *kv, u32 reserve, u32 *band)
 	kv->free--;
 	kv->hand = i + 1 < kv->head.bands ? i + 1 : 0;
 	pthread_mutex_unlock(&kv->lock);
-	if (!known)
-		discard(kv, i);
+	if (clean)
+		*clean = known;
+	else if (!known)
+		band_discard(kv, i);
 	*band = i;
 	return 0;
 }
@@ -135,12 +146,13 @@ u32 *bands_free(struct kv *kv, u32 band)
  * @kv: the store
  * @reserve: see band_take()
  * @band: result
+ * @clean: likewise
  *
  * None is given out if the store itself would have no room for its contents when they come back.
  *
  * Return: 0, or -ENOSPC without a message.
  */
-int band_take_spare(struct kv *kv, u32 reserve, u32 *band)
+int band_take_spare(struct kv *kv, u32 reserve, u32 *band, bool *clean)
 {
 	u32 i = kv->head.bands;
 	bool known;
@@ -157,8 +169,7 @@ int band_take_spare(struct kv *kv, u32 reserve, u32 *band)
 	kv->state[i] = BAND_USED;
 	kv->spare_free--;
 	pthread_mutex_unlock(&kv->lock);
-	if (!known)
-		discard(kv, i);
+	*clean = known;
 	*band = i;
 	return 0;
 }
@@ -234,11 +245,11 @@ int band_lead_in(struct kv *kv, u32 band)
 	if (!room)
 		return 0;
 	if (!known)
-		discard(kv, front);
+		band_discard(kv, front);
 	err = zeroes(kv, front, kv->head.band_bytes - kv->opt.lead_bytes);
 	if (err)
 		return err;
-	known = discard(kv, front);
+	known = band_discard(kv, front);
 	pthread_mutex_lock(&kv->lock);
 	kv->state[front] = known ? BAND_CLEAN : BAND_UNKNOWN;
 	pthread_mutex_unlock(&kv->lock);
@@ -305,7 +316,7 @@ bool bands_reclaim(struct kv *kv, u32 most)
 		kv->stale--;
 		--*bands_free(kv, i);
 		pthread_mutex_unlock(&kv->lock);
-		done = discard(kv, i);
+		done = band_discard(kv, i);
 		pthread_mutex_lock(&kv->lock);
 		kv->state[i] = done ? BAND_CLEAN : BAND_UNKNOWN;
 		++*bands_free(kv, i);

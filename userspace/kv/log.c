@@ -181,6 +181,9 @@ static int enter_band(struct kv *kv)
 	pthread_mutex_lock(&l->lock);
 	c.durable = l->synced >= p->before;
 	pthread_mutex_unlock(&l->lock);
+	if (!p->clean)
+		band_discard(kv, p->band.band);
+	p->clean = true;
 	err = commit(kv, &c) ?: band_lead_in(kv, p->band.band);
 	if (err)
 		return err;
@@ -551,6 +554,7 @@ int log_next_band(struct kv *kv, u32 reserve)
 	struct log *l = &kv->log;
 	struct log_band b = { .memtable = kv->mem->number };
 	struct log_pending *p;
+	bool clean;
 	int err = log_queue(kv) ?: log_end_band(kv);
 
 	if (!err && pending_full(l)) {
@@ -561,15 +565,16 @@ int log_next_band(struct kv *kv, u32 reserve)
 	}
 	if (err)
 		return err;
-	err = offloads(kv) ? band_take_spare(kv, reserve, &b.band) : -ENOSPC;
+	err = offloads(kv) ? band_take_spare(kv, reserve, &b.band, &clean) : -ENOSPC;
 	if (err)
-		err = band_take(kv, reserve, &b.band);
+		err = band_take(kv, reserve, &b.band, &clean);
 	if (err)
 		return err;
 	b.id = __atomic_fetch_add(&kv->next_id, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&l->lock);
 	p = &l->pending[l->begun++ % LOG_PENDING];
-	*p = (struct log_pending){ .band = b, .full = l->band, .before = l->batches };
+	*p = (struct log_pending){ .band = b, .full = l->band, .before = l->batches,
+				    .clean = clean };
 	p->full.bytes = l->at;
 	l->bands = l->has_band && l->band.memtable == b.memtable ? l->bands + 1 : 1;
 	l->band = b;

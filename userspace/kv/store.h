@@ -183,10 +183,12 @@ struct log_chunk {
  * @band: the band
  * @full: the band before, which is sealed then
  * @before: number of batches in @full and in earlier bands
+ * @clean: @band needs no discard
  */
 struct log_pending {
 	struct log_band band, full;
 	u64 before;
+	bool clean;
 };
 
 /**
@@ -436,8 +438,9 @@ u64 band_offset(const struct kv *kv, u32 band);
 
 /* bands.c */
 bool bands_enough(struct kv *kv, u32 reserve);
-int band_take(struct kv *kv, u32 reserve, u32 *band);
-int band_take_spare(struct kv *kv, u32 reserve, u32 *band);
+int band_take(struct kv *kv, u32 reserve, u32 *band, bool *clean);
+bool band_discard(struct kv *kv, u32 band);
+int band_take_spare(struct kv *kv, u32 reserve, u32 *band, bool *clean);
 u32 *bands_free(struct kv *kv, u32 band);
 void band_level(struct kv *kv, u32 band, u32 level, bool moved);
 int band_lead_in(struct kv *kv, u32 band);

@@ -234,7 +234,7 @@ int table_writer_new(struct kv *kv, uint64_t *counter, u32 level, struct table_w
 	/* With KV_STREAM only one band is written at a time. */
 	err = log_end_band(kv) ?:
 		band_take(kv, counter == &kv->stats.flush_bytes ? RESERVE_NONE :
-			  RESERVE_MERGE, &n->band);
+			  RESERVE_MERGE, &n->band, NULL);
 	if (!err) {
 		band_level(kv, n->band, level, false);
 		err = band_lead_in(kv, n->band);
