@@ -65,7 +65,7 @@ static void while_merging(void)
 	    stats.offload_bands_free + 1 != stats.offload_bands)
 		die("%lu writes, %lu bytes", stats.offloaded_writes, stats.offloaded_bytes);
 	kv_close(kv);
-	refused(s, NULL, -ENXIO, "which must be named");
+	refused(s, NULL, -ENXIO, "give that device, too");
 	own_disk(s, NULL, second);
 	refused(s, &s->spare, -ENXIO, "on another offload device than spare");
 	own_disk(s, second, first);
@@ -104,7 +104,7 @@ static void while_merging(void)
 	if (kv_check(kv, complain, NULL))
 		die("check: %s", kv_error());
 	kv_close(kv);
-	refused(s, NULL, -ENXIO, "which must be named");
+	refused(s, NULL, -ENXIO, "give that device, too");
 	kv = opened(s, "tables");
 	if (compact_step(kv, &did) || did || compact_idle(kv, &did) || !did || offloaded(kv))
 		die("what was offloaded does not come back");

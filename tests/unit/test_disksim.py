@@ -854,11 +854,11 @@ def test_map_is_followed(sim, tmp_path):
 @pytest.mark.parametrize("words, why", [
     ("map 0 0 5\nmap 6 6 1\n", "every LBN once"), ("map 0 9999 2\n", "within the zones"),
     ("segments 1\n", "1 to 64 segments"), ("ahead 5\n", "0 to 4"),
-    ("bus_ns 1\n", "not as many numbers"), ("bus_ns -1 0\n", "below 0"),
-    ("rotation_ns 4294967296\n", "more than 32 bits: rotation_ns 4294967296"),
-    ("zone 4294967297 10 0 0\n", "more than 32 bits"), ("zone 1 10 -1 0\n", "below 0"),
-    ("seek 1 4294967297\n", "more than 32 bits"), ("seek -1 1\n", "below 0"),
-    ("nonsense 1\n", "not understood")])
+    ("bus_ns 1\n", "wrong number of values"), ("bus_ns -1 0\n", "is negative"),
+    ("rotation_ns 4294967296\n", "exceeds 32 bits: rotation_ns 4294967296"),
+    ("zone 4294967297 10 0 0\n", "exceeds 32 bits"), ("zone 1 10 -1 0\n", "is negative"),
+    ("seek 1 4294967297\n", "exceeds 32 bits"), ("seek -1 1\n", "is negative"),
+    ("nonsense 1\n", "unknown word")])
 def test_a_geometry_that_makes_no_sense(sim, tmp_path, words, why):
     path = tmp_path / "geometry"
     path.write_text(PLAIN + words, encoding="utf-8")
