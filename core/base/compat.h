@@ -206,8 +206,8 @@ static inline void shingle_limit_write_zeroes(struct queue_limits *limits, unsig
  * @rotational: whether it rotates, whatever the devices below are
  *
  * A target never supports polling: its requests wait for cleaning or for the head, are split, and
- * are submitted by other threads, so the host would poll a queue that does not have them.  Kernels before 6.11 have neither property in the limits; there
- * shingle_tell_disk() sets them.
+ * are submitted by other threads, so the host would poll a queue that does not have them.  Kernels
+ * before 6.11 have neither property in the limits; there shingle_tell_disk() sets them.
  *
  * Context: io_hints.
  */

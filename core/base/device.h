@@ -193,8 +193,9 @@ struct shingle_txn {
  * @durable_seq: last transaction on the disk; map_lock
  * @pos: place of the open transaction in the ring; changes under commit_lock and map_lock
  * @used: ring blocks from the tail to @pos; as @pos
- * @keep: ring blocks that other commits must leave free while a checkpoint is in progress.  A
- *	checkpoint commits once before it frees anything; map_lock
+ * @keep: number of blocks by which a checkpoint in progress may lengthen the journal: its own
+ *	commit may fill more blocks than the checkpoint frees.  Other commits leave them free;
+ *	map_lock
  * @prev_crc: end of the checksum chain; commit_lock
  */
 struct shingle_journal {

@@ -41,7 +41,10 @@ int shingle_reader_read(void *ctx, enum shingle_dev dev, u64 block, u32 n, void 
 int shingle_reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf,
 			     int *errs);
 
-/* A read of a set has ended. */
+/*
+ * A read that joined the count of readers @set has ended.  There are two counts, see
+ * shingle_cpu::readers.
+ */
 static inline void shingle_leave_readers(struct shingle_device *d, u8 set)
 {
 	this_cpu_dec(d->cpu->readers[set]);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Counters as a table.  Pure. */
+/*
+ * Counters as a table.  The owner of a table is the struct that contains the numbers.  Pure.
+ */
 #ifndef SHINGLE_COUNTERS_H
 #define SHINGLE_COUNTERS_H
 
