@@ -146,6 +146,9 @@ enum platter_io_state {
  * @destage: written from the cache
  * @overlay: cached blocks are newer than the data from the medium
  * @failed: the backing device failed, whatever @status says
+ *
+ * Under the drive's lock, except that the end of a bio of the backing device sets @status and
+ * @failed before it clears @pending.
  */
 struct platter_io {
 	struct list_head list;
@@ -294,8 +297,8 @@ struct platter_power {
  * @count: blocks in it; read in any context
  * @covered: a write past the cache is on the actuator, not a run of the cache
  * @gen: the generation that is being written, see platter-cache.c
- * @pass: current pass over the medium
- * @cursor: block where the next run is searched
+ * @pass: current pass over the medium: 0 for bottoms and 1 for tops of an interlaced one
+ * @cursor: block from which the search for the next run begins
  * @run: the data of the run being written
  * @io: the request of that run
  * @bs: bios that write the cache

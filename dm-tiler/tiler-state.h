@@ -117,6 +117,8 @@ enum tiler_step_kind { TILER_STEP_WIPE, TILER_STEP_BEGIN, TILER_STEP_MOVE, TILER
  * @count: counters of regions
  * @loads: regions loaded into memory
  * @wiped_pages: pages wiped by steps
+ *
+ * The map lock protects all of it; see engine.h.
  */
 struct tiler {
 	struct shingle_engine engine;

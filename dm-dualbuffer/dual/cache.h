@@ -4,9 +4,10 @@
  * code.  It numbers its blocks (slots) and does not know their places on the medium.  All its
  * memory is allocated at creation, 14 bytes and a bit per slot.
  *
- * Ma (2019), chapter 4.  dual/rounds.h divides the slots into parts, dual/predict.h finds M,
- * dual/select.h chooses the blocks to keep.  This file has the life of a round, and what makes
- * it safe:
+ * Ma (2019), chapter 4.  dual/rounds.h divides the slots into parts: new, FB_1 and FB_2.
+ * dual/predict.h finds M, the number of columns of the new part, and dual/select.h chooses the
+ * blocks to keep.  D1 to D10 are rules of Documentation/papers/ma.rst, CE-D1 a counter-example
+ * there.  This file has the life of a round, and what makes it safe:
  *
  *	FILL	writes go to the new part, in order, until only a reserve of it is left
  *	KEEP	steps copy the blocks to keep to FB_2, in the order of the cache
@@ -17,9 +18,10 @@
  *		have left (D1)
  *
  * As soon as a step is done, the copy is current and the place that it was copied from is not.
- * After a power cut the map refers to one of both, and the clean begins again with the
- * remaining blocks (D9).  No block of the cache is written twice in a round.  So the only steps
- * that need a sync are the three after which something is overwritten: stage, home, switch.
+ * After a power cut the map refers to either the copy or the old place, and the clean begins again
+ * with the blocks that it had not moved (D9).  No block of the cache is written twice in a round.
+ * So the only steps that need a sync are the three after which something is overwritten: stage,
+ * home, switch.
  *
  * How an engine (engine.h) uses each of its caches:
  *

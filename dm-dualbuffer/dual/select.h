@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The blocks that Dual-buffer keeps when a round ends: the hottest ones, as many as the
- * filter buffer has room for.  Pure code.
+ * filter buffer (FB_2 of dual/rounds.h) has room for.  Pure code.  D6 is a rule of
+ * Documentation/papers/ma.rst.
  *
  * The thesis sorts by update count (Algorithm 6).  Here the number of blocks of each rank
  * is counted at all times.  From these counts follows the lowest rank of which all blocks

@@ -79,6 +79,8 @@ struct dual_counts {
  * @forced_round: the round with which it ends
  * @past: statistics of the last rounds, by number
  * @count: counters
+ *
+ * The map lock protects all of it; see engine.h.
  */
 struct dualbuffer {
 	struct shingle_engine engine;

@@ -167,6 +167,8 @@ struct full_clean {
  * @logs_freed: log bands emptied
  * @streams_broken: streams that ended before the end of their band
  * @full_zones: times a write found no room
+ *
+ * The map lock protects all of it; see engine.h.
  */
 struct stl_full {
 	struct shingle_engine engine;

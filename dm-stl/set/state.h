@@ -29,8 +29,8 @@ enum { STL_SET_GLOBALS, STL_SET_WHOLE, STL_SET_SLOTS, STL_SET_PREFIXES, STL_SET_
 
 /**
  * struct set_clean - which set is cleaned, and which band of it
- * @wanted: for each set, next set + 1 in the queue of full sets; its own number + 1 at the
- *	end
+ * @wanted: for each set, the set behind it in the queue of full sets, plus 1; its own number plus 1
+ *	if it is the last; 0 if it is not in the queue
  * @wanted_head: first set of the queue, or NO_SET
  * @wanted_tail: last set of the queue
  * @set: the set being cleaned, or NO_SET
@@ -169,6 +169,8 @@ struct set_rmw {
  * @full_sets: times a write found a cache band full
  * @bypassed_blocks: blocks written home, past the cache
  * @streams_broken: streams that ended before the end of a band
+ *
+ * The map lock protects all of it; see engine.h.
  */
 struct stl_set {
 	struct shingle_engine engine;
