@@ -176,8 +176,8 @@ struct imr_item {
  * @quarantined: a physical track that failed a write, withheld until the next epoch has
  *	allocated its tracks; or IMR_NO_TRACK
  * @drain: a logical track that will be saved next and takes no direct writes; or NO_OWNER
- * @uncertain: an earlier epoch did not end with a sync: its writes may still be in the drive's
- *	cache
+ * @uncertain: a step has failed, or an epoch did not end, since the last sync: its writes may
+ *	still be in the drive's cache
  * @rmw: this epoch saved tops
  * @after_3: something was written after IMR_SYNC_3, so the epoch must end with another sync
  * @changed: records were emitted after the last commit

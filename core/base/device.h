@@ -149,7 +149,7 @@ struct shingle_io {
 };
 
 /**
- * struct shingle_piece - part of a bio that did not fit into one run
+ * struct shingle_piece - part of a write that did not fit into one run
  * @d: the device
  * @parent: the bio
  * @w: the placement
@@ -187,8 +187,8 @@ struct shingle_txn {
  * @closed: the other one is closed and not on the disk; changes under commit_lock and
  *	map_lock
  * @failed: the last commit has failed; as @closed
- * @reserved: records promised to operations in progress; map_lock
- * @awaited: a waiter needs @reserved to decrease; map_lock
+ * @reserved: records for which operations in progress have reserved room; map_lock
+ * @awaited: a thread waits on shingle_device::wait until @reserved has decreased; map_lock
  * @seq: number of the open transaction; map_lock
  * @durable_seq: last transaction on the disk; map_lock
  * @pos: place of the open transaction in the ring; changes under commit_lock and map_lock
@@ -237,7 +237,8 @@ struct shingle_waiters {
  * struct shingle_order - order of writes on the medium
  * @flight: writes placed and not completed, by position; map_lock
  * @turns: number of writes that have entered @flight so far; map_lock
- * @woken: held writes that may be submitted now; map_lock
+ * @woken: held writes that the end of another write has released: @work submits them, or lets them
+ *	wait for a further write; map_lock
  * @reader_set: the count of readers that includes new ones, 0 or 1; map_lock
  * @wq: runs @work; separate, so that it has a rescuer of its own when memory is short
  * @work: submits writes that waited for others.  It must not share a worker with
@@ -264,8 +265,8 @@ struct shingle_order {
  * @sb_work: writes the superblocks
  * @ckpt_seq: number of the last checkpoint; ckpt_lock
  * @ckpt_slot: slot of the last checkpoint; ckpt_lock
- * @ckpt_end: block of that slot behind the last checkpoint, 0 if nothing may be written
- *	there; ckpt_lock
+ * @ckpt_end: block of that slot behind the last checkpoint, where the next may continue; 0 if the
+ *	next must begin at the start of the other slot; ckpt_lock
  * @ckpt_crc: checksum of its footer; ckpt_lock
  * @ckpt_bad: the last checkpoint contains a list of unreadable blocks that is not empty; ckpt_lock
  * @meta_buf: SHINGLE_META_BATCH blocks for checkpoints; ckpt_lock
@@ -309,7 +310,7 @@ struct shingle_log {
  * @clean_waits: the cleaner waits for a page; map_lock
  * @oldest: the bio or the write cache, whichever has waited for a page longest: the pages that it
  *	has looked at stay in memory (enum shingle_asker); map_lock
- * @events: number of pages read and checkpoints taken so far; map_lock
+ * @events: number of times that the waiters for pages were woken; map_lock
  */
 struct shingle_pager {
 	struct workqueue_struct *wq;
@@ -330,7 +331,7 @@ struct shingle_pager {
  * @hold_pblk: reads of this run wait for the step; map_lock
  * @hold_n: its length, 0 = none; map_lock
  * @step_bad: blocks of the step that could not be read; map_lock
- * @unwritten: the destination that the step could not write; cleaner only
+ * @unwritten: the destination that the step could not write; only the cleaner uses it
  * @turns: requests for cleaning, see turns.h; map_lock
  * @cleans: number of messages that wait for the clean that they requested; map_lock
  * @idle: the host is idle; map_lock

@@ -22,7 +22,7 @@ enum shingle_wslot_state {
 	SHINGLE_WSLOT_DIRTY,	/* the newest version of its block */
 	SHINGLE_WSLOT_FLIGHT,	/* in flight to the medium; there may be a newer version */
 	SHINGLE_WSLOT_LOST,	/* could not be written: reads fail */
-	SHINGLE_WSLOT_GONE,	/* would be free, but a read still copies from it */
+	SHINGLE_WSLOT_GONE,	/* becomes FREE when the last read has copied from it */
 };
 
 /**
@@ -98,9 +98,9 @@ struct shingle_hits {
  * @filling: slots in state FILLING
  * @flying: destages in flight; an epoch counts as one
  * @frozen: blocks in the epoch
- * @waiting: deferred writes that found no room
+ * @waiting: number of deferred bios that wait for room in the cache (shingle_io::waits)
  * @seq: number of the last block acknowledged
- * @drain: destage all blocks up to this number
+ * @drain: destage all blocks with this @seq or a lower one
  * @cursor: the worker looks for the next run from this block upwards, and then from block 0
  * @picks: number of runs that the worker has destaged
  * @rounds: number of times that destaging has failed since it last succeeded; failures before

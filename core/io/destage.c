@@ -93,7 +93,10 @@ static void destage_end_io(struct bio *bio)
 	spin_unlock_irqrestore(&d->map_lock, flags);
 }
 
-/* Put slots of @n blocks, from @s on, into @g. */
+/*
+ * Move @n slots, from @s on, to state FLIGHT, add them to the list of @g, and add their pages to
+ * its bio.
+ */
 static void load(struct shingle_device *d, struct shingle_destage *g, struct shingle_wslot *s,
 		 u32 n)
 {

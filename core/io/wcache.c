@@ -355,7 +355,7 @@ bool shingle_wcache_in_the_way(struct shingle_device *d, u64 lblk, u64 n, u64 se
 	struct shingle_wslot *s;
 
 	lockdep_assert_held(&d->map_lock);
-	/* Then the request will fail, and there is nothing to wait for. */
+	/* The device accepts no writes: the request will fail, and need not wait. */
 	if (d->health.mode != SHINGLE_RW)
 		return false;
 	for (s = shingle_wslot_from(wc, lblk); s && s->lblk - lblk < n; s = next_of(s)) {

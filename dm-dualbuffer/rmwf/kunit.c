@@ -408,7 +408,10 @@ static void rmwf_failed_is_free(struct kunit *test)
 	stop(t);
 }
 
-/* A failed write over a current block does not free its place early when the block leaves. */
+/*
+ * A write over a current block at home fails, and the block is then written to flash.  Its place at
+ * home stays claimed until that change is durable.
+ */
 static void rmwf_failed_over_live(struct kunit *test)
 {
 	struct rmwf_toy *t = start(test, &figure, NULL, NULL);

@@ -16,9 +16,9 @@
  * A collection rewrites a range of a band (struct rmwf::span) in two steps: it merges the range
  * into the staging band, then copies it home.  From the end of the first step to the end of the
  * second, the blocks of the range that are live and not in flash are read from the staging band,
- * and writes to the band go to flash.  During a step the band takes no writes.  The engine lists
- * the blocks that leave flash one by one, also in the records.  Blocks for which the list has no
- * room stay in flash, and so do blocks written after the copy.
+ * and writes to the band go to flash.  From the choice of a band to the end of the first step it
+ * takes no writes.  The engine lists the blocks that leave flash one by one, also in the records.
+ * Blocks for which the list has no room stay in flash, and so do blocks written after the copy.
  */
 #ifndef SHINGLE_RMWF_STATE_H
 #define SHINGLE_RMWF_STATE_H

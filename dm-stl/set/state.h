@@ -291,7 +291,7 @@ bool stl_set_tidy(struct shingle_engine *e);
 bool stl_set_release(struct shingle_engine *e, u64 seq);
 bool stl_set_pending(struct shingle_engine *e);
 
-/* Does the step write only gathered blocks, and all blocks of a band? */
+/* Does a step of an epoch write a whole band from gathered blocks, so that it need not read any? */
 static inline bool writes_whole_band(const struct stl_set *s, const struct shingle_step *step)
 {
 	return step->gathered && s->epoch.blocks[s->epoch.at] == s->band_blocks;

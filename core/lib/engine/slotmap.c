@@ -46,7 +46,7 @@ EXPORT_SYMBOL_GPL(shingle_slotmap_init);
 
 /**
  * shingle_slotmap_exit() - free a map's memory
- * @m: the map, even if its init has failed
+ * @m: the map; shingle_slotmap_init() may have failed
  *
  * Context: may sleep.
  */

@@ -156,12 +156,14 @@ struct shingle_frame_lists {
 };
 
 /**
- * struct shingle_ghosts - pages that have left the list SHINGLE_FRAMES_IN recently.  A page that is
- * wanted again meanwhile enters SHINGLE_FRAMES_MAIN: the "2Q" of Johnson and Shasha (1994)
+ * struct shingle_ghosts - pages that have left the list SHINGLE_FRAMES_IN recently
  * @bits: a bit for each page
  * @page: their numbers, the oldest at @at
  * @nr: entries in @page
  * @at: index for the next one
+ *
+ * A page that is wanted again meanwhile enters SHINGLE_FRAMES_MAIN, as in "2Q" (Johnson and Shasha,
+ * 1994).
  */
 struct shingle_ghosts {
 	unsigned long *bits;
