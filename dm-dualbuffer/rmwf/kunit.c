@@ -869,8 +869,10 @@ static u32 direct_permille(struct kunit *test, const struct rmwf_case *c, const 
 }
 
 /*
- * Specification, section 4.3: with a head of three tracks about a half, for any number of
- * tracks; by the pointer H_M of M: 211 out of 1000 with 16 tracks, 74 with 64 tracks.
+ * The share of blocks that are written in place, if each block is written once, in random order.
+ * By the window, with a head of three tracks: about a half, for any number of tracks.  By the
+ * pointer: H_M / M, where H_M is the sum of 1/i for i from 1 to M: 211 out of 1000 with M = 16
+ * tracks, 74 with 64 tracks.
  */
 static void rmwf_random_order(struct kunit *test)
 {
