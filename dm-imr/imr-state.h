@@ -167,7 +167,7 @@ struct imr_item {
 /**
  * struct imr_epoch - the open epoch, and what the last one left to the next
  * @phase: enum imr_phase
- * @naive: Algorithm 1 persists this epoch; otherwise Algorithm 2
+ * @naive: Algorithm 1 of KVIMR (imr-persist.c) persists this epoch; otherwise Algorithm 2
  * @track_list: the paper's TrackList
  * @sorted: a second array of the same size, used to sort @track_list
  * @nr: number of items

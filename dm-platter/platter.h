@@ -233,7 +233,7 @@ struct platter_worker {
  * @timed: requests that need only time, and perhaps the backing device
  * @flushing: a flush that waits until the write cache is empty
  * @nr_visible: requests admitted and not completed
- * @flushed_ns: end of the last FLUSH with a price; no request is admitted before
+ * @flushed_ns: end of the last FLUSH that took model time (flush_us); no request is admitted before
  * @full_ns: time when the queue last had no place for @pending
  * @last_host_ns: time when the last request of the host ended
  * @fast: .map may remap bios directly (no model, nothing to order); read in any context

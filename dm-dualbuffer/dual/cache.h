@@ -188,7 +188,7 @@ struct dual_bands {
  * @filled: blocks of the new part before @next
  * @room: size of the new part
  * @reserve: blocks of it reserved for writes during a clean that keeps blocks
- * @limit: writes are placed only below this many blocks of the new part, for now
+ * @limit: number of blocks of the new part that writes may use at present, at most @room
  * @written: blocks committed in this round
  * @fb_fill: next place in FB_2
  * @inflight: writes placed, and neither committed nor aborted
@@ -214,11 +214,12 @@ struct dual_bands {
  * @next_tail: @tail after the step is done
  * @next_choice: @choice after the step is done
  * @staging: content of the staging band
- * @tidied: blocks of the staged band that have no older cached copies any more
+ * @tidied: number of first blocks of the staged band of which older cached copies have been dropped
  * @waits: waiting until a transaction is durable and readers have left
  * @waits_seq: that transaction
- * @switching: the wait is for the switch of rounds; slots are swept afterwards
- * @sweep: slots before this one are swept
+ * @switching: the wait is for the switch of rounds; afterwards all slots without a current block
+ *	become free
+ * @sweep: slots before this one have been looked at for that
  *
  * It has no lock of its own: the map lock protects it.
  */

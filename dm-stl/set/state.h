@@ -150,7 +150,8 @@ struct set_rmw {
  * @set_shift: see struct stl_set_params
  * @first_piece: index of the first checkpoint piece of each kind
  * @inplace: rewrite bands without staging; a power cut loses data
- * @unsafe_bypass: gather streams over old content and write them over it
+ * @unsafe_bypass: gather a stream that overwrites a band, and write it straight over the old
+ *	content, as some drives do; a power cut loses data
  * @aggressive: also clean when the host is idle
  * @greedy: first clean the set with the most stale slots instead of the oldest
  * @read_all: a step reads the whole readable home of a band, needed or not

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Exception map of a slot cache: pure code. */
+/* The map of the blocks that are in slots of a cache, see slotmap.h.  Pure code. */
 #include "engine/slotmap.h"
 
 #define GROUP_SHIFT	6

@@ -129,8 +129,8 @@ enum platter_effect {
  * @effect: written or covered
  * @blk: first block of the range
  * @n: blocks
- * @src_blk: the written block with its pattern on @blk (exact when the skew is a whole
- *	number of blocks, else the first of the two that touch it)
+ * @src_blk: the written block that leaves its pattern on @blk; if the skew is not a whole number of
+ *	blocks two do, and this is the first
  *
  * A value other than 0 ends the walk and is returned by platter_geo_write().
  */

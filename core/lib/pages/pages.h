@@ -428,7 +428,7 @@ static inline bool shingle_pages_lack(const struct shingle_engine *e)
 	return e->pages && (e->pages->call.missed != SHINGLE_NO_PAGE || e->pages->call.crowded);
 }
 
-/* Is the page that the last call lacked in RAM already?  To be called like shingle_pages_gone(). */
+/* Is the page that the last call lacked in RAM already?  Must precede shingle_pages_ask(). */
 bool shingle_pages_here_already(const struct shingle_engine *e);
 
 /* Did the last call lack a page that a repair has given up?  Must precede shingle_pages_ask(). */
