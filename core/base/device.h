@@ -184,8 +184,8 @@ struct shingle_txn {
  * @room: records that fit into one transaction
  * @txn: one is open, the other may be on its way to the disk
  * @open: index of the open one; map_lock
- * @closed: the other one is closed and not on the disk; changes under commit_lock and
- *	map_lock
+ * @closed: the other one is closed and not on the disk yet, because a commit is writing it or has
+ *	failed; changes under commit_lock and map_lock
  * @failed: the last commit has failed; as @closed
  * @reserved: records for which operations in progress have reserved room; map_lock
  * @awaited: a thread waits on shingle_device::wait until @reserved has decreased; map_lock
@@ -492,26 +492,26 @@ struct shingle_stats {
  * @layout: constant but for flags, sb_seq and settings, which ckpt_lock protects
  * @bad: unreadable blocks; map_lock
  * @trims: discarded parts of units that the engine can only discard as a whole; map_lock
- * @disks: see there
+ * @disks: the devices of the table line
  * @gathers: the engine gathers writes; constant
  * @read_only: the table or one of the devices is read-only: core never writes to them, not
  *	even needs_check; constant
  * @config: values of its keys; set under map_lock
- * @wcache: see there
+ * @wcache: the write cache, wcache.h
  * @cpu: see struct shingle_cpu
  * @map_lock: protects the engine and all members marked map_lock; the innermost lock
- * @health: see there
- * @phase: see there
- * @losses: see there
- * @waiters: see there
- * @order: see there
- * @cleaner: see there
+ * @health: the mode
+ * @phase: load, suspend, reset and hibernation
+ * @losses: acknowledged data that are lost, or may be
+ * @waiters: host bios that wait
+ * @order: order of writes on the medium
+ * @cleaner: the cleaner
  * @wait: waiters for readers, for checkpoints, for the end of cleaning
- * @worker: see there
- * @log: see there
- * @journal: see there
- * @pager: see there
- * @stats: see there
+ * @worker: the worker for bios that wait
+ * @log: commits, checkpoints and superblocks
+ * @journal: the journal
+ * @pager: reads of pages of the map
+ * @stats: counters
  */
 struct shingle_device {
 	struct dm_target *ti;

@@ -31,8 +31,8 @@ enum shingle_wslot_state {
  * @age: in shingle_wcache::ages, if DIRTY, FLIGHT or LOST
  * @link: in shingle_wcache::free or ::lost, or in the list of the write that fills it or of
  *	the destage that contains it
- * @twin: the other one of two versions of a block: the older is in FLIGHT; the newer is DIRTY
- *	and must not be submitted before the older has completed
+ * @twin: the other slot, if two hold versions of the same block, else NULL.  The older version is
+ *	in FLIGHT; the newer is DIRTY, and is not submitted before the older has completed
  * @lblk: logical block
  * @seq: number of the acknowledgment.  A version that replaces one which is not in flight takes
  *	over its number, so that a flush which waits for the old version waits for the new one

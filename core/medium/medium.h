@@ -52,7 +52,7 @@ static inline void shingle_leave_readers(struct shingle_device *d, u8 set)
 	smp_mb();
 	if (likely(READ_ONCE(d->order.reader_set) == set && !READ_ONCE(d->phase.resetting)))
 		return;
-	/* Ordered by the same barrier. */
+	/* The barrier above orders this check, too: a waiter that it misses sees the new count. */
 	if (waitqueue_active(&d->wait))
 		wake_up_all(&d->wait);
 }

@@ -176,7 +176,8 @@ struct dual_bands {
  * @count: for each slot, updates of its block while it was cached
  * @unfit: bitmap of slots that cannot be written
  * @nr_unfit: number of unfit slots; at most dual_most_unfit()
- * @suspect: slots that become unfit if the next step, which goes to other slots, succeeds
+ * @suspect: slots that a step could not write, though nothing proves that they are at fault; they
+ *	become unfit if the next step, which writes other slots, succeeds
  * @misses: consecutive steps that failed without a proof
  * @blocks: N, see dual_blocks()
  * @round: the round

@@ -83,7 +83,8 @@ struct set_staging {
 /**
  * struct set_bypass - the stream that goes home past the cache
  * @streams: detects a stream that has been alone for long enough
- * @band: the stream's next write goes home, after the prefix of this band; or NO_BAND
+ * @band: the stream's next write goes home in this band, behind the first blocks that are there
+ *	already (struct stl_set::home_blocks); or NO_BAND
  * @flight_band: data band of the direct write in flight, or NO_BAND
  * @flight_end: offset after that write
  * @wanted_band: band to be staged because a stream waits at its beginning; or NO_BAND

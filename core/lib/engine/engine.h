@@ -125,7 +125,7 @@ struct shingle_engine {
 
 enum shingle_run_kind {
 	SHINGLE_RUN_MAPPED,	/* content is at pblk */
-	SHINGLE_RUN_UNWRITTEN,	/* zeroes, but the drive would read pblk to find out */
+	SHINGLE_RUN_UNWRITTEN,	/* zeroes; as the emulated drive, core reads pblk all the same */
 	SHINGLE_RUN_ZERO,	/* zeroes, and the drive knows it without reading */
 	SHINGLE_RUN_ABSENT,	/* the page with this entry is absent: ask again */
 };
@@ -197,7 +197,7 @@ enum shingle_sync {
 enum shingle_gathered {
 	SHINGLE_GATHERED_NONE,
 	SHINGLE_GATHERED_OVER,	/* they replace the content that it copies */
-	SHINGLE_GATHERED_ONLY,	/* it writes only them; what lies between them stays */
+	SHINGLE_GATHERED_ONLY,	/* it writes only them; blocks between them keep their content */
 };
 
 /* Maximum of kinds of steps of an engine. */
@@ -365,7 +365,7 @@ struct shingle_map_ops {
 };
 
 /**
- * struct shingle_clean_ops - what is moved
+ * struct shingle_clean_ops - cleaning: which blocks move, and where
  * @next_step: returns 1 and a step; 0 if there is nothing to do for this reason; -EAGAIN if
  *	there will be, once writes in flight have ended or space was released: a later call with
  *	the same reason then returns the step.  Where the engine waits for writes in flight it
@@ -395,8 +395,8 @@ struct shingle_map_ops {
  * @release: recovery and readers do not need the space any more that transactions up to @seq have
  *	freed: make a part of it available, and return true if there is more
  * @pending: does freed space wait for release()?
- * @left: after a clean by message: how much of what it was to move could not be moved, in
- *	the engine's units.  NULL: it always moves all
+ * @left: called after a clean by message: returns the number of blocks, regions or the like that
+ *	the clean should have moved and could not.  NULL if it always moves all
  *
  * There is one step at a time: next_step() offers it, step_extent() and step_source() describe the
  * copy while I/O goes on, and step_done() or step_failed() ends it.  Then follow tidy(), a commit
@@ -423,7 +423,8 @@ struct shingle_clean_ops {
  * struct shingle_state_ops - the state that survives a power cut
  * @pieces: table of the kinds of pieces of the state
  * @replay: apply a record to the state being loaded
- * @ready: everything is loaded; check it and build what is derived.  May sleep
+ * @ready: the whole state is loaded: check it, and compute the members that no piece contains.  May
+ *	sleep
  *
  * While the device is in use core encodes pieces for checkpoints, in any order with I/O.  Recovery
  * decodes the pieces of a checkpoint into a new engine, calls replay() for the records behind it
@@ -542,7 +543,7 @@ struct shingle_bands_needed {
  * @destroy: undo create()
  *
  * @map: where blocks are and go
- * @clean: what is moved
+ * @clean: cleaning: which blocks move, and where
  * @state: the state that survives a power cut
  * @gather: writes that cost less together; most engines have none
  * @pages: a map that may be larger than RAM; most engines have none

@@ -50,10 +50,10 @@ shingle_record_find(const struct shingle_record_kind *table, u16 type)
 /**
  * shingle_record_replay() - an implementation of replay() of struct shingle_state_ops
  * @table: ends with a NULL name; all kinds have a @replay
- * @e: as there
- * @rec: as there
+ * @e: the engine
+ * @rec: the record
  *
- * Context: as there.
+ * Context: before I/O, may sleep.
  * Return: 0 or -EUCLEAN.
  */
 static inline int shingle_record_replay(const struct shingle_record_kind *table,

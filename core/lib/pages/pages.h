@@ -84,7 +84,7 @@ enum shingle_frame_list {
  * @state: enum shingle_frame_state
  * @home: the list that contains it whenever its page may be evicted, IN or MAIN
  * @listed: it is in a list
- * @used: looked at since evict_from() last passed over it, in MAIN
+ * @used: an operation has looked at it since evict_from() last passed over it; for frames in MAIN
  * @dirty: the page has changed since it was last copied for a checkpoint
  * @writing: it was copied for a checkpoint that has no footer yet
  * @stepped: a step holds it; stays set until the last hold ends
@@ -407,7 +407,7 @@ static inline void shingle_pages_begin(struct shingle_engine *e, enum shingle_as
 /**
  * shingle_pages_end() - account for a call of an engine operation
  * @e: the engine
- * @absent: it returned SHINGLE_ABSENT, or what stands for it
+ * @absent: it returned SHINGLE_ABSENT, or SHINGLE_RUN_ABSENT from resolve()
  *
  * Context: after the call, in the same critical section.
  */
