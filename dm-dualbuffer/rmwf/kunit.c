@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of the engine of RMW-F: the worked examples of Ma (2019), chapter 5, the
+ * KUnit tests of the engine of RMW-F: the worked examples VF1 to VF4 of Ma (2019), chapter 5, the
  * counter-examples of papers/ma.rst, and the exerciser.
  */
 #ifdef __KERNEL__

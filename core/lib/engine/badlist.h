@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Logical blocks whose content is lost: cleaning met a medium error, or the write cache could not
+ * Logical blocks with lost content: cleaning met a medium error, or the write cache could not
  * write them.
  */
 #ifndef SHINGLE_BADLIST_H

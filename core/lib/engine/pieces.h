@@ -3,8 +3,8 @@
  * Tables of the kinds of pieces of a checkpoint.  Pure.
  *
  * A piece is a part of an engine's state of at most SHINGLE_CHUNK_BYTES, for example the slots of
- * one log.  Each piece has a mark (struct shingle_marks): a checkpoint writes the marked pieces
- * only.
+ * one log.  Each piece has a mark (struct shingle_marks).  A checkpoint usually writes the marked
+ * pieces only.
  */
 #ifndef SHINGLE_PIECES_H
 #define SHINGLE_PIECES_H

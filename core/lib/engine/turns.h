@@ -28,12 +28,12 @@
  * other reason only if there is nothing to do for the first.  It follows that
  *
  * - neither reason starves: it keeps the turn until a job has begun for it, even while the engine
- * returns -EAGAIN or lacks a page.  Both conditions end by themselves, with the writes in flight, a
- * release or a read.  Meanwhile core does not call the engine for the other reason.  Such a call
- * could make the condition last: while an engine waits for writes in flight it admits no new write,
- * and a call for another reason would make it admit writes again; - a request waits for the job in
- * progress, one job of the other reason, and its own jobs.  A clean takes a finite number of jobs,
- * since it does not cover blocks cached after the request.
+ *   returns -EAGAIN or lacks a page.  Both conditions end by themselves, with the writes in flight,
+ *   a release or a read.  Meanwhile core does not call the engine for the other reason.  Such a
+ *   call could make the condition last: while an engine waits for writes in flight it admits no new
+ *   write, and a call for another reason would make it admit writes again;
+ * - a request waits for the job in progress, one job of the other reason, and its own jobs.  A
+ *   clean takes a finite number of jobs, since it does not cover blocks cached after the request.
  *
  * Steps for other reasons take no turn.  The map lock protects all members.
  */
