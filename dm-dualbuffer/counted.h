@@ -101,7 +101,8 @@ static inline int counted_decode(struct shingle_slotmap *m, u16 *count, unsigned
  * @lblk: the block
  * @updates: its update count
  *
- * The slot loses the block that it held, and the block the slot in which it was.
+ * If the slot held another block, that block leaves the map.  If the block was in another slot,
+ * that slot becomes spent.
  *
  * Context: before I/O.
  */

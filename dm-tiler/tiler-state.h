@@ -90,10 +90,10 @@ enum tiler_step_kind { TILER_STEP_WIPE, TILER_STEP_BEGIN, TILER_STEP_MOVE, TILER
  * @nr_spares: spare slots in each stretch
  * @spare: spare slots of all stretches
  * @nr_freed: spare slots that wait for release()
- * @max_residents: option
- * @lazy: option
- * @unsafe_reuse: feature for tests
- * @unsafe_inplace: feature for tests
+ * @max_residents: option: maximum of @nr_residents
+ * @lazy: option, see struct tiler_shape
+ * @unsafe_reuse: feature for tests, see struct tiler_shape
+ * @unsafe_inplace: feature for tests, see struct tiler_shape
  * @resident: the pool
  * @nr_residents: entries in the pool
  * @newest: head of the LRU list, the most recently used

@@ -134,8 +134,8 @@ static inline bool shingle_aligned(struct block_device *bdev, unsigned int block
  *
  * Keeps an optimal size, chunk size or discard alignment of the devices below if it is a multiple
  * of @block, and clears it otherwise.  With other values the block layer would report the device as
- * misaligned: USB bridges report 0xffff sectors as the optimal size,
- * stripes may have any number of sectors, and two devices below may have different physical blocks.
+ * misaligned: USB bridges report 0xffff sectors as the optimal size, stripes may have any number of
+ * sectors, and two devices below may have different physical blocks.
  *
  * Context: io_hints.
  */

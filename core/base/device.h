@@ -8,7 +8,7 @@
  *   io/       host bios, and the volatile write cache
  *   map/      placing, and the change of the map when a write has completed
  *   log/      journal, checkpoints, superblock; flush and FUA; recovery
- *   medium/   reading and writing; order of writes that may meet
+ *   medium/   reading and writing; order of writes that may destroy each other's blocks (rule R1)
  *   base/     this, the failure ladder (mode.h), lost blocks that no FLUSH has reported, wake.h
  *   lib/      geometry, disk format, engine kit, pages of a map: no kernel, no device
  *
@@ -377,7 +377,7 @@ struct shingle_cleaner {
 	u32 step_rec_max;
 };
 
-/* Is there a reason for a step, or an epoch to be ended?  Context: map lock. */
+/* Has the cleaner work: a reason for a step, or an open epoch?  Context: map lock. */
 static inline bool shingle_has_reason(const struct shingle_cleaner *c)
 {
 	return c->turns.pressure || c->turns.forced || c->idle || c->epoch_open;
@@ -422,7 +422,8 @@ struct shingle_health {
  * @stopping: a suspend stops the cleaner: no new steps; the step in progress ends early
  * @held: the system hibernates: core writes only what the host waits for, see hibernate.c; set
  *	under map_lock, read without it
- * @resetting: as @stopping, and new bios wait; map_lock
+ * @resetting: a reset is in progress: no new steps, the step in progress ends early, and new bios
+ *	wait; map_lock
  * @leaving: a suspend has begun, and messages must not delay it; map_lock
  * @presuspends: number of suspends begun; map_lock
  * @suspended: between postsuspend and resume

@@ -21,7 +21,7 @@ int shingle_write_last(struct shingle_device *d, u64 block, void *buf, bool aliv
 void shingle_commit_work(struct work_struct *work);
 
 /**
- * shingle_journal_reserve() - promise room in the open transaction
+ * shingle_journal_reserve() - reserve room for records in the open transaction
  * @d: the device
  * @records: number of records
  *

@@ -11,9 +11,9 @@
  *
  *	FILL	writes go to the new part, in order, until only a reserve of it is left
  *	KEEP	steps copy the blocks to keep to FB_2, in the order of the cache
- *	HOME	each band with remaining blocks is merged into a staging band, and copied home
- *		from there (D2)
- *	TAIL	blocks that were written meanwhile, to the reserve, are copied to FB_2 (D8)
+ *	HOME	each band with cached blocks that are not kept is merged into a staging band, and
+ *		copied home from there (D2)
+ *	TAIL	blocks that were written since FILL, to the reserve, are copied to FB_2 (D8)
  *	switch	the next round begins; nothing is placed before this is durable and readers
  *		have left (D1)
  *

@@ -84,7 +84,8 @@ struct rmwf_counts {
  * @space: the blocks at home
  * @flash: the blocks in flash
  * @cache_pblk: first block of the flash
- * @pointer: rule=pointer
+ * @pointer: value of the option rule: decide by the last written track of each column, as in the
+ *	thesis, instead of by what the head would cover
  * @hot: a block that was written to flash more often than this is hot
  * @percent: percentage of a flash block that a collection frees
  * @unsafe_pointer: feature for tests: direct writes are not recorded (CE-F2; these rules and

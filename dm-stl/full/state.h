@@ -147,7 +147,7 @@ struct full_clean {
  * @g: zones and their sizes
  * @nr_bands: logical bands
  * @first_piece: index of the first checkpoint piece of each kind
- * @threshold: number of free bands that writes keep free
+ * @threshold: number of free bands of a zone that writes leave to the cleaner
  * @lazy: clean only when a write needs the room
  * @greedy: clean the log band with the fewest current blocks instead of the oldest
  * @read_all: a step reads the whole home of a band, needed or not

@@ -78,7 +78,7 @@ struct shingle_marks {
  * @step_records: maximum of shingle_step::records, 0 if no step sets it
  * @jobs: number of cleaning jobs begun, counted in next_step(): see turns.h
  * @in_use: the device is loaded: options that only a table may set can no longer be changed
- * @unsafe_order: feature of tests: records are written before the data that they refer to
+ * @unsafe_order: feature for tests: records are written before the data that they refer to
  *	are flushed
  * @frees_early: core calls release() after every commit, even if no request waits for space
  * @knows_life: place() receives lifetime hints; core sets it after create()

@@ -48,6 +48,8 @@ enum platter_media {
  * @group_blocks: derived; blocks of one full group of swaths
  * @group_ns: derived; shift of the angle over one full group
  * @base_ns: derived; angle of the first block, as a time after index
+ *
+ * The index is angle 0.  platter_geo_init() computes the members marked "derived" from the others.
  */
 struct platter_zone {
 	u32 cyls;
