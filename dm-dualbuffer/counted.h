@@ -94,13 +94,15 @@ static inline int counted_decode(struct shingle_slotmap *m, u16 *count, unsigned
 }
 
 /**
- * counted_hold() - a slot holds a block from now on; forget what the slot and the block had
- * before
+ * counted_hold() - put a block into a slot
  * @m: the slots
  * @count: update counts
  * @slot: the slot
  * @lblk: the block
  * @updates: its update count
+ *
+ * If the slot held another block, that block leaves the map.  If the block was in another slot,
+ * that slot becomes spent.
  *
  * Context: before I/O.
  */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Interlaced recording: track allocation and merged rewrites of tops. */
+/*
+ * The engine "imr" for interlaced recording: it allocates tracks and merges the rewrites of tops.
+ * The glossary explains bottoms and tops.
+ */
 #ifndef SHINGLE_IMR_ENGINE_H
 #define SHINGLE_IMR_ENGINE_H
 

@@ -4,8 +4,8 @@
  * V11 of Liang (2021), sections 2.2 to 3.4, and the relations E1 to E8 between the
  * policies.
  *
- * Events, as in the specification: Wn write track n, Rn Kn save top n, rn write it back, S
- * sync.
+ * Events: Wn writes track n, Rn reads top n, Kn writes its copy to a backup slot, rn writes it
+ * back, S is a sync.
  */
 #ifdef __KERNEL__
 #include <kunit/test.h>

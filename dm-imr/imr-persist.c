@@ -74,18 +74,18 @@ static int rewrite_step(struct imr *s, struct shingle_step *step)
 	int r;
 
 	switch (s->epoch.phase) {
-	case PHASE_SYNC_1:	/* A1.7, A2.6 */
+	case PHASE_SYNC_1:	/* line 7 of Algorithm 1, line 6 of Algorithm 2 */
 		s->epoch.rmw = true;
 		if (!s->opt.unsafe_sync1)
 			return imr_sync_step(step, IMR_SYNC_1, SHINGLE_SYNC_COMMIT);
 		s->epoch.phase = PHASE_RMW;
 		return 0;
-	case PHASE_SYNC_2:	/* A1.9, A2.10 */
+	case PHASE_SYNC_2:	/* line 9, line 10 */
 		if (!s->opt.unsafe_sync2)
 			return imr_sync_step(step, IMR_SYNC_2, SHINGLE_SYNC_FLUSH);
 		s->epoch.phase = PHASE_RESTORE;
 		return 0;
-	case PHASE_RESTORE:	/* A1.10 to 11, A2.11 to 14 */
+	case PHASE_RESTORE:	/* lines 10 to 11, lines 11 to 14 */
 		r = imr_restore_step(s, step);
 		if (!r)
 			s->epoch.phase = PHASE_SYNC_3;

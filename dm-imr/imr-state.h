@@ -36,7 +36,10 @@ enum { IMR_TRACKS, IMR_SLOTS, IMR_PIECES };
 /* struct shingle_step::kind */
 enum { STEP_BACKUP, STEP_RESTORE, STEP_WRITE, STEP_SYNC };
 
-/* Where the level, or the tier, of a track comes from. */
+/*
+ * The source of a track's level, the level of the log-structured merge (LSM) tree that writes it.
+ * The engine derives the track's tier from it: bottoms or tops (imr-tiers.c).
+ */
 enum imr_levels { LEVELS_MESSAGE, LEVELS_HINT, LEVELS_LBA, NR_LEVELS_FROM };
 
 /* The phase of an epoch. */
@@ -164,7 +167,7 @@ struct imr_item {
 /**
  * struct imr_epoch - the open epoch, and what the last one left to the next
  * @phase: enum imr_phase
- * @naive: Algorithm 1 persists this epoch; otherwise Algorithm 2
+ * @naive: Algorithm 1 of KVIMR (imr-persist.c) persists this epoch; otherwise Algorithm 2
  * @track_list: the paper's TrackList
  * @sorted: a second array of the same size, used to sort @track_list
  * @nr: number of items
@@ -173,9 +176,10 @@ struct imr_item {
  * @quarantined: a physical track that failed a write, withheld until the next epoch has
  *	allocated its tracks; or IMR_NO_TRACK
  * @drain: a logical track that will be saved next and takes no direct writes; or NO_OWNER
- * @uncertain: earlier writes may still be in the drive's cache
+ * @uncertain: a step has failed, or an epoch did not end, since the last sync: its writes may
+ *	still be in the drive's cache
  * @rmw: this epoch saved tops
- * @after_3: something was written after the last sync
+ * @after_3: something was written after IMR_SYNC_3, so the epoch must end with another sync
  * @changed: records were emitted after the last commit
  * @wrote_bottom: bottoms that need no rewrite were written
  */

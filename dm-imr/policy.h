@@ -7,7 +7,10 @@
 
 #define IMR_NO_TRACK	U32_MAX
 
-/* Tracks 2i, 4i + 1 and 4i + 3: the three phases allocate one class each. */
+/*
+ * Classes of tracks: 2i, 4i + 1 and 4i + 3.  The policy "3phase" allocates all of one class before
+ * the next.
+ */
 enum { IMR_BOTTOM, IMR_TOP_A, IMR_TOP_B, IMR_NR_CLASSES };
 
 enum imr_policy {

@@ -2,10 +2,10 @@
 /*
  * Trace events of a drive; Documentation/tracing.rst describes them for users.
  *
- * The callers pass only what they have.  The position of a block is computed only when a
- * program listens to the event.  Blocks are 4 KiB.  Each event has dev, the drive as
- * dmsetup and lsblk show it (MAJOR:MINOR), and a position on the platter: cyl, head, and
- * sector, the number of the block on its track.
+ * The callers pass only values that they have.  The event computes the position of a block, but
+ * only when a program listens to it.  Blocks are 4 KiB.  Each event has dev, the drive as dmsetup
+ * and lsblk show it (MAJOR:MINOR), and a position on the platter: cyl, head, and sector, the number
+ * of the block on its track.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM platter

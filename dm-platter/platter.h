@@ -146,6 +146,9 @@ enum platter_io_state {
  * @destage: written from the cache
  * @overlay: cached blocks are newer than the data from the medium
  * @failed: the backing device failed, whatever @status says
+ *
+ * Under the drive's lock, except that the end of a bio of the backing device sets @status and
+ * @failed before it clears @pending.
  */
 struct platter_io {
 	struct list_head list;
@@ -230,7 +233,7 @@ struct platter_worker {
  * @timed: requests that need only time, and perhaps the backing device
  * @flushing: a flush that waits until the write cache is empty
  * @nr_visible: requests admitted and not completed
- * @flushed_ns: end of the last FLUSH with a price; no request is admitted before
+ * @flushed_ns: end of the last FLUSH that took model time (flush_us); no request is admitted before
  * @full_ns: time when the queue last had no place for @pending
  * @last_host_ns: time when the last request of the host ended
  * @fast: .map may remap bios directly (no model, nothing to order); read in any context
@@ -294,8 +297,8 @@ struct platter_power {
  * @count: blocks in it; read in any context
  * @covered: a write past the cache is on the actuator, not a run of the cache
  * @gen: the generation that is being written, see platter-cache.c
- * @pass: current pass over the medium
- * @cursor: block where the next run is searched
+ * @pass: current pass over the medium: 0 for bottoms and 1 for tops of an interlaced one
+ * @cursor: block from which the search for the next run begins
  * @run: the data of the run being written
  * @io: the request of that run
  * @bs: bios that write the cache

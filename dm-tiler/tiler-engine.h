@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Autonomous regions: logging, lazy writes, and cleaning into a spare slot. */
+/*
+ * The engine "tiler".  It divides the disk into autonomous regions.  A region is written in order
+ * until it is full (logging), then wherever the head destroys nothing (lazy writes), and is then
+ * cleaned into a spare slot.  tiler-region.h explains the words.
+ */
 #ifndef SHINGLE_TILER_ENGINE_H
 #define SHINGLE_TILER_ENGINE_H
 

@@ -589,7 +589,7 @@ static void tiler_failures(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, write_block(c, 0), 1);
 }
 
-/* Places given up by one transaction are not released by an earlier one. */
+/* tiler_release() up to a transaction does not free places that a later transaction gave up. */
 static void tiler_generations(struct kunit *test)
 {
 	struct comb *c = new_comb(test, 4, 1, 1);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tiler's static map: from logical block to region and L-ARO, and from slot and P-ARO to a
- * block of the medium.  Pure code.  The map is computed; RAM holds only one entry per
- * stretch.
+ * Tiler's static map: from logical block to region and L-ARO, and from slot and P-ARO to a block of
+ * the medium; tiler-region.h defines L-ARO and P-ARO.  Pure code.  The map is computed; RAM holds
+ * only one entry per stretch.
  *
- * A zone is M tracks followed by k - 1 empty tracks.  Slots lie side by side in a zone;
- * each has S columns.  A column is an angle: on the track t of the zone it has the block
- * (column - t * skew) mod track length.  So a head that writes in a slot covers only blocks
- * of the same slot.  Columns that remain and are too few for another slot are not used.
+ * A zone is M tracks followed by k - 1 empty tracks, where k is the width of the head in tracks.
+ * Slots lie side by side in a zone; each has S columns.  A column is an angle: on the track t of
+ * the zone it has the block (column - t * skew) mod track length.  So a head that writes in a slot
+ * covers only blocks of the same slot.  Columns that remain and are too few for another slot are
+ * not used.
  *
  * A stretch is a sequence of consecutive zones of one kind.  Its regions have consecutive
  * numbers.  Each region is in one of the stretch's slots, of which there are a few more than

@@ -14,6 +14,9 @@
  *	DMT	the map, L-ARO to P-ARO: 16 bits per entry, in pages.  An entry is the P-ARO
  *		plus 1, so an empty page is all zeroes
  *
+ * A place is schedulable if neither it nor a place that a write to it destroys is in use.  T1 to T8
+ * are rules of Documentation/papers/ma.rst.
+ *
  * tiler-write.c has Algorithm 3, tiler-clean.c Algorithm 2, tiler-map.c the static map.  The
  * life of a write is that of engine.h: tiler_place(), then tiler_commit() or tiler_abort().
  * That of a clean: tiler_clean_begin(), steps, tiler_clean_flip().
@@ -126,7 +129,7 @@ struct tiler_count {
  * @at: the slot where the region is
  * @to: the slot that a clean moves the region to, or NULL; entries in its map are newer
  * @cursor: cell at which the search for a schedulable one continues
- * @dry: a search of all cells has found none, and nothing was freed since
+ * @dry: a search of all cells has found no schedulable one, and no cell was freed since
  * @inflight: blocks placed and neither committed nor aborted
  * @drain: place no blocks until @inflight is 0 and the cleaner has looked
  * @stepping: a step of its clean is in progress

@@ -90,10 +90,10 @@ enum tiler_step_kind { TILER_STEP_WIPE, TILER_STEP_BEGIN, TILER_STEP_MOVE, TILER
  * @nr_spares: spare slots in each stretch
  * @spare: spare slots of all stretches
  * @nr_freed: spare slots that wait for release()
- * @max_residents: option
- * @lazy: option
- * @unsafe_reuse: feature for tests
- * @unsafe_inplace: feature for tests
+ * @max_residents: option: maximum of @nr_residents
+ * @lazy: option, see struct tiler_shape
+ * @unsafe_reuse: feature for tests, see struct tiler_shape
+ * @unsafe_inplace: feature for tests, see struct tiler_shape
  * @resident: the pool
  * @nr_residents: entries in the pool
  * @newest: head of the LRU list, the most recently used
@@ -107,8 +107,8 @@ enum tiler_step_kind { TILER_STEP_WIPE, TILER_STEP_BEGIN, TILER_STEP_MOVE, TILER
  * @want: a region that a write has found full, or NO_REGION
  * @asked: a forced clean is in progress
  * @drained: resident that takes no writes until those in flight have ended, or NULL
- * @turned_away: @cleaning may have room only for the write that was turned away, which
- *	must come before the first step
+ * @turned_away: a write found @cleaning full and has not come again.  It must be placed before the
+ *	first step, since the destination may have room for this one write only
  * @stuck: a page that the current clean needs is lost, so the clean cannot end
  * @wiping: a spare slot that is being prepared
  * @wiped: pages of its map that are empty already
@@ -117,6 +117,8 @@ enum tiler_step_kind { TILER_STEP_WIPE, TILER_STEP_BEGIN, TILER_STEP_MOVE, TILER
  * @count: counters of regions
  * @loads: regions loaded into memory
  * @wiped_pages: pages wiped by steps
+ *
+ * The map lock protects all of it; see engine.h.
  */
 struct tiler {
 	struct shingle_engine engine;

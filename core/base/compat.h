@@ -14,7 +14,7 @@
 #include <linux/ioprio.h>
 
 /**
- * shingle_hrtimer_setup - hrtimer_setup() as 6.13 and later have it
+ * shingle_hrtimer_setup() - hrtimer_setup() as 6.13 and later have it
  * @timer: the timer
  * @function: its callback
  * @clock: clock id
@@ -132,9 +132,10 @@ static inline bool shingle_aligned(struct block_device *bdev, unsigned int block
  * @block: bytes of a block, logical and physical, a power of two
  * @aligned: shingle_aligned() returned true for all devices below
  *
- * Keeps a preference of the devices below if it is a multiple of @block.  Otherwise the block layer
- * would report the device as misaligned: USB bridges report 0xffff sectors as the optimal size,
- * stripes may have any number of sectors, and two devices below may have different physical blocks.
+ * Keeps an optimal size, chunk size or discard alignment of the devices below if it is a multiple
+ * of @block, and clears it otherwise.  With other values the block layer would report the device as
+ * misaligned: USB bridges report 0xffff sectors as the optimal size, stripes may have any number of
+ * sectors, and two devices below may have different physical blocks.
  *
  * Context: io_hints.
  */
@@ -164,8 +165,8 @@ static inline void shingle_limit_blocks(struct queue_limits *limits, unsigned in
  * shingle_limit_discards() - set the limits of a discard
  * @limits: limits of the queue
  * @sectors: maximum, in sectors of 512 bytes
- * @granularity: unit of discards in bytes, a power of two: with any other number the block
- *	layer would split discards at multiples of something else
+ * @granularity: unit of discards in bytes; must be a power of two, since the block layer masks
+ *	bits to find the multiples at which it splits discards
  *
  * Context: io_hints.
  */
@@ -185,8 +186,9 @@ static inline void shingle_limit_discards(struct queue_limits *limits, unsigned 
  * @limits: limits of the queue
  * @sectors: maximum, in sectors of 512 bytes
  *
- * Does not promise that it unmaps, whatever the devices below support: a kernel that has separate
- * limits accepts either the same number for both or none.
+ * The device does not promise that a write of zeroes unmaps blocks, even if the devices below do.
+ * A kernel with a separate limit for that (max_hw_wzeroes_unmap_sectors) accepts only 0 or the
+ * limit of all writes of zeroes.
  *
  * Context: io_hints.
  */
@@ -203,9 +205,9 @@ static inline void shingle_limit_write_zeroes(struct queue_limits *limits, unsig
  * @limits: limits of the queue
  * @rotational: whether it rotates, whatever the devices below are
  *
- * A target has no queues to poll: a request waits for cleaning and for the head, is split, and
- * other threads submit it.  Kernels before 6.11 have neither property in the limits; there
- * shingle_tell_disk() sets them.
+ * A target never supports polling: its requests wait for cleaning or for the head, are split, and
+ * are submitted by other threads, so the host would poll a queue that does not have them.  Kernels
+ * before 6.11 have neither property in the limits; there shingle_tell_disk() sets them.
  *
  * Context: io_hints.
  */

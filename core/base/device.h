@@ -8,12 +8,13 @@
  *   io/       host bios, and the volatile write cache
  *   map/      placing, and the change of the map when a write has completed
  *   log/      journal, checkpoints, superblock; flush and FUA; recovery
- *   medium/   reading and writing; order of writes that may meet
- *   base/     this, the failure ladder, lost blocks that no FLUSH has reported, wake.h
+ *   medium/   reading and writing; order of writes that may destroy each other's blocks (rule R1)
+ *   base/     this, the failure ladder (mode.h), lost blocks that no FLUSH has reported, wake.h
  *   lib/      geometry, disk format, engine kit, pages of a map: no kernel, no device
  *
  * Each layer calls those below it.  Calls upwards go through wake.h, which queues work, or through
  * a callback that was handed down: shingle_landed_fn, the end of a bio.
+ * Documentation/design.rst explains the layers, Documentation/glossary.rst the words.
  *
  * Locks, outermost first:
  *   reset_lock (mutex)   one reset at a time, and none while suspended
@@ -61,13 +62,16 @@ enum shingle_mode {
 /**
  * struct shingle_write - a placed write on its way to the medium
  * @run: its place
- * @flight: in shingle_device::order.flight, if the order on the medium matters
+ * @flight: in shingle_device::order.flight, unless the layout shows that no other write can destroy
+ *	its blocks
  * @flight_last: last block of all writes below @flight in the tree
  * @turn: value of shingle_device::order.turns when it was placed
  * @waiters: held writes that wait for this one
  * @wait: if held: in @waiters of another write, or in shingle_device::order.woken
  * @bio: the bio to be submitted
  * @held: not submitted yet: it must not overtake an earlier write
+ *
+ * map_lock protects all members; @run and @bio do not change while the write is in flight.
  */
 struct shingle_write {
 	struct shingle_run run;
@@ -85,7 +89,11 @@ struct shingle_write {
  * @ios: bios begun minus bios ended on this processor; only the sum over all processors has a
  *	meaning
  * @last_io: time of the last end of a bio, in jiffies
- * @readers: for each set, reads looked up minus reads ended on this processor, summed as @ios
+ * @readers: reads looked up minus reads ended on this processor, summed as @ios.  There are two
+ *	counts: new reads join the one that shingle_order::reader_set selects, while the cleaner
+ *	waits until the other is zero (rule R2, readers.c)
+ *
+ * Each processor changes only its own struct; no lock protects it.
  */
 struct shingle_cpu {
 	long ios;
@@ -112,14 +120,18 @@ enum shingle_io_state {
  * @iter: the part that a read of unwritten blocks must fill with zeroes
  * @lblk: next block to be processed
  * @n: blocks still to be processed
- * @seq: the bio follows all blocks that the write cache acknowledged up to this number
- * @pieces: parts in flight, plus one while more may be added
- * @status: error of the parts
+ * @seq: value of shingle_wcache::seq when the bio arrived: blocks with this number or a lower one
+ *	were acknowledged before
+ * @pieces: parts in flight, plus one while more may be added; 0 if the bio was not split
+ * @status: first error of a part
  * @state: enum shingle_io_state
  * @reader_set: the reader count in which it is included, 0 or 1
  * @zero: fill with zeroes after reading
  * @fua: commit before completion
  * @waits: counted in shingle_wcache::waiting
+ *
+ * The thread that handles the bio owns all members; the parts in flight share @pieces and @status,
+ * which are changed atomically.
  */
 struct shingle_io {
 	struct shingle_write w;
@@ -137,7 +149,7 @@ struct shingle_io {
 };
 
 /**
- * struct shingle_piece - part of a bio that did not fit into one run
+ * struct shingle_piece - part of a write that did not fit into one run
  * @d: the device
  * @parent: the bio
  * @w: the placement
@@ -156,6 +168,8 @@ struct shingle_piece {
  * @nr: number of records
  * @seq: its number, once it is closed
  * @acked: blocks of host data that its records point to: they become durable with it
+ *
+ * map_lock protects the open transaction, commit_lock the closed one.
  */
 struct shingle_txn {
 	struct shingle_journal_block *blocks;
@@ -170,17 +184,18 @@ struct shingle_txn {
  * @room: records that fit into one transaction
  * @txn: one is open, the other may be on its way to the disk
  * @open: index of the open one; map_lock
- * @closed: the other one is closed and not on the disk; changes under commit_lock and
- *	map_lock
+ * @closed: the other one is closed and not on the disk yet, because a commit is writing it or has
+ *	failed; changes under commit_lock and map_lock
  * @failed: the last commit has failed; as @closed
- * @reserved: records promised to operations in progress; map_lock
- * @awaited: a waiter needs @reserved to decrease; map_lock
+ * @reserved: records for which operations in progress have reserved room; map_lock
+ * @awaited: a thread waits on shingle_device::wait until @reserved has decreased; map_lock
  * @seq: number of the open transaction; map_lock
  * @durable_seq: last transaction on the disk; map_lock
  * @pos: place of the open transaction in the ring; changes under commit_lock and map_lock
  * @used: ring blocks from the tail to @pos; as @pos
- * @keep: additional blocks that other commits leave free for a checkpoint in progress,
- *	because its own commit may take more than it will free; map_lock
+ * @keep: number of blocks by which a checkpoint in progress may lengthen the journal: its own
+ *	commit may fill more blocks than the checkpoint frees.  Other commits leave them free;
+ *	map_lock
  * @prev_crc: end of the checksum chain; commit_lock
  */
 struct shingle_journal {
@@ -201,14 +216,14 @@ struct shingle_journal {
 };
 
 /**
- * struct shingle_waiters - host bios that wait
- * @deferred: bios that wait for room, in order; map_lock
+ * struct shingle_waiters - host bios that wait; waiting.c lists what they wait for
+ * @deferred: the bios, in the order in which they are retried; map_lock
  * @awaits_write: one of them, or a destage, may go on when a write ends; map_lock
- * @awaits_room: retry them, too, when the engine finds nothing to clean; map_lock
- * @no_promise: the journal had no room for one of them, so the others are not tried; used by
- *	the worker only
- * @retrying: the worker has taken them; those that still have to wait will come back;
- *	map_lock
+ * @awaits_room: retry them also when the engine has nothing left to clean; map_lock
+ * @no_promise: in this run of the worker the journal could not reserve records for one of them,
+ *	so the worker tries no other write or discard; worker only
+ * @retrying: the worker has emptied @deferred to retry the bios, and will put back those that
+ *	still have to wait; map_lock
  */
 struct shingle_waiters {
 	struct bio_list deferred;
@@ -222,11 +237,12 @@ struct shingle_waiters {
  * struct shingle_order - order of writes on the medium
  * @flight: writes placed and not completed, by position; map_lock
  * @turns: number of writes that have entered @flight so far; map_lock
- * @woken: held writes that may be submitted now; map_lock
+ * @woken: held writes that the end of another write has released: @work submits them, or lets them
+ *	wait for a further write; map_lock
  * @reader_set: the count of readers that includes new ones, 0 or 1; map_lock
  * @wq: runs @work; separate, so that it has a rescuer of its own when memory is short
- * @work: submits writes that waited for others; shingle_device::worker.work has placed them
- *	and may wait for them
+ * @work: submits writes that waited for others.  It must not share a worker with
+ *	shingle_device::worker.work, which placed them and may wait for their memory
  */
 struct shingle_order {
 	struct rb_root_cached flight;
@@ -249,10 +265,10 @@ struct shingle_order {
  * @sb_work: writes the superblocks
  * @ckpt_seq: number of the last checkpoint; ckpt_lock
  * @ckpt_slot: slot of the last checkpoint; ckpt_lock
- * @ckpt_end: block of that slot behind the last checkpoint, 0 if nothing may be written
- *	there; ckpt_lock
+ * @ckpt_end: block of that slot behind the last checkpoint, where the next may continue; 0 if the
+ *	next must begin at the start of the other slot; ckpt_lock
  * @ckpt_crc: checksum of its footer; ckpt_lock
- * @ckpt_bad: it records unreadable blocks; ckpt_lock
+ * @ckpt_bad: the last checkpoint contains a list of unreadable blocks that is not empty; ckpt_lock
  * @meta_buf: SHINGLE_META_BATCH blocks for checkpoints; ckpt_lock
  * @dead: the journal accepts no more records in this activation; set under map_lock, never
  *	cleared
@@ -278,20 +294,23 @@ struct shingle_log {
 
 /**
  * struct shingle_pager - reads of pages of the engine's map, and their waiters
- * @wq: runs @work, for which all other work may wait; NULL if the map has no pages
+ * @wq: runs @work.  All other workers may wait for it, so it shares no queue with them.  NULL if
+ *	the map has no pages (pages.h)
  * @work: reads the pages that are wanted
  * @bios: bios for these reads
  * @reading: number of reads in flight, or failed and not yet reported; map_lock
- * @failed: number of pages that could not be read while the mode has not been lowered for it;
+ * @failed: number of pages whose read has failed since @work last made the device read-only for
+ *	that; map_lock
+ * @crowded: a waiter may change no further page before a checkpoint has written changed ones;
  *	map_lock
- * @crowded: a waiter needs a checkpoint to make room; map_lock
- * @beginning: a worker is about to begin reads, and will wake the waiters then; map_lock
+ * @beginning: @work is starting a batch of reads, and wakes the waiters after the last of them;
+ *	map_lock
  * @again: an operation has reached the limit of one call and must be called again, or a page
  *	has arrived while other reads were being begun; map_lock
  * @clean_waits: the cleaner waits for a page; map_lock
- * @oldest: the bio or the write cache, whichever has waited longest; the pages that it has
- *	looked at are kept; map_lock
- * @events: number of pages read and checkpoints taken so far; map_lock
+ * @oldest: the bio or the write cache, whichever has waited for a page longest: the pages that it
+ *	has looked at stay in memory (enum shingle_asker); map_lock
+ * @events: number of times that the waiters for pages were woken; map_lock
  */
 struct shingle_pager {
 	struct workqueue_struct *wq;
@@ -310,14 +329,15 @@ struct shingle_pager {
 /**
  * struct shingle_cleaner - the step in progress, and the reasons for one
  * @hold_pblk: reads of this run wait for the step; map_lock
- * @hold_n: its length, 0 = none
+ * @hold_n: its length, 0 = none; map_lock
  * @step_bad: blocks of the step that could not be read; map_lock
- * @unwritten: the destination that the step could not write; cleaner only
- * @turns: requests for cleaning; map_lock
+ * @unwritten: the destination that the step could not write; only the cleaner uses it
+ * @turns: requests for cleaning, see turns.h; map_lock
  * @cleans: number of messages that wait for the clean that they requested; map_lock
  * @idle: the host is idle; map_lock
- * @epoch_wanted: gathered writes are to be written; map_lock
- * @epoch_open: some of them are in the epoch; changed by the cleaner under map_lock
+ * @epoch_wanted: gathered writes (epoch.c) are due; map_lock
+ * @epoch_open: the cleaner has handed an epoch to the engine, and it has not ended; the cleaner
+ *	changes it under map_lock
  * @recovering: a step that a power cut interrupted is to be finished; map_lock
  * @busy: a step is in progress; map_lock
  * @retries: consecutive failures of the step; cleaner only
@@ -357,7 +377,7 @@ struct shingle_cleaner {
 	u32 step_rec_max;
 };
 
-/* Is there a reason for a step, or an epoch to be ended?  Context: map lock. */
+/* Has the cleaner work: a reason for a step, or an open epoch?  Context: map lock. */
 static inline bool shingle_has_reason(const struct shingle_cleaner *c)
 {
 	return c->turns.pressure || c->turns.forced || c->idle || c->epoch_open;
@@ -380,12 +400,12 @@ struct shingle_disks {
 };
 
 /**
- * struct shingle_health - the step of the failure ladder
+ * struct shingle_health - where the device is on the failure ladder, see mode.h
  * @mode: enum shingle_mode; set under map_lock, read without it
  * @why: reason why the mode is not SHINGLE_RW, the tail of a sentence that is never freed;
  *	otherwise NULL; map_lock
- * @needs_check: the superblock has the mark needs_check, or is about to, or would have it if
- *	it could be written; set under map_lock, read without it
+ * @needs_check: the superblock has the mark needs_check, or shall get it; stays set if the
+ *	superblock cannot be written; set under map_lock, read without it
  */
 struct shingle_health {
 	enum shingle_mode mode;
@@ -399,14 +419,15 @@ struct shingle_health {
  * @loaded: the state was read from the disk: before that no message touches the engine; set
  *	under map_lock, never cleared
  * @load_failed: reading the state failed half-way
- * @stopping: no new steps; the step in progress ends early
- * @held: only host I/O goes on, because the system hibernates; set under map_lock, read
- *	without it
- * @resetting: as @stopping, and new bios wait; map_lock
+ * @stopping: a suspend stops the cleaner: no new steps; the step in progress ends early
+ * @held: the system hibernates: core writes only what the host waits for, see hibernate.c; set
+ *	under map_lock, read without it
+ * @resetting: a reset is in progress: no new steps, the step in progress ends early, and new bios
+ *	wait; map_lock
  * @leaving: a suspend has begun, and messages must not delay it; map_lock
  * @presuspends: number of suspends begun; map_lock
  * @suspended: between postsuspend and resume
- * @reset_lock: one reset at a time; see above
+ * @reset_lock: one reset at a time, and none while suspended; the outermost lock
  */
 struct shingle_phase {
 	struct list_head list;
@@ -426,8 +447,8 @@ struct shingle_phase {
  * @dirty: for each device: written to since its last successful flush began; map_lock
  * @unreported: acknowledged blocks that are lost; the next FLUSH fails and clears the number;
  *	map_lock
- * @memory: memory in which @unreported is kept for the next activation, NULL while it is in
- *	use; see loss.c
+ * @memory: an entry, allocated in advance, with which a suspend keeps the number for the next
+ *	activation; NULL while it is in the module's table; kept_lock of loss.c
  */
 struct shingle_losses {
 	bool dirty[SHINGLE_NR_DEVS];
@@ -448,8 +469,9 @@ struct shingle_worker {
 /**
  * struct shingle_stats - counters
  * @n: counters of core
- * @cleared: sums of struct shingle_cpu when the counters were cleared
- * @carried: counters of the engines before a reset
+ * @cleared: sums of struct shingle_cpu when the counters were last cleared; the status subtracts
+ *	them
+ * @carried: sums of the counters of former engines; a reset replaces the engine
  * @step_us: time that steps have taken, by kind
  * @longest_us: the longest step of each kind
  *
@@ -471,26 +493,26 @@ struct shingle_stats {
  * @layout: constant but for flags, sb_seq and settings, which ckpt_lock protects
  * @bad: unreadable blocks; map_lock
  * @trims: discarded parts of units that the engine can only discard as a whole; map_lock
- * @disks: see there
+ * @disks: the devices of the table line
  * @gathers: the engine gathers writes; constant
  * @read_only: the table or one of the devices is read-only: core never writes to them, not
  *	even needs_check; constant
  * @config: values of its keys; set under map_lock
- * @wcache: see there
+ * @wcache: the write cache, wcache.h
  * @cpu: see struct shingle_cpu
- * @map_lock: see above
- * @health: see there
- * @phase: see there
- * @losses: see there
- * @waiters: see there
- * @order: see there
- * @cleaner: see there
+ * @map_lock: protects the engine and all members marked map_lock; the innermost lock
+ * @health: the mode
+ * @phase: load, suspend, reset and hibernation
+ * @losses: acknowledged data that are lost, or may be
+ * @waiters: host bios that wait
+ * @order: order of writes on the medium
+ * @cleaner: the cleaner
  * @wait: waiters for readers, for checkpoints, for the end of cleaning
- * @worker: see there
- * @log: see there
- * @journal: see there
- * @pager: see there
- * @stats: see there
+ * @worker: the worker for bios that wait
+ * @log: commits, checkpoints and superblocks
+ * @journal: the journal
+ * @pager: reads of pages of the map
+ * @stats: counters
  */
 struct shingle_device {
 	struct dm_target *ti;

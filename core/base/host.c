@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The sums of what each processor counts of the host's bios. */
+/* Sums over the counts of host bios that each processor keeps for itself. */
 #include "base/device.h"
 #include "base/host.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The counts of each processor of the host's bios. */
+/* Counts of host bios, which each processor keeps for itself, and their sums. */
 #ifndef SHINGLE_HOST_H
 #define SHINGLE_HOST_H
 

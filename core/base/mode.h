@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The failure ladder. */
+/*
+ * The failure ladder: the modes SHINGLE_RW, SHINGLE_RO and SHINGLE_FAIL.  Errors move a device
+ * down, to read-only and then to serving no I/O at all; while its table is loaded it never moves
+ * up.
+ */
 #ifndef SHINGLE_MODE_H
 #define SHINGLE_MODE_H
 
@@ -22,8 +26,8 @@ int shingle_may_change(struct shingle_device *d, const char **why);
  * failed flush ends the journal.
  *
  * Context: any.
- * Return: false for a read-only table, a map that contradicts itself, and a journal that accepts no
- * records.
+ * Return: false if the table or a device is read-only, if the device is SHINGLE_FAIL, or if the
+ * journal accepts no more records (shingle_log::dead).
  */
 static inline bool shingle_may_log(const struct shingle_device *d)
 {

@@ -2,9 +2,9 @@
 /*
  * Trace events of core, for tracefs; tracing.rst describes them for users.
  *
- * The arguments of an event exist anyway: the event derives its fields from them only if tracing is
- * enabled.  Blocks are of 4 KiB.  Each event has dev, the target's device, in the form of dmsetup
- * and lsblk (MAJOR:MINOR).
+ * The callers of an event pass only values that they have; the event computes its fields from them
+ * only if tracing is enabled.  A block is 4 KiB.  Each event has dev, the target's device, in the
+ * form of dmsetup and lsblk (MAJOR:MINOR).
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM shingle

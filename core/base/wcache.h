@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The volatile write cache of a drive: acknowledged from memory, written later. */
+/*
+ * The volatile write cache of a drive.  It acknowledges a write when the data are in memory, and
+ * writes them to the medium later: it destages them.
+ */
 #ifndef SHINGLE_WCACHE_H
 #define SHINGLE_WCACHE_H
 
@@ -19,7 +22,7 @@ enum shingle_wslot_state {
 	SHINGLE_WSLOT_DIRTY,	/* the newest version of its block */
 	SHINGLE_WSLOT_FLIGHT,	/* in flight to the medium; there may be a newer version */
 	SHINGLE_WSLOT_LOST,	/* could not be written: reads fail */
-	SHINGLE_WSLOT_GONE,	/* would be free, but a read still copies from it */
+	SHINGLE_WSLOT_GONE,	/* becomes FREE when the last read has copied from it */
 };
 
 /**
@@ -28,18 +31,18 @@ enum shingle_wslot_state {
  * @age: in shingle_wcache::ages, if DIRTY, FLIGHT or LOST
  * @link: in shingle_wcache::free or ::lost, or in the list of the write that fills it or of
  *	the destage that contains it
- * @twin: the other one of two versions of a block: the older is in FLIGHT; the newer is DIRTY
- *	and must not be submitted before the older has completed
+ * @twin: the other slot, if two hold versions of the same block, else NULL.  The older version is
+ *	in FLIGHT; the newer is DIRTY, and is not submitted before the older has completed
  * @lblk: logical block
- * @seq: number of the acknowledgment; an overwrite keeps that of the version which it
- *	replaces, so that a flush that waits for the one waits for the other
+ * @seq: number of the acknowledgment.  A version that replaces one which is not in flight takes
+ *	over its number, so that a flush which waits for the old version waits for the new one
  * @since: time of the acknowledgment in jiffies
  * @pins: reads that copy from it
  * @state: enum shingle_wslot_state
  * @tries: failed attempts to write it
  *
  * The content of a slot never changes from DIRTY on: an overwrite takes another slot.  So no read
- * sees half a block, and copying needs no lock.
+ * sees half a block, and copying needs no lock.  map_lock protects all members.
  */
 struct shingle_wslot {
 	struct rb_node node;
@@ -58,7 +61,7 @@ struct shingle_wslot {
 enum shingle_destage_why {
 	SHINGLE_DESTAGE_NOT,	/* no reason */
 	SHINGLE_DESTAGE_OFF,	/* the cache has been switched off */
-	SHINGLE_DESTAGE_AGAIN,	/* an attempt that was refused comes first */
+	SHINGLE_DESTAGE_AGAIN,	/* the engine or journal had no room for a run: try it first */
 	SHINGLE_DESTAGE_FULL,	/* room runs out */
 	SHINGLE_DESTAGE_FLUSH,	/* a FLUSH waits for it */
 	SHINGLE_DESTAGE_DUE,	/* a block is old enough, or all are to be written */
@@ -82,8 +85,8 @@ struct shingle_hits {
  * @work: destages, completes flushes
  * @bios: struct shingle_destage
  * @pages: the pages of all slots
- * @slots: @blocks and @spare
- * @spare: slots for overwrites of cached blocks
+ * @slots: the slots: @blocks, and @spare more
+ * @spare: number of slots that only overwrites of cached blocks may use
  * @tree: newest versions, by block
  * @ages: all slots that are not on the medium, by @seq
  * @free: free slots
@@ -95,15 +98,16 @@ struct shingle_hits {
  * @filling: slots in state FILLING
  * @flying: destages in flight; an epoch counts as one
  * @frozen: blocks in the epoch
- * @waiting: deferred writes that found no room
+ * @waiting: number of deferred bios that wait for room in the cache (shingle_io::waits)
  * @seq: number of the last block acknowledged
- * @drain: destage all blocks up to this number
- * @cursor: position of the elevator
- * @picks: runs chosen
- * @rounds: attempts since the last one that succeeded
- * @retry_at: time of the next attempt in jiffies, if @rounds
- * @blocked: the engine or the journal had no room
- * @refused: the engine or the journal had no room for the block at @cursor
+ * @drain: destage all blocks with this @seq or a lower one
+ * @cursor: the worker looks for the next run from this block upwards, and then from block 0
+ * @picks: number of runs that the worker has destaged
+ * @rounds: number of times that destaging has failed since it last succeeded; failures before
+ *	@retry_at count as one
+ * @retry_at: earliest time of the next attempt in jiffies, if @rounds is not 0
+ * @blocked: the worker waits for room in the engine or in the journal, or for the end of a reset
+ * @refused: a run that begins at @cursor found no room, and comes before all others
  *
  * map_lock protects all members that change, unless stated otherwise.
  */

@@ -283,8 +283,9 @@ static u32 map_buffer(struct shingle_device *d, struct bio *bio, struct shingle_
 }
 
 /*
- * Does a write go through the write cache?  Returns 0 if not, SHINGLE_GATHER if it does, -EROFS, or
- * -EBUSY if it must wait for older blocks in the cache.
+ * Does a write go through the write cache?  Only for engines that do not gather.  Returns 0 if it
+ * goes straight to the engine, SHINGLE_GATHER if it goes to the cache, -EBUSY if it must wait until
+ * older blocks have left the cache, or -EROFS if the device accepts no writes.
  */
 static int pass_wcache(struct shingle_device *d, struct shingle_io *io, u64 lblk, u32 n)
 {

@@ -17,14 +17,15 @@
 /* After this number of rounds without a success the device is regarded as unwritable. */
 #define MAX_ROUNDS	10
 
-/* Choose the start of the next run: the elevator goes up and begins again at the bottom. */
+/* Choose the start of the next run: from the cursor upwards, and then again from block 0. */
 static struct shingle_wslot *pick(struct shingle_wcache *wc)
 {
 	struct shingle_wslot *s;
 
 	/*
-	 * Writes just before the cursor must not delay the flush of others for ever.  But a run
-	 * that was refused comes first: the cursor is there.
+	 * If the host keeps writing just ahead of the cursor, the cursor never reaches the blocks
+	 * that a flush waits for: so every BATCH-th run begins with the oldest block.  A run that
+	 * was refused comes first even then; the cursor is at its start.
 	 */
 	if (!wc->refused && wc->picks % BATCH == BATCH - 1) {
 		list_for_each_entry(s, &wc->ages, age) {
@@ -93,7 +94,10 @@ static void destage_end_io(struct bio *bio)
 	spin_unlock_irqrestore(&d->map_lock, flags);
 }
 
-/* Put slots of @n blocks, from @s on, into @g. */
+/*
+ * Move @n slots, from @s on, to state FLIGHT, add them to the list of @g, and add their pages to
+ * its bio.
+ */
 static void load(struct shingle_device *d, struct shingle_destage *g, struct shingle_wslot *s,
 		 u32 n)
 {

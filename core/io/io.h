@@ -43,8 +43,9 @@ static inline int shingle_route(struct shingle_device *d, u64 lblk, u32 n,
 }
 
 /*
- * The engine is about to be called for @who, which waits already.  The bio or cache that has waited
- * longest keeps the pages that it has looked at.  Context: map lock.
+ * Call it before an engine operation on behalf of @who, a waiting bio or the write cache.  The
+ * first of them that lacked a page keeps the pages that its calls look at until one of its calls
+ * has all pages, so that it makes progress.  Context: map lock.
  */
 static inline void ask_for(struct shingle_device *d, const void *who)
 {
@@ -54,7 +55,10 @@ static inline void ask_for(struct shingle_device *d, const void *who)
 	}
 }
 
-/* It was called, in the same critical section; @absent: a page is to be read. */
+/*
+ * Call it after that operation, in the same critical section.  @absent: the operation lacked a
+ * page, and will be called again.
+ */
 static inline void asked_for(struct shingle_device *d, const void *who, bool absent)
 {
 	if (!d->engine->pages || d->pager.oldest != who)
@@ -80,7 +84,7 @@ static inline void end_zeroes(struct bio *bio)
 	bio_endio(bio);
 }
 
-/* The medium has lost the block, as cleaning found: report a medium error. */
+/* The block is in the list of unreadable blocks (badlist.h): report a medium error. */
 static inline void end_unreadable(struct bio *bio)
 {
 	bio->bi_status = BLK_STS_MEDIUM;

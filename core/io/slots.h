@@ -15,7 +15,7 @@
  * struct shingle_destage - a run in flight to the medium
  * @d: the device
  * @w: the placement
- * @slots: its slots, ascending
+ * @slots: its slots, ascending; map_lock
  * @bio: the write; last member, as bio_set requires
  */
 struct shingle_destage {
@@ -76,7 +76,11 @@ static inline bool eligible(const struct shingle_wslot *s)
 	return s->state == SHINGLE_WSLOT_DIRTY && !s->twin;
 }
 
-/* An engine that gathers should see as many blocks as there is room for. */
+/*
+ * Should blocks be destaged to make room?  If the engine gathers writes, not before a write waits
+ * for room, so that the engine sees as many blocks as possible; otherwise when half of the cache is
+ * dirty.
+ */
 static inline bool is_full(const struct shingle_device *d)
 {
 	const struct shingle_wcache *wc = &d->wcache;

@@ -9,8 +9,9 @@
  * Blocks get numbers when they are acknowledged.  A FLUSH ends when no block with its number or a
  * lower one is in the cache.
  *
- * The index is ordered, unlike the hash of slotmap.c: the elevator needs the next block, a read the
- * end of a cached run, a discard of any length whether it overlaps.
+ * The index is a tree ordered by block, not a hash as in slotmap.c.  Destaging goes through the
+ * blocks in ascending order, a read looks for the end of a cached run, and a discard of any length
+ * looks for the first cached block in its range.
  */
 #include <linux/highmem.h>
 
@@ -355,7 +356,7 @@ bool shingle_wcache_in_the_way(struct shingle_device *d, u64 lblk, u64 n, u64 se
 	struct shingle_wslot *s;
 
 	lockdep_assert_held(&d->map_lock);
-	/* Then the request will fail, and there is nothing to wait for. */
+	/* The device accepts no writes: the request will fail, and need not wait. */
 	if (d->health.mode != SHINGLE_RW)
 		return false;
 	for (s = shingle_wslot_from(wc, lblk); s && s->lblk - lblk < n; s = next_of(s)) {

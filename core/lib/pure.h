@@ -45,7 +45,7 @@
  */
 static inline void *shingle_zalloc_array(size_t n, size_t size)
 {
-	/* The kernel would warn of that size as an error of the caller. */
+	/* kvcalloc() would warn about a larger size, as about a bug of the caller. */
 	if (size && n > INT_MAX / size)
 		return NULL;
 	return kvcalloc(n, size, GFP_KERNEL);

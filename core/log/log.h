@@ -21,12 +21,13 @@ int shingle_write_last(struct shingle_device *d, u64 block, void *buf, bool aliv
 void shingle_commit_work(struct work_struct *work);
 
 /**
- * shingle_journal_reserve() - promise room in the open transaction
+ * shingle_journal_reserve() - reserve room for records in the open transaction
  * @d: the device
  * @records: number of records
  *
- * If there is no room, a commit is queued, and the waiting bios are retried after it.  If all room
- * is promised to writes in flight, the end of a write causes both.
+ * If there is no room, a commit is queued, and the waiting bios are retried after it.  If the
+ * transaction is empty and all its room is reserved by writes in flight, a commit would not help:
+ * then the bios are retried when a write ends.
  *
  * Context: map lock.
  * Return: false if there is no room.

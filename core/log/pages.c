@@ -19,9 +19,9 @@
 #include "medium/medium.h"
 
 /*
- * Number of reads that are begun before the operations waiting for one of them are woken.  There
- * are bios for all of them when memory is short: reads that end before the last one has begun are
- * announced with it.
+ * Number of reads in one batch.  Operations that wait for a page are woken once for all reads that
+ * end while the batch is being started.  The pool has a bio for each read of a batch, so that
+ * starting it needs no further memory.
  */
 #define READS_BATCH	32
 

@@ -5,7 +5,7 @@
 
 #include "base/device.h"
 
-/* A write has completed or failed.  Context: map lock, interrupts included. */
+/* Called when a placed write has completed or failed.  Context: map lock, interrupts included. */
 typedef void (*shingle_landed_fn)(struct shingle_device *d, struct shingle_write *w, bool failed);
 
 int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,
@@ -13,7 +13,7 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_status_t status,
 			shingle_landed_fn landed);
 
-/* Is it a result of shingle_place() with which the bio fails? */
+/* Is @r a result of shingle_place() that no retry can change, so that the bio fails? */
 static inline bool shingle_is_final(int r)
 {
 	return r == -EIO || r == -EROFS || r == SHINGLE_FULL;

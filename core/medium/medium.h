@@ -41,7 +41,10 @@ int shingle_reader_read(void *ctx, enum shingle_dev dev, u64 block, u32 n, void 
 int shingle_reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf,
 			     int *errs);
 
-/* A read of a set has ended. */
+/*
+ * A read that joined the count of readers @set has ended.  There are two counts, see
+ * shingle_cpu::readers.
+ */
 static inline void shingle_leave_readers(struct shingle_device *d, u8 set)
 {
 	this_cpu_dec(d->cpu->readers[set]);
@@ -49,7 +52,7 @@ static inline void shingle_leave_readers(struct shingle_device *d, u8 set)
 	smp_mb();
 	if (likely(READ_ONCE(d->order.reader_set) == set && !READ_ONCE(d->phase.resetting)))
 		return;
-	/* Ordered by the same barrier. */
+	/* The barrier above orders this check, too: a waiter that it misses sees the new count. */
 	if (waitqueue_active(&d->wait))
 		wake_up_all(&d->wait);
 }

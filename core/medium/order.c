@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Rule R1: writes that could meet on the medium are submitted in the order in which they were
- * placed.
+ * placed.  Two writes meet if one destroys blocks of the other, or both write the same block.
  */
 #include <linux/interval_tree_generic.h>
 

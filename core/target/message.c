@@ -21,9 +21,10 @@ static void report_verify(void *ctx, const char *fmt, ...)
 }
 
 /*
- * Must a message end?  A suspend has begun and waits for messages with I/O held back, or a removal,
- * which is suspended first and waits for them then.  @since: value of d->phase.presuspends when the
- * message arrived.
+ * Must a message end early?  A suspend and the removal of a device, which begins with a suspend,
+ * wait until all messages have returned, and dm holds I/O back meanwhile.  So a message ends if a
+ * suspend has begun since it arrived, when d->phase.presuspends was @since, or if its sender was
+ * killed.
  */
 static bool must_hurry(const struct shingle_device *d, u32 since)
 {

@@ -4,22 +4,24 @@
  * code.  It numbers its blocks (slots) and does not know their places on the medium.  All its
  * memory is allocated at creation, 14 bytes and a bit per slot.
  *
- * Ma (2019), chapter 4.  dual/rounds.h divides the slots into parts, dual/predict.h finds M,
- * dual/select.h chooses the blocks to keep.  This file has the life of a round, and what makes
- * it safe:
+ * Ma (2019), chapter 4.  dual/rounds.h divides the slots into parts: new, FB_1 and FB_2.
+ * dual/predict.h finds M, the number of columns of the new part, and dual/select.h chooses the
+ * blocks to keep.  D1 to D10 are rules of Documentation/papers/ma.rst, CE-D1 a counter-example
+ * there.  This file has the life of a round, and what makes it safe:
  *
  *	FILL	writes go to the new part, in order, until only a reserve of it is left
  *	KEEP	steps copy the blocks to keep to FB_2, in the order of the cache
- *	HOME	each band with remaining blocks is merged into a staging band, and copied home
- *		from there (D2)
- *	TAIL	blocks that were written meanwhile, to the reserve, are copied to FB_2 (D8)
+ *	HOME	each band with cached blocks that are not kept is merged into a staging band, and
+ *		copied home from there (D2)
+ *	TAIL	blocks that were written since FILL, to the reserve, are copied to FB_2 (D8)
  *	switch	the next round begins; nothing is placed before this is durable and readers
  *		have left (D1)
  *
  * As soon as a step is done, the copy is current and the place that it was copied from is not.
- * After a power cut the map refers to one of both, and the clean begins again with the
- * remaining blocks (D9).  No block of the cache is written twice in a round.  So the only steps
- * that need a sync are the three after which something is overwritten: stage, home, switch.
+ * After a power cut the map refers to either the copy or the old place, and the clean begins again
+ * with the blocks that it had not moved (D9).  No block of the cache is written twice in a round.
+ * So the only steps that need a sync are the three after which something is overwritten: stage,
+ * home, switch.
  *
  * How an engine (engine.h) uses each of its caches:
  *
@@ -174,7 +176,8 @@ struct dual_bands {
  * @count: for each slot, updates of its block while it was cached
  * @unfit: bitmap of slots that cannot be written
  * @nr_unfit: number of unfit slots; at most dual_most_unfit()
- * @suspect: slots that become unfit if the next step, which goes to other slots, succeeds
+ * @suspect: slots that a step could not write, though nothing proves that they are at fault; they
+ *	become unfit if the next step, which writes other slots, succeeds
  * @misses: consecutive steps that failed without a proof
  * @blocks: N, see dual_blocks()
  * @round: the round
@@ -186,7 +189,7 @@ struct dual_bands {
  * @filled: blocks of the new part before @next
  * @room: size of the new part
  * @reserve: blocks of it reserved for writes during a clean that keeps blocks
- * @limit: writes are placed only below this many blocks of the new part, for now
+ * @limit: number of blocks of the new part that writes may use at present, at most @room
  * @written: blocks committed in this round
  * @fb_fill: next place in FB_2
  * @inflight: writes placed, and neither committed nor aborted
@@ -212,11 +215,12 @@ struct dual_bands {
  * @next_tail: @tail after the step is done
  * @next_choice: @choice after the step is done
  * @staging: content of the staging band
- * @tidied: blocks of the staged band that have no older cached copies any more
+ * @tidied: number of first blocks of the staged band of which older cached copies have been dropped
  * @waits: waiting until a transaction is durable and readers have left
  * @waits_seq: that transaction
- * @switching: the wait is for the switch of rounds; slots are swept afterwards
- * @sweep: slots before this one are swept
+ * @switching: the wait is for the switch of rounds; afterwards all slots without a current block
+ *	become free
+ * @sweep: slots before this one have been looked at for that
  *
  * It has no lock of its own: the map lock protects it.
  */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit tests of the engine of Dual-buffer: a cache of two buffers, under power cuts. */
+/*
+ * KUnit tests of the engine of Dual-buffer as a whole: the exerciser runs it under power cuts.
+ * kunit.c tests its parts.
+ */
 #include <kunit/test.h>
 #include <linux/module.h>
 

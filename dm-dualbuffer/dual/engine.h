@@ -30,8 +30,8 @@ enum {
 	DUAL_REC_KEEP,		/* n blocks: a = lblk, b = slot: moved to the slots */
 	DUAL_REC_ROUND,		/* c = round, a = first column of FB_1, b = its columns */
 	DUAL_REC_M,		/* c = round, n = index of the drop, a = track, b = columns */
-	DUAL_REC_STAGED,	/* a = band, b = row, c = block: new from there on is newer */
-	DUAL_REC_CLEANED,	/* the same; the copy is at home */
+	DUAL_REC_STAGED,	/* a = band, b, c = row, block: dual_staging::mark of the copy */
+	DUAL_REC_CLEANED,	/* a, b, c as in STAGED: the copy is at home */
 	DUAL_REC_DISCARD,	/* a = first band, b = count: the bands are unwritten again */
 	DUAL_REC_DROP,		/* n blocks: a = lblk: the blocks read as zeroes again */
 };

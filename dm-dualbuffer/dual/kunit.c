@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of Dual-buffer: the worked examples of Ma (2019), chapter 4, and the rules D1 to
- * D10 of papers/ma.rst.
+ * KUnit tests of Dual-buffer: worked examples VD1 to VD5 of Ma (2019), chapter 4, and the rules D1
+ * to D10 of papers/ma.rst.
  */
 #ifdef __KERNEL__
 #include <kunit/test.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The blocks that Dual-buffer keeps when a round ends: the hottest ones, as many as the
- * filter buffer has room for.  Pure code.
+ * filter buffer (FB_2 of dual/rounds.h) has room for.  Pure code.  D6 is a rule of
+ * Documentation/papers/ma.rst.
  *
  * The thesis sorts by update count (Algorithm 6).  Here the number of blocks of each rank
  * is counted at all times.  From these counts follows the lowest rank of which all blocks
@@ -11,9 +12,8 @@
  *
  * The thesis resets the count of kept blocks to zero, and keeps blocks while there is room.
  * So blocks that are never written again stay for ever, and the room for new blocks shrinks
- * (D6).  Here the count is halved.  When some blocks have to go, all blocks go that have a
- * count of zero and were not written in this round, because they are mostly in the same
- * bands.
+ * (D6).  Here the count is halved.  If not all blocks have room, none is kept that
+ * has a count of zero and was not written in this round: these are mostly in the same bands.
  */
 #ifndef SHINGLE_DUAL_SELECT_H
 #define SHINGLE_DUAL_SELECT_H

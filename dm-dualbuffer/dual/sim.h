@@ -24,8 +24,9 @@
  * @hot_writes_percent: percentage of writes that go to hot blocks
  * @hot_moves_after: after this many blocks written, other blocks become hot, from the
  *	middle on; 0: never
- * @new_percent: percentage of writes that go to blocks never written before, in order and
- *	round again; the others go to cached blocks; 0: use the hot blocks as above
+ * @new_percent: percentage of writes that go to blocks never written before, in ascending order,
+ *	from the first again after the last; the others go to cached blocks; 0: use the hot blocks
+ *	as above
  * @depth: writes in flight at a time
  * @most_blocks: most blocks in a write
  * @commit_every: most writes between commits; 0: each write is durable at once

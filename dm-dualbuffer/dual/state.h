@@ -79,6 +79,8 @@ struct dual_counts {
  * @forced_round: the round with which it ends
  * @past: statistics of the last rounds, by number
  * @count: counters
+ *
+ * The map lock protects all of it; see engine.h.
  */
 struct dualbuffer {
 	struct shingle_engine engine;
@@ -114,7 +116,7 @@ static inline bool dual_is_staged(const struct dualbuffer *s, u32 band)
 	return s->cache.staging.in_use && s->cache.staging.band == band;
 }
 
-/* Does the native place of @band hold its content, apart from cached blocks? */
+/* Are the blocks of @band that are not cached at its native place? */
 static inline bool dual_at_home(const struct dualbuffer *s, u32 band)
 {
 	return test_bit(band, s->home) && !dual_is_staged(s, band);

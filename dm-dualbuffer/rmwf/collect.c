@@ -6,8 +6,8 @@
  * To bring a block home, its column must be rewritten from its track to the end of the
  * stored data.  A whole track takes as long as one block of each track, so the collector
  * rewrites whole tracks of a band, and brings home all blocks that wait for these tracks.
- * So the only choice is the first track.  The thesis's cost of a block (VF4) is the number
- * of later tracks, up to the end.
+ * So the only choice is the first track.  The thesis's cost of a block (Figure 5.6) is the
+ * number of later tracks, up to the end.
  */
 #include "rmwf/flash.h"
 

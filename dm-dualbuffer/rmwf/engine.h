@@ -21,7 +21,7 @@ enum {
 	RMWF_REC_FLASH = SHINGLE_REC_ENGINE, /* n blocks: a = lblk, b = slot: written there */
 	RMWF_REC_HOME,		/* n blocks: a = lblk: written in place */
 	RMWF_REC_STAGED,	/* a = first lblk, b = count: merged, in the staging band */
-	RMWF_REC_BACK,		/* the same; the copy is at home */
+	RMWF_REC_BACK,		/* a, b as in STAGED: the copy is at home */
 	RMWF_REC_DISCARD,	/* a = first lblk, b = count: the blocks read as zeroes again */
 };
 

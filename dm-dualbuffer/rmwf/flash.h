@@ -9,8 +9,9 @@
  * ``alloc=pool`` any page can hold any block.
  *
  * Flash is a device with its own translation layer: a page can be written again as soon as
- * it is free.  So there is no erase here, and no block is moved within flash (F3).  A page
- * that held a block is free when the change of the map is durable and no reader uses it.
+ * it is free.  So there is no erase here, and no block is moved within flash (rule F3 of
+ * Documentation/papers/ma.rst).  A page that held a block is free when the change of the map is
+ * durable and no reader uses it.
  *
  * Pure code; 18 bytes and a bit per page.  It has no lock of its own: the map lock protects
  * it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of the engine of RMW-F: the worked examples of Ma (2019), chapter 5, the
+ * KUnit tests of the engine of RMW-F: the worked examples VF1 to VF4 of Ma (2019), chapter 5, the
  * counter-examples of papers/ma.rst, and the exerciser.
  */
 #ifdef __KERNEL__
@@ -408,7 +408,10 @@ static void rmwf_failed_is_free(struct kunit *test)
 	stop(t);
 }
 
-/* A failed write over a current block does not free its place early when the block leaves. */
+/*
+ * A write over a current block at home fails, and the block is then written to flash.  Its place at
+ * home stays claimed until that change is durable.
+ */
 static void rmwf_failed_over_live(struct kunit *test)
 {
 	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
@@ -866,8 +869,10 @@ static u32 direct_permille(struct kunit *test, const struct rmwf_case *c, const 
 }
 
 /*
- * Specification, section 4.3: with a head of three tracks about a half, for any number of
- * tracks; by the pointer H_M of M: 211 out of 1000 with 16 tracks, 74 with 64 tracks.
+ * The share of blocks that are written in place, if each block is written once, in random order.
+ * By the window, with a head of three tracks: about a half, for any number of tracks.  By the
+ * pointer: H_M / M, where H_M is the sum of 1/i for i from 1 to M: 211 out of 1000 with M = 16
+ * tracks, 74 with 64 tracks.
  */
 static void rmwf_random_order(struct kunit *test)
 {

@@ -171,8 +171,8 @@ static u32 within_track(const struct rmwf_place *p, u32 n)
  * @pointer: decide by the last written track of each column; otherwise by what the head
  *	would cover
  *
- * The thesis's test, T_p != T_i, never lets a pointer advance.  The test here is T_i >=
- * T_p, as its example requires (VF2; F1).  On tracks with skew, blocks at the same angle
+ * The thesis's test, T_p != T_i, never lets a pointer advance.  The test here is T_i >= T_p, as its
+ * Figure 5.3 requires (rule F1 of papers/ma.rst).  On tracks with skew, blocks at the same angle
  * are tested as well.
  *
  * Context: map lock.

@@ -10,14 +10,15 @@
  *	rmwf/recover.c	encoding and decoding of pieces and records
  *	rmwf/options.c	options and counters
  *
- * A block is in flash; otherwise it is at home if it is live there; otherwise it reads as
- * zeroes.  While a band is on its way home, a part of it is in the staging band: the blocks
- * of a span that are live and not in flash.
+ * The newest copy of a block is in flash, if flash has one; otherwise at home, if the block is live
+ * there; otherwise the block reads as zeroes.
  *
- * While a band is on its way home, writes to it go to flash.  While it is copied it takes
- * no writes.  The blocks that leave flash by this copy are listed one by one, also in the
- * records.  Blocks for which the list has no room stay in flash, and so do blocks written
- * after the copy.
+ * A collection rewrites a range of a band (struct rmwf::span) in two steps: it merges the range
+ * into the staging band, then copies it home.  From the end of the first step to the end of the
+ * second, the blocks of the range that are live and not in flash are read from the staging band,
+ * and writes to the band go to flash.  From the choice of a band to the end of the first step it
+ * takes no writes.  The engine lists the blocks that leave flash one by one, also in the records.
+ * Blocks for which the list has no room stay in flash, and so do blocks written after the copy.
  */
 #ifndef SHINGLE_RMWF_STATE_H
 #define SHINGLE_RMWF_STATE_H
@@ -83,10 +84,12 @@ struct rmwf_counts {
  * @space: the blocks at home
  * @flash: the blocks in flash
  * @cache_pblk: first block of the flash
- * @pointer: rule=pointer
+ * @pointer: value of the option rule: decide by the last written track of each column, as in the
+ *	thesis, instead of by what the head would cover
  * @hot: a block that was written to flash more often than this is hot
  * @percent: percentage of a flash block that a collection frees
- * @unsafe_pointer: feature for tests: direct writes are not recorded (CE-F2)
+ * @unsafe_pointer: feature for tests: direct writes are not recorded (CE-F2; these rules and
+ *	counter-examples are in Documentation/papers/ma.rst)
  * @unsafe_inplace: feature for tests: nothing is staged (F4)
  * @literal: feature for tests: hot blocks are never brought home (CE-F5)
  * @row: work space of rmwf_collect()
@@ -109,9 +112,12 @@ struct rmwf_counts {
  * @staging: content of the staging band; n is 0 if empty
  * @waits: waiting until a transaction is durable and readers have left
  * @waits_seq: that transaction
- * @asked: a forced clean brings everything home that is old in @flash
+ * @asked: a forced clean is in progress: it brings home all blocks that were in flash when it began
+ *	(rmwf_flash_age())
  * @asked_at: the forced clean is done with pages before this one
  * @count: counters
+ *
+ * The map lock protects all of it; see engine.h.
  */
 struct rmwf {
 	struct shingle_engine engine;

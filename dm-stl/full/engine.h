@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Fully-associative shingle translation layer: Skylight's Emulated-SMR-3. */
+/*
+ * Fully-associative shingle translation layer: Emulated-SMR-3 of Skylight (Aghayev 2020, chapter 2;
+ * Documentation/papers/aghayev.rst).
+ */
 #ifndef SHINGLE_FULL_ENGINE_H
 #define SHINGLE_FULL_ENGINE_H
 

@@ -147,7 +147,7 @@ struct full_clean {
  * @g: zones and their sizes
  * @nr_bands: logical bands
  * @first_piece: index of the first checkpoint piece of each kind
- * @threshold: number of free bands that writes keep free
+ * @threshold: number of free bands of a zone that writes leave to the cleaner
  * @lazy: clean only when a write needs the room
  * @greedy: clean the log band with the fewest current blocks instead of the oldest
  * @read_all: a step reads the whole home of a band, needed or not
@@ -167,6 +167,8 @@ struct full_clean {
  * @logs_freed: log bands emptied
  * @streams_broken: streams that ended before the end of their band
  * @full_zones: times a write found no room
+ *
+ * The map lock protects all of it; see engine.h.
  */
 struct stl_full {
 	struct shingle_engine engine;

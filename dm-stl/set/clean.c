@@ -6,7 +6,7 @@
  * drive cleans:
  *
  *	while idle (or no space):			stl_set_next_step()
- *		blk = oldest live block of the cache	pick_set(), pick_band()
+ *		blk = oldest live block of the cache	pick_set(), pick_slot()
  *		band = band(blk)
  *		S = all cached live blocks in the band	stl_set_step_source()
  *		RMW the band with S; update the map	rewrite_step(), stl_set_step_done()

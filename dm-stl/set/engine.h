@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Set-associative shingle translation layer: Skylight's Emulated-SMR-1 and -2. */
+/*
+ * Set-associative shingle translation layer: Emulated-SMR-1 and -2 of Skylight (Aghayev 2020,
+ * chapter 2; Documentation/papers/aghayev.rst).
+ */
 #ifndef SHINGLE_SET_ENGINE_H
 #define SHINGLE_SET_ENGINE_H
 

@@ -29,8 +29,8 @@ enum { STL_SET_GLOBALS, STL_SET_WHOLE, STL_SET_SLOTS, STL_SET_PREFIXES, STL_SET_
 
 /**
  * struct set_clean - which set is cleaned, and which band of it
- * @wanted: for each set, next set + 1 in the queue of full sets; its own number + 1 at the
- *	end
+ * @wanted: for each set, the set behind it in the queue of full sets, plus 1; its own number plus 1
+ *	if it is the last; 0 if it is not in the queue
  * @wanted_head: first set of the queue, or NO_SET
  * @wanted_tail: last set of the queue
  * @set: the set being cleaned, or NO_SET
@@ -83,7 +83,8 @@ struct set_staging {
 /**
  * struct set_bypass - the stream that goes home past the cache
  * @streams: detects a stream that has been alone for long enough
- * @band: the stream's next write goes home, after the prefix of this band; or NO_BAND
+ * @band: the stream's next write goes home in this band, behind the first blocks that are there
+ *	already (struct stl_set::home_blocks); or NO_BAND
  * @flight_band: data band of the direct write in flight, or NO_BAND
  * @flight_end: offset after that write
  * @wanted_band: band to be staged because a stream waits at its beginning; or NO_BAND
@@ -150,7 +151,8 @@ struct set_rmw {
  * @set_shift: see struct stl_set_params
  * @first_piece: index of the first checkpoint piece of each kind
  * @inplace: rewrite bands without staging; a power cut loses data
- * @unsafe_bypass: gather streams over old content and write them over it
+ * @unsafe_bypass: gather a stream that overwrites a band, and write it straight over the old
+ *	content, as some drives do; a power cut loses data
  * @aggressive: also clean when the host is idle
  * @greedy: first clean the set with the most stale slots instead of the oldest
  * @read_all: a step reads the whole readable home of a band, needed or not
@@ -169,6 +171,8 @@ struct set_rmw {
  * @full_sets: times a write found a cache band full
  * @bypassed_blocks: blocks written home, past the cache
  * @streams_broken: streams that ended before the end of a band
+ *
+ * The map lock protects all of it; see engine.h.
  */
 struct stl_set {
 	struct shingle_engine engine;
@@ -289,7 +293,7 @@ bool stl_set_tidy(struct shingle_engine *e);
 bool stl_set_release(struct shingle_engine *e, u64 seq);
 bool stl_set_pending(struct shingle_engine *e);
 
-/* Does the step write only gathered blocks, and all blocks of a band? */
+/* Does a step of an epoch write a whole band from gathered blocks, so that it need not read any? */
 static inline bool writes_whole_band(const struct stl_set *s, const struct shingle_step *step)
 {
 	return step->gathered && s->epoch.blocks[s->epoch.at] == s->band_blocks;

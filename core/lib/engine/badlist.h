@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Logical blocks that are lost because cleaning met a medium error. */
+/*
+ * Logical blocks with lost content: cleaning met a medium error, or the write cache could not
+ * write them.
+ */
 #ifndef SHINGLE_BADLIST_H
 #define SHINGLE_BADLIST_H
 
@@ -14,7 +17,9 @@
  *
  * Cleaning moves whole bands.  A block that cannot be read any more is moved as "unreadable": reads
  * of it, and of no other block, fail until the host writes it.  So a medium error never turns into
- * zeroes.
+ * zeroes.  The write cache treats an acknowledged block that it cannot write in the same way.
+ *
+ * The map lock protects core's list.
  */
 struct shingle_badlist {
 	u32 nr;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Counters as a table.  Pure. */
+/*
+ * Counters as a table.  The owner of a table is the struct that contains the numbers.  Pure.
+ */
 #ifndef SHINGLE_COUNTERS_H
 #define SHINGLE_COUNTERS_H
 
@@ -85,7 +87,10 @@ static inline void shingle_counters_clear(const struct shingle_counter *c, void 
 	X(host_read_blocks) then	\
 	X(host_write_blocks)
 
-/* These and the others, all in blocks unless the name has another unit; map lock. */
+/*
+ * All counts of core: those of each processor, and others that the map lock protects.  Names with
+ * "blocks" count blocks of 4 KiB; the other names say their unit, or count events.
+ */
 #define SHINGLE_COUNTERS(X, then)	\
 	SHINGLE_CPU_COUNTERS(X, then) then	\
 	X(discard_blocks) then	\

@@ -50,7 +50,7 @@ enum shingle_life {
 
 /**
  * struct shingle_marks - which pieces of the state have changed
- * @bits: one bit for each piece: its content differs from what was last written of it
+ * @bits: one bit for each piece (pieces.h): its content differs from what was last written of it
  * @nr_pieces: number of pieces of all kinds
  * @nr: number of bits that are set
  */
@@ -64,8 +64,8 @@ struct shingle_marks {
  * struct shingle_engine - the part of an engine that core sees
  * @ops: its operations
  * @marks: the pieces that have changed since they were last encoded for a checkpoint.
- *	Every operation that changes a piece sets its mark, except decode, replay and ready: core
- *	writes all pieces after these
+ *	Every operation that changes a piece sets its mark, except decode, replay and ready: the
+ *	first checkpoint after these writes all pieces
  * @copy_blocks: least size of core's copy buffer, in blocks
  * @discard_blocks: an aligned run of this length can always be discarded; a shorter one
  *	perhaps not
@@ -77,10 +77,10 @@ struct shingle_marks {
  * @buffer_blocks: capacity that the write cache needs for gathering
  * @step_records: maximum of shingle_step::records, 0 if no step sets it
  * @jobs: number of cleaning jobs begun, counted in next_step(): see turns.h
- * @in_use: options that determine the size of buffers can no longer be changed
- * @unsafe_order: feature of tests: records are written before the data that they refer to
+ * @in_use: the device is loaded: options that only a table may set can no longer be changed
+ * @unsafe_order: feature for tests: records are written before the data that they refer to
  *	are flushed
- * @frees_early: release() is worth calling even if no request waits for space
+ * @frees_early: core calls release() after every commit, even if no request waits for space
  * @knows_life: place() receives lifetime hints; core sets it after create()
  * @map_cache_kb: RAM for pages of the map, set by the option of that name
  * @pages: the pages of a paged map, NULL for other maps; core sets it after create()
@@ -90,7 +90,7 @@ struct shingle_marks {
  *	holds
  *
  * An engine embeds this struct at the beginning of its own; the tables of its ops contain offsets
- * into that struct.
+ * into that struct.  The map lock protects it, like all of the engine.
  */
 struct shingle_engine {
 	const struct shingle_engine_ops *ops;
@@ -125,7 +125,7 @@ struct shingle_engine {
 
 enum shingle_run_kind {
 	SHINGLE_RUN_MAPPED,	/* content is at pblk */
-	SHINGLE_RUN_UNWRITTEN,	/* zeroes, but the drive would read pblk to find out */
+	SHINGLE_RUN_UNWRITTEN,	/* zeroes; as the emulated drive, core reads pblk all the same */
 	SHINGLE_RUN_ZERO,	/* zeroes, and the drive knows it without reading */
 	SHINGLE_RUN_ABSENT,	/* the page with this entry is absent: ask again */
 };
@@ -188,16 +188,16 @@ enum shingle_why {
 
 /* The state of the medium that the next step needs. */
 enum shingle_sync {
-	SHINGLE_SYNC_COMMIT,	/* data, then records; then release() */
-	SHINGLE_SYNC_FLUSH,	/* data */
-	SHINGLE_SYNC_NONE,
+	SHINGLE_SYNC_COMMIT,	/* data and records are durable, and core has called release() */
+	SHINGLE_SYNC_FLUSH,	/* data are durable */
+	SHINGLE_SYNC_NONE,	/* any state */
 };
 
 /* How the step treats gathered blocks from its @lblk on. */
 enum shingle_gathered {
 	SHINGLE_GATHERED_NONE,
 	SHINGLE_GATHERED_OVER,	/* they replace the content that it copies */
-	SHINGLE_GATHERED_ONLY,	/* it writes only them; what lies between them stays */
+	SHINGLE_GATHERED_ONLY,	/* it writes only them; blocks between them keep their content */
 };
 
 /* Maximum of kinds of steps of an engine. */
@@ -219,7 +219,7 @@ struct shingle_extent {
 
 /**
  * struct shingle_step - one piece of cleaning
- * @kind: the engine's own, below SHINGLE_STEP_KINDS
+ * @kind: the engine's number for this kind of step, below SHINGLE_STEP_KINDS
  * @n: blocks to copy, 0 if the step only changes the map
  * @records: maximum of records that step_done() leaves; 0: the number in the engine's ops.
  *	Core reserves room for them in the journal before the step begins
@@ -232,7 +232,7 @@ struct shingle_extent {
  *	needed
  * @dst: destination of the merged content, written in ascending order
  * @lblk: first logical block, SHINGLE_NOWHERE if the content has none
- * @cookie: the engine's own
+ * @cookie: for the engine's use; core does not read it
  * @whole_in_memory: @dst overlaps blocks that are still to be read (unsafe modes)
  * @gathered: gathered blocks are newer than the content; after step_done() the map holds
  *	them, and they leave the write cache
@@ -322,7 +322,7 @@ struct shingle_unwritten {
 /* Maximum of counters of an engine. */
 #define SHINGLE_MAX_COUNTERS	32U
 
-/* Core calls it once for each broken invariant, with a sentence. */
+/* verify() calls it once for each broken invariant, with a sentence. */
 typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3);
 
 /**
@@ -349,7 +349,7 @@ typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3
  *
  * Core calls these operations for host I/O, in any order, from resume to suspend, each for a bio or
  * a piece of one.  A placed run ends with commit() or abort(), in the order in which the
- * medium completes the writes; nothing else is open between two calls.
+ * medium completes the writes.  The other operations here are complete when they return.
  */
 struct shingle_map_ops {
 	void (*resolve)(struct shingle_engine *e, u64 lblk, u32 n, struct shingle_run *out);
@@ -365,7 +365,7 @@ struct shingle_map_ops {
 };
 
 /**
- * struct shingle_clean_ops - what is moved
+ * struct shingle_clean_ops - cleaning: which blocks move, and where
  * @next_step: returns 1 and a step; 0 if there is nothing to do for this reason; -EAGAIN if
  *	there will be, once writes in flight have ended or space was released: a later call with
  *	the same reason then returns the step.  Where the engine waits for writes in flight it
@@ -392,11 +392,11 @@ struct shingle_map_ops {
  * @tidy: free a part of the engine's data that step_done() has made useless; returns true
  *	if there is more.  Core repeats the call before the next step; I/O may come between.  May
  *	be NULL
- * @release: all space that transactions up to @seq have freed is unreferenced: make a part
- *	of it available and return true if there is more
- * @pending: freed space waits for release()
- * @left: after a clean by message: how much of what it was to move could not be moved, in
- *	the engine's units.  NULL: it always moves all
+ * @release: recovery and readers do not need the space any more that transactions up to @seq have
+ *	freed: make a part of it available, and return true if there is more
+ * @pending: does freed space wait for release()?
+ * @left: called after a clean by message: returns the number of blocks, regions or the like that
+ *	the clean should have moved and could not.  NULL if it always moves all
  *
  * There is one step at a time: next_step() offers it, step_extent() and step_source() describe the
  * copy while I/O goes on, and step_done() or step_failed() ends it.  Then follow tidy(), a commit
@@ -423,7 +423,8 @@ struct shingle_clean_ops {
  * struct shingle_state_ops - the state that survives a power cut
  * @pieces: table of the kinds of pieces of the state
  * @replay: apply a record to the state being loaded
- * @ready: everything is loaded; check it and build what is derived.  May sleep
+ * @ready: the whole state is loaded: check it, and compute the members that no piece contains.  May
+ *	sleep
  *
  * While the device is in use core encodes pieces for checkpoints, in any order with I/O.  Recovery
  * decodes the pieces of a checkpoint into a new engine, calls replay() for the records behind it
@@ -542,7 +543,7 @@ struct shingle_bands_needed {
  * @destroy: undo create()
  *
  * @map: where blocks are and go
- * @clean: what is moved
+ * @clean: cleaning: which blocks move, and where
  * @state: the state that survives a power cut
  * @gather: writes that cost less together; most engines have none
  * @pages: a map that may be larger than RAM; most engines have none
@@ -856,7 +857,8 @@ static inline bool shingle_would_destroy(const struct shingle_layout *l, struct 
  * @step: the step
  * @x: an extent of it; its head may cover others
  *
- * On a shingled medium no step does: the head reaches upwards, and the extents ascend.
+ * On a shingled medium no step does: the head covers only tracks behind the written one, and the
+ * extents ascend.
  *
  * Context: as step_extent().
  * Return: true if the head of @x covers the destination of another extent.

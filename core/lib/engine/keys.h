@@ -10,7 +10,7 @@
 #define SHINGLE_WCACHE_MAX	65536
 /* Default of destage_ms. */
 #define SHINGLE_DESTAGE_MS	100
-/* The same for engines that gather writes. */
+/* Default of destage_ms if the engine gathers writes: it wants to see many at once. */
 #define SHINGLE_GATHER_MS	5000
 
 #define SHINGLE_NO_WCACHE \
@@ -22,8 +22,8 @@
  * @commit_ms: commit at the latest this time after a change, 0 = no timer
  * @idle_ms: clean when the host was idle for this time, 0 = never
  * @wcache_blocks: size of the write cache, 0 = none, or as the engine needs it
- * @wcache: it accepts writes
- * @wcache_wanted: the table line switches it on
+ * @wcache: the write cache is on: it accepts writes
+ * @wcache_wanted: the table line asks for the write cache to be on
  * @destage_ms: write a cached block at the latest after this time, 0 = no timer
  * @rotational: the queue reports a rotational device
  */

@@ -2,7 +2,8 @@
 /*
  * Tables of options, of engines, of core and of platter.  All code that handles options uses these
  * tables: parsing of table lines and messages, status and IMA, the tool and the documentation.
- * Pure.
+ * The owner of a table is the struct that contains the values: an engine, struct shingle_config, or
+ * struct platter_options.  Pure.
  */
 #ifndef SHINGLE_OPTIONS_H
 #define SHINGLE_OPTIONS_H

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Tables of the kinds of pieces of a checkpoint.  Pure. */
+/*
+ * Tables of the kinds of pieces of a checkpoint.  Pure.
+ *
+ * A piece is a part of an engine's state of at most SHINGLE_CHUNK_BYTES, for example the slots of
+ * one log.  Each piece has a mark (struct shingle_marks).  A checkpoint usually writes the marked
+ * pieces only.
+ */
 #ifndef SHINGLE_PIECES_H
 #define SHINGLE_PIECES_H
 
@@ -12,8 +18,7 @@ struct shingle_engine;
  * @nr: returns the number of pieces
  * @encode: write the piece with number @at of its kind to @buf and return its size in bytes;
  *	0 if it is empty.  Pieces may be encoded while I/O goes on: replaying the records since
- *	then must lead to the same state.  A piece without a mark has not changed since its mark
- *	was cleared
+ *	then must lead to the same state
  * @decode: restore a piece; -EUCLEAN if it is invalid
  *
  * A table of kinds is in the order of their indices, and ends with a NULL @nr.

@@ -12,10 +12,10 @@ struct shingle_engine;
  * struct shingle_record_kind - a kind of record
  * @type: struct shingle_record::type
  * @name: name of the record, in capitals
- * @n: a word for its n; NULL if it is not used, also for the others
- * @a: a word for its a
- * @b: a word for its b
- * @c: a word for its c
+ * @n: name of its member n in the tool's dump; NULL if records of this kind do not use the member
+ * @a: name of its member a, or NULL
+ * @b: name of its member b, or NULL
+ * @c: name of its member c, or NULL
  * @replay: as replay() of struct shingle_state_ops, with the decoded values; NULL if the
  *	record is not the engine's
  */
@@ -50,10 +50,10 @@ shingle_record_find(const struct shingle_record_kind *table, u16 type)
 /**
  * shingle_record_replay() - an implementation of replay() of struct shingle_state_ops
  * @table: ends with a NULL name; all kinds have a @replay
- * @e: as there
- * @rec: as there
+ * @e: the engine
+ * @rec: the record
  *
- * Context: as there.
+ * Context: before I/O, may sleep.
  * Return: 0 or -EUCLEAN.
  */
 static inline int shingle_record_replay(const struct shingle_record_kind *table,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Features and keys that a device stores for tools that open it. */
+/*
+ * The options that a device stores in its superblock.  The targets do not use them; a tool that
+ * opens the device puts them into its table line.
+ */
 #ifndef SHINGLE_SETTINGS_H
 #define SHINGLE_SETTINGS_H
 

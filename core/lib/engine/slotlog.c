@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Slot logs: pure code, see engine.h.
+ * Slot logs, see slotlog.h.  Pure code.
  *
  * A slot is handed out once.  From the commit on it holds the current copy of a block.  It is spent
- * when a later copy is current, or when its write has failed.  It becomes empty when the whole log
- * does.
+ * when a later copy is current, or when its write has failed.  It becomes empty when the
+ * engine empties the whole log.
  */
 #include "engine/slotlog.h"
 

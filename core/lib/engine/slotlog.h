@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Slot logs: bands with slots that are written in order, each with any block. */
+/*
+ * Slot logs.  A log is a band that is written in order.  Its places, the slots, are handed out one
+ * after the other, each to any logical block that the log may hold.
+ */
 #ifndef SHINGLE_SLOTLOG_H
 #define SHINGLE_SLOTLOG_H
 
@@ -53,7 +56,7 @@ struct shingle_slotlog_walk {
  * @nr_logs: logs
  * @nr_bands: logical bands
  * @band_blocks: blocks of a logical band
- * @log_blocks: slots of a log, and blocks of the band that it is in
+ * @log_blocks: slots of a log: all blocks of the physical band that it occupies
  * @first_piece: index of the first piece with slots in the engine's state
  * @by_slot: of two copies of a block the one in the later slot is current; otherwise the one
  *	that was committed last
@@ -67,7 +70,7 @@ struct shingle_slotlog_walk {
  * @aborted_blocks: number of slots spent on writes that failed
  *
  * The engine sets the members before @log_pieces, and then shingle_slotlogs_init() the others.
- * Every change marks the pieces that it changes.  Map lock.
+ * Every change marks the pieces that it changes.  The map lock protects all members.
  */
 struct shingle_slotlogs {
 	struct shingle_engine *engine;

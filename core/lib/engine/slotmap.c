@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Exception map of a slot cache: pure code. */
+/* The map of the blocks that are in slots of a cache, see slotmap.h.  Pure code. */
 #include "engine/slotmap.h"
 
 #define GROUP_SHIFT	6
@@ -46,7 +46,7 @@ EXPORT_SYMBOL_GPL(shingle_slotmap_init);
 
 /**
  * shingle_slotmap_exit() - free a map's memory
- * @m: the map, even if its init has failed
+ * @m: the map; shingle_slotmap_init() may have failed
  *
  * Context: may sleep.
  */

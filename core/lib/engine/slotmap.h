@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Exception map: logical blocks that are in slots of a cache. */
+/*
+ * A map of exceptions: it lists the logical blocks that are in slots of a cache.  All other blocks
+ * are at their native places.
+ */
 #ifndef SHINGLE_SLOTMAP_H
 #define SHINGLE_SLOTMAP_H
 
@@ -24,7 +27,7 @@
  * @head: for each bucket, first slot + 1, 0 = none
  * @group_blocks: for each 64 logical blocks, number of blocks in the hash; only while a journal is
  *	replayed, else NULL
- * @looks: number of blocks, groups of them and bands that were looked at during replay
+ * @looks: number of blocks, groups and bands that replay has looked at, for tests of its cost
  *
  * Twelve bytes of RAM a slot, all allocated by the constructor.  Neighbouring blocks hash to
  * neighbouring buckets, so that long runs cause few cache misses.  It has no lock of its own: the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Streams: pure code, see engine.h. */
+/* Streams, see streams.h.  Pure code. */
 #include "engine/streams.h"
 
 /*

@@ -14,7 +14,7 @@
  * @blocks: blocks written so far, 0 = none: the entry is unused
  * @alone: blocks written since another stream of at least @alone_blocks has written
  * @used: when a write was last added
- * @awaited: its next write was refused, and will come again
+ * @awaited: the engine refused its next write, and core will repeat that write
  */
 struct shingle_stream {
 	u64 next;

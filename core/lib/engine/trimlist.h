@@ -5,7 +5,10 @@
 
 #include "pure.h"
 
-/* 48 KiB.  Discards usually ascend, and need the entries of their own band.  Tests define fewer. */
+/*
+ * Entries, 48 KiB.  Few are enough: discards usually ascend, so that only the pieces of one unit
+ * are remembered at a time.  Tests define fewer.
+ */
 #ifndef SHINGLE_MAX_TRIMS
 #define SHINGLE_MAX_TRIMS	2048U
 #endif
@@ -27,10 +30,13 @@ struct shingle_trim {
  * @nr: number of entries
  * @trim: the entries; equal neighbours are merged
  *
- * An engine can discard blocks at home only by whole bands, but discards come in pieces: file
- * systems split them at their groups, tools at 2 GiB, the block layer at 4 GiB.  A band is
- * discarded when the last piece of it has come.  A block that is written meanwhile leaves the list.
- * The list does not survive a power cut.  A discard that finds no room in it has no effect.
+ * An engine can discard blocks at home only in whole units (discard_blocks, usually a band), but
+ * discards come in pieces: file systems split them at their groups, tools at 2 GiB, the block layer
+ * at 4 GiB.  Core discards a unit when its last piece has come.  A block that is written meanwhile
+ * leaves the list.  The list does not survive a power cut.  If it is full, core forgets the half of
+ * it that is farther from the new piece: those discards have no effect.
+ *
+ * The map lock protects it.
  */
 struct shingle_trimlist {
 	u32 nr;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Turns of the two long-lasting reasons to clean.  Pure.
+ * Turns of the two reasons to clean that may last long: pressure (writes find no room) and a clean
+ * that a message requested, which moves all cached blocks home.  Pure.
  *
  * Writes may keep finding no room without end; then a requested clean would never run.  A clean is
  * long, and no write should wait for all of it.  So the two reasons take turns.  The unit is a job,
@@ -17,8 +18,8 @@
  * struct shingle_turns - requests for cleaning by the two reasons that may last
  * @pressure: a write found no room
  * @forced: a message requested a clean
- * @forced_again: the engine had begun a clean before the last request and does not cover what
- *	came between: another clean follows
+ * @forced_again: the last request came during a clean, which does not cover blocks cached since it
+ *	began: another clean follows
  * @over: number of requested cleans that have ended
  * @forced_next: the turn belongs to the clean, otherwise to the write
  *
@@ -28,13 +29,13 @@
  *
  * - neither reason starves: it keeps the turn until a job has begun for it, even while the engine
  *   returns -EAGAIN or lacks a page.  Both conditions end by themselves, with the writes in flight,
- *   a release or a read.  Meanwhile no job can begin for the other reason; a call for that one
- *   would cancel what lets the condition end: the engine admits no new write while it waits for
- *   those in flight;
- * - a request waits for what is in progress, one job of the other reason, and its own jobs.  A
- *   clean takes a finite number of jobs, since it does not cover what comes after the request.
+ *   a release or a read.  Meanwhile core does not call the engine for the other reason.  Such a
+ *   call could make the condition last: while an engine waits for writes in flight it admits no new
+ *   write, and a call for another reason would make it admit writes again;
+ * - a request waits for the job in progress, one job of the other reason, and its own jobs.  A
+ *   clean takes a finite number of jobs, since it does not cover blocks cached after the request.
  *
- * Steps for other reasons take no turn.
+ * Steps for other reasons take no turn.  The map lock protects all members.
  */
 struct shingle_turns {
 	bool pressure;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Sealing and checking of metadata blocks. */
+/* Metadata blocks: sealing, which completes the header with its checksum, and checking. */
 #ifndef SHINGLE_CODEC_H
 #define SHINGLE_CODEC_H
 

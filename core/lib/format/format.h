@@ -33,7 +33,10 @@
 
 #define SHINGLE_UUID_SIZE	16
 
-/* Too high for any device to reach: so there is always a higher number. */
+/*
+ * No device reaches this number by counting.  Blocks with a higher one are rejected, so that the
+ * number after any accepted one does not overflow.
+ */
 #define SHINGLE_MAX_SEQ		(1ULL << 62)
 
 /**
@@ -284,7 +287,8 @@ struct shingle_member {
  * @b: usually a physical address
  *
  * A record states a new value, never an increment: replaying it a second time changes nothing.
- * Fuzzy checkpoints rely on that.
+ * Checkpoints rely on that.  They are written while I/O goes on, so a piece may already contain a
+ * change whose record recovery replays.
  */
 struct shingle_record {
 	__le16 type;
@@ -311,8 +315,8 @@ struct shingle_record {
  * @records: the changes, in order
  * @tail: zero
  *
- * The chain of @prev_crc distinguishes a block of this round of the ring from one left by an
- * activation that a power cut ended.
+ * Recovery follows the chain of @prev_crc.  An older block, of an earlier round of the ring or of
+ * an activation that a power cut ended, does not continue the chain.
  */
 struct shingle_journal_block {
 	struct shingle_header h;			/* 0 */

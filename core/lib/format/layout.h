@@ -30,7 +30,7 @@ static inline u64 shingle_pblk_block(u64 pblk)
 }
 
 /**
- * struct shingle_group - bands of one role at equal distances, in CPU order
+ * struct shingle_group - bands of one role at equal distances, in the processor's byte order
  * @start: physical address of the first band
  * @stride: blocks from band to band
  * @first_band: number of its first band among those of its role
@@ -51,7 +51,7 @@ struct shingle_group {
 #define SHINGLE_LAYOUT_GROUPS	(SHINGLE_MAX_LENGTHS + SHINGLE_MAX_GROUPS)
 
 /**
- * struct shingle_area - a stretch of metadata blocks, in CPU order
+ * struct shingle_area - a stretch of metadata blocks, in the processor's byte order
  * @start: first block, on the metadata device
  * @blocks: length
  */
@@ -135,8 +135,9 @@ struct shingle_window {
 };
 
 /**
- * struct shingle_windows - a walk over the windows of a write
- * @exact: the medium's columns are known
+ * struct shingle_windows - a walk over the windows of a write: the ranges that its head covers
+ * besides the written blocks
+ * @exact: it is known which blocks lie side by side (shingle_medium::columns)
  * @reach: if so, a walk over the exact ranges
  * @dev: device bits of the address
  * @w: otherwise, whole tracks

@@ -25,7 +25,8 @@ struct shingle_reader {
  * struct shingle_recovery - results of recovery
  * @ckpt_seq: number of the checkpoint that was loaded
  * @ckpt_slot: its slot, 0 or 1
- * @ckpt_chunks: chunks of it and of those in front of it in its slot
+ * @ckpt_chunks: number of chunks (struct shingle_chunk) of that checkpoint and of those before it
+ *	in its slot, on which it builds
  * @tail_seq: first transaction that must be kept for this checkpoint
  * @tail_pos: its place in the ring
  * @next_seq: number for the next transaction
@@ -44,7 +45,7 @@ struct shingle_reader {
  * @last_blocks: blocks of the last replayed transaction, 0 if there was none
  * @unmarked: the block at @next_pos does not confirm that the last transaction was complete,
  *	or cannot be read: it must be written before the device is used
- * @hole: sound transactions lie beyond the end, so some are missing
+ * @hole: sound transactions of this ring lie beyond the end that was found, so some are missing
  * @max_seq: highest transaction number in the ring
  * @transactions: number of replayed transactions
  * @records: number of replayed records

@@ -190,7 +190,7 @@ static int init_conv(struct platter_geo *geo, const char **error)
 }
 
 /**
- * platter_geo_init - check the given members and derive the others
+ * platter_geo_init() - check the given members and derive the others
  * @geo: @blocks, @sub_units, @rot_ns, @surfaces, the first six members of each zone, media,
  *	head width and conventional ranges are given; a density of 0 means 1000; @blocks of 0 means
  *	all blocks of the zones
@@ -310,7 +310,7 @@ static void locate(const struct platter_geo *geo, u64 blk, struct platter_pos *p
 }
 
 /**
- * platter_geo_track - find where a block lies, without the angle
+ * platter_geo_track() - find where a block lies, without the angle
  * @geo: an initialised geometry
  * @blk: a block below @geo->blocks
  * @pos: filled in, except @pos->run_ns
@@ -325,7 +325,7 @@ void platter_geo_track(const struct platter_geo *geo, u64 blk, struct platter_po
 }
 
 /**
- * platter_geo_pos - find where a block lies
+ * platter_geo_pos() - find where a block lies
  * @geo: an initialised geometry
  * @blk: a block below @geo->blocks
  * @pos: filled in
@@ -359,7 +359,7 @@ static bool even_tracks(const struct platter_geo *geo, const struct platter_zone
 }
 
 /**
- * platter_geo_length - find the range in which all tracks have the length of one
+ * platter_geo_length() - find the range in which all tracks have the length of one
  * @geo: an initialised geometry
  * @blk: a block below @geo->blocks
  * @start: first block of a zone or a run with tracks of one length, containing @blk
@@ -390,7 +390,7 @@ void platter_geo_length(const struct platter_geo *geo, u64 blk, u64 *start, u64 
 }
 
 /**
- * platter_geo_skew - skew from track to track, for a zone's tracks of one length
+ * platter_geo_skew() - skew from track to track, for a zone's tracks of one length
  * @geo: an initialised geometry
  * @z: one of its zones
  * @track_blocks: the length
@@ -418,7 +418,7 @@ bool platter_geo_skew(const struct platter_geo *geo, const struct platter_zone *
 }
 
 /**
- * platter_geo_lengths - maximum of the number of ranges with one track length
+ * platter_geo_lengths() - maximum of the number of ranges with one track length
  * @geo: an initialised geometry
  *
  * Context: any; O(zones * surfaces).
@@ -438,7 +438,7 @@ u64 platter_geo_lengths(const struct platter_geo *geo)
 }
 
 /**
- * platter_geo_block - find the block at a place, the inverse of platter_geo_pos()
+ * platter_geo_block() - find the block at a place, the inverse of platter_geo_pos()
  * @geo: an initialised geometry
  * @cyl: cylinder
  * @surface: surface
@@ -483,7 +483,7 @@ int platter_geo_block(const struct platter_geo *geo, u32 cyl, u32 surface,
 }
 
 /**
- * platter_geo_angle_ns - time from the index to the start of a block of a track
+ * platter_geo_angle_ns() - time from the index to the start of a block of a track
  * @geo: an initialised geometry
  * @pos: any position on the track
  * @sector: 0 to @pos->track_blocks; the latter is the end of the last one
@@ -504,7 +504,7 @@ u32 platter_geo_angle_ns(const struct platter_geo *geo,
 }
 
 /**
- * platter_geo_conventional - is this block on a full-width track?
+ * platter_geo_conventional() - is this block on a full-width track?
  * @geo: an initialised geometry
  * @blk: a block
  *
@@ -523,7 +523,7 @@ bool platter_geo_conventional(const struct platter_geo *geo, u64 blk)
 }
 
 /**
- * platter_geo_window - number of tracks beside the written one that the head covers
+ * platter_geo_window() - number of tracks beside the written one that the head covers
  * @geo: a geometry
  *
  * A head 1.5 tracks wide reaches into one further track and destroys all of it, although it covers
@@ -622,7 +622,7 @@ static int write_piece(const struct platter_geo *geo, const struct platter_pos *
 }
 
 /**
- * platter_geo_write - determine the effects of a write on the medium
+ * platter_geo_write() - determine the effects of a write on the medium
  * @geo: an initialised geometry
  * @blk: first block written
  * @n: blocks written; the range must lie within the device
@@ -655,7 +655,7 @@ int platter_geo_write(const struct platter_geo *geo, u64 blk, u64 n,
 }
 
 /**
- * platter_geo_passes - number of passes in which all of the medium can be written
+ * platter_geo_passes() - number of passes in which all of the medium can be written
  * @geo: a geometry
  *
  * Context: any.
@@ -667,7 +667,7 @@ u32 platter_geo_passes(const struct platter_geo *geo)
 }
 
 /**
- * platter_geo_pass - the pass in which a block must be written
+ * platter_geo_pass() - the pass in which a block must be written
  * @geo: an initialised geometry
  * @blk: a block
  * @end: set to the first block after it that may belong to another pass
@@ -691,7 +691,7 @@ u32 platter_geo_pass(const struct platter_geo *geo, u64 blk, u64 *end)
 }
 
 /**
- * platter_reach_begin - walk over the blocks that a write destroys, or that destroy it
+ * platter_reach_begin() - walk over the blocks that a write destroys, or that destroy it
  * @r: the walk
  * @geo: an initialised geometry
  * @blk: first block written
@@ -836,7 +836,7 @@ static bool cut(const struct platter_reach *r, u32 from, u32 to, u64 *blk, u32 *
 }
 
 /**
- * platter_reach_next - the next range of blocks
+ * platter_reach_next() - the next range of blocks
  * @r: the walk
  * @blk: result, first block
  * @n: result, number of blocks
@@ -886,7 +886,7 @@ bool platter_reach_next(struct platter_reach *r, u64 *blk, u32 *n)
 }
 
 /**
- * platter_geo_run - the run that begins at a block or contains it
+ * platter_geo_run() - the run that begins at a block or contains it
  * @geo: an initialised geometry
  * @blk: a block
  * @run: filled in; starts at or before @blk

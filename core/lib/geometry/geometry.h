@@ -48,6 +48,8 @@ enum platter_media {
  * @group_blocks: derived; blocks of one full group of swaths
  * @group_ns: derived; shift of the angle over one full group
  * @base_ns: derived; angle of the first block, as a time after index
+ *
+ * The index is angle 0.  platter_geo_init() computes the members marked "derived" from the others.
  */
 struct platter_zone {
 	u32 cyls;
@@ -129,8 +131,8 @@ enum platter_effect {
  * @effect: written or covered
  * @blk: first block of the range
  * @n: blocks
- * @src_blk: the written block with its pattern on @blk (exact when the skew is a whole
- *	number of blocks, else the first of the two that touch it)
+ * @src_blk: the written block that leaves its pattern on @blk; if the skew is not a whole number of
+ *	blocks two do, and this is the first
  *
  * A value other than 0 ends the walk and is returned by platter_geo_write().
  */

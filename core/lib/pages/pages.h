@@ -9,6 +9,8 @@
  *
  *   absent -> being read -> clean <-> held -> dirty -> being written -> clean -> absent
  *
+ * An engine holds a page between the decision to change it and the change.
+ *
  * A page that is dirty or being written leaves RAM only by a checkpoint.  So at most about half of
  * the frames may hold such pages, unless there are as many frames as pages.  An operation that
  * needs an absent page, or wants to change one page more than the limit, gives up without any
@@ -23,7 +25,7 @@
 
 #define SHINGLE_PAGE_BYTES	SHINGLE_CHUNK_BYTES
 
-/* Neither a frame nor a page. */
+/* Instead of the number of a frame or of a page: there is none. */
 #define SHINGLE_NO_PAGE		U32_MAX
 
 /* The place of a page: two bits in a piece of the checkpoint. */
@@ -76,17 +78,17 @@ enum shingle_frame_list {
  * @chain: next frame in the bucket of the index
  * @before: in a list
  * @after: in a list
- * @holds: number of holds
- * @pins: number of askers for which it is kept
- * @keepers: a bit for each of them
+ * @holds: number of shingle_page_hold() calls without a shingle_page_put()
+ * @pins: number of askers for which it is kept, see enum shingle_asker
+ * @keepers: bitmap of these askers
  * @state: enum shingle_frame_state
  * @home: the list that contains it whenever its page may be evicted, IN or MAIN
  * @listed: it is in a list
- * @used: looked at since evict_from() last passed over it, in MAIN
+ * @used: an operation has looked at it since evict_from() last passed over it; for frames in MAIN
  * @dirty: the page has changed since it was last copied for a checkpoint
  * @writing: it was copied for a checkpoint that has no footer yet
- * @stepped: a step holds it, or did while other operations still hold it
- * @asked: an asker lacked it; otherwise it is read ahead
+ * @stepped: a step holds it; stays set until the last hold ends
+ * @asked: a call lacked the page; if not, it is read ahead (shingle_pages_ahead())
  * @err: why it could not be read
  */
 struct shingle_frame {
@@ -154,11 +156,14 @@ struct shingle_frame_lists {
 };
 
 /**
- * struct shingle_ghosts - pages that have left IN recently
+ * struct shingle_ghosts - pages that have left the list SHINGLE_FRAMES_IN recently
  * @bits: a bit for each page
  * @page: their numbers, the oldest at @at
  * @nr: entries in @page
  * @at: index for the next one
+ *
+ * A page that is wanted again meanwhile enters SHINGLE_FRAMES_MAIN, as in "2Q" (Johnson and Shasha,
+ * 1994).
  */
 struct shingle_ghosts {
 	unsigned long *bits;
@@ -171,7 +176,7 @@ struct shingle_ghosts {
  * struct shingle_page_changes - pages that a checkpoint will have to write
  * @most: maximum of pages held, dirty or being written for the host
  * @spoken: number of pages held, dirty or being written, for any asker
- * @stepped: those of them that a step holds, which do not count against the host's @most
+ * @stepped: number of frames with their @stepped set, which do not count against the host's @most
  * @nr_dirty: pages that are dirty or being written
  * @press: called when half of @most is in use, to request a checkpoint; may be NULL
  * @ctx: argument of @press
@@ -402,7 +407,7 @@ static inline void shingle_pages_begin(struct shingle_engine *e, enum shingle_as
 /**
  * shingle_pages_end() - account for a call of an engine operation
  * @e: the engine
- * @absent: it returned SHINGLE_ABSENT, or what stands for it
+ * @absent: it returned SHINGLE_ABSENT, or SHINGLE_RUN_ABSENT from resolve()
  *
  * Context: after the call, in the same critical section.
  */
@@ -423,7 +428,7 @@ static inline bool shingle_pages_lack(const struct shingle_engine *e)
 	return e->pages && (e->pages->call.missed != SHINGLE_NO_PAGE || e->pages->call.crowded);
 }
 
-/* Is the page that the last call lacked in RAM already?  To be called like shingle_pages_gone(). */
+/* Is the page that the last call lacked in RAM already?  Must precede shingle_pages_ask(). */
 bool shingle_pages_here_already(const struct shingle_engine *e);
 
 /* Did the last call lack a page that a repair has given up?  Must precede shingle_pages_ask(). */
