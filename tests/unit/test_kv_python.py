@@ -343,7 +343,7 @@ def test_checkpoint_live_figures_and_repair(kv, device, tmp_path):
         assert kv.live_stats(device)["puts"] == 100
         kv.live_checkpoint(device, tmp_path / "another")
         shape = store.shape()
-    with pytest.raises(kv.Error, match="no program"):
+    with pytest.raises(kv.Error, match="not open in a program"):
         kv.live_stats(device)
     for name in ("copy", "another"):
         with kv.open(tmp_path / name, read_only=True) as copy:
@@ -365,7 +365,7 @@ def test_checkpoint_live_figures_and_repair(kv, device, tmp_path):
 def test_wrong_words(kv, device):
     with pytest.raises(TypeError, match="cash_bytes"):
         kv.open(device, cash_bytes=1)
-    with pytest.raises(ValueError, match="choose soc, loc or buffered"):
+    with pytest.raises(ValueError, match="none of soc, loc, buffered"):
         kv.format(device, organisation="lsm")
     with pytest.raises(kv.Error, match="nowhere") as missing:
         kv.open("nowhere")
