@@ -66,8 +66,8 @@ def refused(folder, words, name="fictive3"):
 def sector(zone, lbn):
     """Translate an LBN of a zone to a sector, counted from the zone's first.
 
-    This follows layout_g1 of DiskSim for each scheme. Slips that rotate tracks are left out:
-    Zone.moved() is compared, which does not contain them."""
+    This follows layout_g1 of DiskSim for each scheme. Slips that rotate tracks are not applied:
+    the test compares the extents before Zone.turned()."""
     scheme, slips, lbn = zone.scheme, zone.slips, lbn + zone.front
     if scheme == 0:
         return lbn
@@ -280,7 +280,7 @@ def test_no_number_of_a_description_is_a_traceback(tmp_path, sim, kind, value):
                             encoding="utf-8")
             try:
                 changed = drive(tmp_path, f"fictive{scheme}")
-                if value != "1e12":     # beyond the range of platter-sim's clock
+                if value != "1e12":     # the clock of platter-sim has the same limit
                     disksim_compare.Comparison(sim, changed).run()
             except disksim_words.Problem as problem:
                 assert re.fullmatch(".+", str(problem)), found[1]
@@ -942,9 +942,9 @@ def test_table_is_of_this_model(sim):
 
 
 def test_the_aim_is_met_to_the_letter():
-    """The aim is that most drives are closer to the measurement than published, and none more
-    than 1.5 times as far. It must be met by the first column, not by the one that was adopted
-    after the traces had been examined."""
+    """The aim is to be below DiskSim's own figure on most drives, and within 1.5 times of it on
+    all. It must be met by the first column, not by the one that was adopted after the traces had
+    been examined."""
     _, section, _ = disksim_compare.split(RST)
     ratios = [float(row[3]) / float(row[2]) for row in
               (re.split(r"\s{2,}", line) for line in section.split("experiment")[0].splitlines()

@@ -93,7 +93,8 @@ def line_of(points):
 
 
 def curve_of(fit, samples):
-    """Return V' in floating point, fitted to the samples like in the kernel."""
+    """Return V' in floating point, fitted to the samples as the kernel fits it, or None if it
+    depends on the last digit."""
     if fit == "hyper":
         points = [(x, x / v) for x, v in samples]
         mx, my, s = line_of(points)
@@ -211,8 +212,8 @@ def test_there_is_always_room_for_what_is_new(new_percent):
 
 
 def test_without_ageing_there_is_none():
-    """The thesis's rule leaves new blocks less than 10 % of the cache: it keeps all blocks for
-    which there is room, and counts from zero in each round."""
+    """With the thesis's rule the share of new blocks falls below 10 % of the cache: it keeps all
+    blocks for which there is room, and counts from zero in each round."""
     seen = rounds(23, 30, "literal")
     assert min(new for _, new, *_ in seen[20:]) < 10
 

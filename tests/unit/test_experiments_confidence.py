@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of scripts/experiments confidence: which answers it marks right and wrong, when a test is too
-sure of itself, and that no test is over a few drives."""
+"""Tests of scripts/experiments confidence: which answers it marks right and wrong, when a test
+states more confidence than it has earned, and that no test does so on a few drives."""
 
 import re
 import subprocess
@@ -29,7 +29,7 @@ ZONES = Plateaus([(0, 20), (100, 15.1), (200, 15), (300, 10)], 3)
     (Finding("lazy"), "lazy", "right"), (Finding("lazy"), "aggressive", "wrong"),
     (Finding(100, "bytes", 90, 110), 108, "right"), (Finding(100, "bytes", 90, 110), 111, "wrong"),
     (Finding(100, "bytes", 100, 100), "none", "wrong"),
-    # The plateau of 15.05 MB/s covers two.
+    # The plateau of 15.05 MB/s covers two plateaus of the drive.
     (Finding([[0, 20], [102, 15.05], [300, 10]]), ZONES, "right"),
     (Finding([[0, 20], [100, 15.1], [200, 15], [300, 10]]), ZONES, "right"),
     (Finding([[0, 20], [300, 10]]), ZONES, "wrong"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/experiments regions without guests: its output for results, the cleanings that it finds between
-two readings of the ledgers, and its messages about options."""
+"""scripts/experiments regions without guests: its output for results, the cleanings that it finds
+between two readings of the ledgers, and its messages about options."""
 
 import ast
 import json
@@ -49,6 +49,8 @@ def test_bad_words(args, sentence):
 
 
 def test_bound_and_media(show):
+    """The bound of live blocks below which nothing is cleaned, and the sizes of the media,
+    computed by hand."""
     assert show.bound(64, 4, 3) == 88 and show.bound(60, 8, 4) == 120
     assert show.bound(4096, 1, 3) == 1366
     # Zones of 64 rows and two more tracks, of two combs each, and one spare.
