@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/experiments arrivals: its estimates of the Hurst parameter for noise with a known parameter,
-its autocorrelation against the defining sum, and its table."""
+"""scripts/experiments arrivals: its estimates of the Hurst parameter for noise with a known
+parameter, its autocorrelation against the defining sum, and its table."""
 
 from importlib import import_module
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/experiments kv without guests: its cases, and what it makes of results."""
+"""scripts/experiments kv without guests: its cases and its evaluation of results."""
 
 import json
 import subprocess

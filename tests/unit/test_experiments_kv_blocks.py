@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Part blocks of scripts/experiments kv without guests: the Diverter, its cases, and what it makes of
-results."""
+"""Part blocks of scripts/experiments kv without guests: the Diverter, its cases, and its evaluation
+of results."""
 
 import json
 import shutil

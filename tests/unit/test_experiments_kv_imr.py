@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Part imr of scripts/experiments kv without guests: its cases, and what it makes of results."""
+"""Part imr of scripts/experiments kv without guests: its cases and its evaluation of
+results."""
 
 import json
 import subprocess
@@ -126,7 +127,7 @@ def test_figures(show):
 
 
 def test_least_gain(show):
-    """The least gain is over the best of the other schemes."""
+    """The least gain is that of the slowest compaction scheme over the better of seq and 3phase."""
     got = {name: {"R50": n} for name, n in
            (("seq", 50), ("3phase", 80), ("compaction", 100), ("compaction-merged", 90))}
     assert show.least_gain(got, "R50") == pytest.approx(12.5)

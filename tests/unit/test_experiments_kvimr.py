@@ -201,8 +201,7 @@ def test_the_course_of_the_load(show, capsys):
 
 
 def test_the_least_gain_is_over_the_better_of_two(show, capsys):
-    """The least gain of compaction-merged is over the best of the other schemes, not over the
-    worst."""
+    """The least gain is that of the slower compaction scheme over the better of seq and 3phase."""
     got = two_seeds(show, mix=1e-3)
     assert show.least_gain(got) == pytest.approx(50)
     show.show_mixes({"R90": got})

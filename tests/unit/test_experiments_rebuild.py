@@ -170,7 +170,7 @@ def test_what_it_says(show, capsys, tmp_path):
         (("conventional", "idle"), result(4.0)), (("stl-set", "idle"), result(40.0)),
         (("stl-set", "load"), result(80.0, (.001, .5, 29.0), ended=False))])
     assert groups["stl-set", "idle"]["times"] == pytest.approx(10)
-    # There is no idle run of the same load to compare with.
+    # There is no conventional disk under the same load to compare with.
     assert groups["stl-set", "load"]["times"] is None
     assert groups["stl-set", "load"]["median_s"] == .5
     assert groups["stl-set", "load"]["worst_s"] == 29

@@ -120,8 +120,8 @@ def test_a_test_that_learnt_nothing_has_not_found_none(show, kind, name):
 
 
 def test_torn_writes_are_none_if_they_are_said_to_be(show):
-    """A conventional drive may or may not tear writes, so the answer is compared with the kind
-    of the drive only if it is definite."""
+    """For a conventional drive Test 13 has to answer False: no torn writes. The answer "none"
+    counts as no answer, and True is wrong."""
     runs = all_right()
     runs["cmr"].answers["torn_writes"] = {**finding(None), "none": True}
     assert show.table(runs)["cannot tell"] == 1

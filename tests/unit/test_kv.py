@@ -549,8 +549,8 @@ def test_wrong_usage(tool, device, args, words):
 
 
 def test_foreign_devices_are_left_alone(tool, device):
-    """`format` does not overwrite a store, a filesystem or a device in use, and a format that is
-    refused changes nothing."""
+    """Without --force `format` does not overwrite a store or a filesystem, and even with it not
+    a device in use. A format that is refused changes nothing."""
     assert "no key-value store" in run(tool, "scan", device, rc=FAILED)
     run(tool, "format", "--band", "64K", device)
     run(tool, "put", device, "k", "v")

@@ -13,8 +13,8 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 FUZZ = TOP / "tests/kv-fuzz"
-# The least numbers of seeds that a store opens, and that a check finds sound. Without them a harness
-# would pass if all its inputs were refused at once.
+# The least numbers of seeds that a store opens, and that a check finds sound. Without them a
+# harness would pass if all its inputs were refused at once.
 HARNESSES = {"table": (28, 8), "unsorted": (25, 7), "log": (23, 16), "bands": (34, 30),
              "formats": (0, 0)}
 
