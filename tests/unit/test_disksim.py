@@ -134,7 +134,8 @@ def lbn_at_front(zone, number):
 
 @pytest.mark.parametrize("scheme", range(11))
 def test_lbns_lie_where_disksim_has_them(tmp_path, scheme):
-    """For each sparing scheme, the LBNs are in the sectors that DiskSim's own translation gives."""
+    """For each sparing scheme, the LBNs are in the same sectors as by DiskSim's translation,
+    which sector() and lbn_at_front() reproduce."""
     fictive.make(tmp_path, [scheme])
     layout = drive(tmp_path, f"fictive{scheme}").layout
     assert layout.lbns == fictive.LBNS[scheme]
@@ -151,6 +152,7 @@ def test_lbns_lie_where_disksim_has_them(tmp_path, scheme):
 
 @pytest.mark.parametrize("scheme", range(11))
 def test_every_lbn_has_a_sector_of_its_own(tmp_path, scheme):
+    """The map has all LBNs without a gap, and no sector twice."""
     fictive.make(tmp_path, [scheme])
     layout = drive(tmp_path, f"fictive{scheme}").layout
     seen, next_lbn = set(), 0
@@ -354,7 +356,9 @@ def test_what_is_not_modelled_is_said(folder):
     ("trace", "(?m)^R Miss", "RR Miss", "are no requests"),
 ])
 def test_what_else_is_not_modelled_is_said(tmp_path, file, old, new, note):
-    fictive.make(tmp_path, [4])          # acknowledges writes late, disconnects from the bus
+    """Each of these settings of a description causes a note. fictive4 acknowledges writes late
+    and disconnects from the bus."""
+    fictive.make(tmp_path, [4])
     assert not any(note in n for n in drive(tmp_path, "fictive4").notes)
     change(tmp_path, file, old, new, "fictive4")
     assert any(note in n for n in drive(tmp_path, "fictive4").notes)
@@ -436,6 +440,7 @@ def test_every_parameter_is_used_or_irrelevant_or_said(tmp_path):
     ("diskspecs", "Preseeking level = 0,"), ("model", "Number of cylinders = 60,"),
     ("model", "Number of spares = 2,")])
 def test_a_parameter_nobody_knows_is_said(folder, file, after):
+    """A parameter that DiskSim does not define is reported as not modelled."""
     change(folder, file, after, f"{after} Helium = 0.5,")
     assert "not known here and not modelled: Helium" in drive(folder).notes
 
@@ -452,7 +457,7 @@ def test_a_file_plain_and_packed(folder):
 
 
 def test_skews_count_whole_sectors(folder):
-    """As in DiskSim, the fraction of a skew is dropped."""
+    """The fraction of a skew is dropped."""
     change(folder, "model", "Skew for track switch = 9", "Skew for track switch = 9.75")
     assert "\nzone 41 60 9 14 0\n" in drive(folder).geometry
 
@@ -479,6 +484,7 @@ def test_seek_times(folder):
 
 
 def test_seek_tables_that_make_no_sense(tmp_path):
+    """A seek table with a wrong separator, or with fewer than two distances, is refused."""
     fictive.make(tmp_path, [0])
     change(tmp_path, "seek", "20,\t3.9", "20;\t3.9", "fictive0")
     refused(tmp_path, ["seek table fictive0.seek", "20;"], "fictive0")
@@ -495,6 +501,8 @@ def test_seek_tables_that_make_no_sense(tmp_path):
     ("3.9", "-3.9", ["'20,\t-3.9' is no distance and time"]),
 ])
 def test_a_seek_table_that_is_not_whole(tmp_path, old, new, words):
+    """A seek table is refused if its first line has another number of distances, or if a time is
+    impossible."""
     fictive.make(tmp_path, [0])
     change(tmp_path, "seek", old, new, "fictive0")
     refused(tmp_path, ["seek table fictive0.seek", *words], "fictive0")
@@ -540,6 +548,7 @@ def test_any_drive_of_a_folder(tmp_path, sim):
 
 
 def test_no_drive(tmp_path, sim):
+    """A directory without a drive is an error that names what a drive needs and what is there."""
     (tmp_path / "notes.txt").write_text("", encoding="utf-8")
     said = tool(tmp_path, "--sim", sim, rc=1)
     assert "no drive found" in said and "NAME.trace" in said and "notes.txt" in said
@@ -565,6 +574,7 @@ def test_experiments_with_reads_only_or_writes(tmp_path, sim, trace, dashes):
 
 
 def test_a_trace_that_is_all_beyond_the_drive(folder, sim):
+    """A drive is left out if no request of its trace is within it."""
     (folder / "fictive3.trace").write_text("R Miss 99999999 4 5000 0\n", encoding="utf-8")
     said = tool(folder, "--sim", sim, rc=1)
     assert "fictive3: left out: none of its requests is within its" in said
@@ -642,6 +652,7 @@ def test_status_of_a_check(tmp_path, sim, rst):
     ("fictive3=0.1,nan", "is not DRIVE=READ_MS"), ("fictive3=1e300", "is not DRIVE=READ_MS"),
     ("fictive3=-1", "is not DRIVE=READ_MS"), ("nosuch=1", "--bus nosuch: ")])
 def test_a_bus_that_is_none(folder, sim, value, words):
+    """--bus refuses impossible times and unknown drives without a traceback."""
     said = tool(folder, "--sim", sim, "--bus", value, rc=2)
     assert words in said and "Traceback" not in said
 
@@ -954,6 +965,7 @@ def test_the_aim_is_met_to_the_letter():
 
 
 def test_readme_has_the_tables_figures():
+    """The README has the same figures as the table."""
     _, section, _ = disksim_compare.split(RST)
     rows = [re.split(r"\s{2,}", line) for line in section.split("experiment")[0].splitlines()
             if re.match("[A-Z]", line)]
@@ -965,5 +977,6 @@ def test_readme_has_the_tables_figures():
 @pytest.mark.skipif(not os.environ.get("SHINGLE_DISKSIM"),
                     reason="SHINGLE_DISKSIM names no folder with the measured drives")
 def test_table_is_of_the_measured_drives(sim):
+    """With the measured drives, the whole table is what the present model gives."""
     said = tool(os.environ["SHINGLE_DISKSIM"], "--sim", sim, "--check", RST)
     assert "not known" not in said

@@ -190,7 +190,7 @@ def test_collects(run, tmp_path):
     assert "needy" not in found
     assert found["words"]["versions"] == {"fio": "none"} and len(kept(of)["date"]) == 10
     assert [head.split()[0] for head, *_ in of.screen.heads] == ["figures", "words", "fails"]
-    # One show has a recorded duration of two minutes; the others have none.
+    # One command has a recorded duration of two minutes; the others have none and count as five.
     assert [(e, later) for _, e, later in of.screen.heads] == [(120, 600), (300, 300), (300, 0)]
     said = "\n".join(of.screen.said)
     assert "needy: passed over: SHINGLE_NOBODY_SETS_THIS is not set" in said

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of scripts/experiments imr without guests: it reuses only results of this tree, compares no
-figure of the mix with the load, and reports wrong words."""
+figure of the mix with the load, and reports wrong options."""
 
 import argparse
 import json

@@ -14,7 +14,7 @@ NAMES = ("core", "dm-imr", "scripts/src/experiments/in_guest/imr.py")
 
 @pytest.mark.parametrize("show", ("imr", "regions"))
 def test_all_sources_are_there(show):
-    """A missing source would not change the checksum by which stored results are recognized."""
+    """Each source that an experiment lists for its stored results exists."""
     of = import_module(f"experiments.{show}")
     for name in getattr(of, "stacks", of).SOURCES:
         assert (TOP / name).exists(), name

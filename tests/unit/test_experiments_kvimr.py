@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """scripts/experiments kvimr: its options for shingle-levels, its evaluation of the answer, and the
-published figures, which all shows must share."""
+published figures, which all experiments must share."""
 
 import json
 import re
@@ -93,8 +93,8 @@ def test_each_way_is_another(show):
 
 
 def answer(speed, rewrites, mix=0.):
-    """Return an answer of shingle-levels about a load of 10 files. Of 400 s of persisting, 160 s
-    rewrite top tracks; within compactions, 135 s of 300 s."""
+    """Return an answer of shingle-levels about a load of 10 files. Persisting takes 400 s, of
+    which 160 s rewrite top tracks; within compactions it is 135 s of 300 s."""
     of = {
         "record_bytes": 1 << 20, "load": {"files": 10},
         "points": [{"inserted": 10 * i, "seconds": 5. * i + (i == 75)}
@@ -112,9 +112,9 @@ def answer(speed, rewrites, mix=0.):
 
 
 def test_figures(show):
+    """Times cover compactions only, as in the paper; counts cover the whole load."""
     got = show.figures(answer(1e6, 160))
     assert got["rewrites"] == 16 and got["syncs"] == 64
-    # Times cover compactions only, as in the paper; counts cover the whole load.
     assert got["persist"] == 300 and got["persist_all"] == 400
     assert got["rewriting"] == 0.45 and got["rewrite_ms"] == 1125
     assert got["last"] == pytest.approx(10 * (1 << 20) / 6)
@@ -123,10 +123,11 @@ def test_figures(show):
 
 
 def two_seeds(show, mix=0.):
+    """Return figures of two seeds: with the second one all schemes except the plain disk are
+    faster by 1 %."""
     speeds = {"plain": 1e6, "plain-seq": 1.1e6, "seq": .4e6, "seq-merged": .9e6,
               "3phase": .6e6, "3phase-merged": .8e6, "compaction": .9e6,
               "compaction-merged": .95e6}
-    # With the second seed all but plain are faster by 1 %.
     return {(s, seed): show.figures(answer(
         v * (1.01 if seed == 2 and s != "plain" else 1),
         0 if s.startswith("plain") else 160, mix * v)) for s, v in speeds.items()
@@ -134,6 +135,7 @@ def two_seeds(show, mix=0.):
 
 
 def test_tables_have_the_papers_figures_beside_ours(show, capsys):
+    """The tables have means and ranges over seeds, with the paper's figures beside them."""
     got = two_seeds(show)
     show.show_load(got, show.SCHEMES)
     rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()
@@ -225,7 +227,7 @@ def test_an_earlier_answer_is_taken_up_only_if_asked_for(show, tmp_path):
     out.write_text(json.dumps(before))
     assert show.measure(args, True, out) == before
     assert show.measure(args, False, out) == of
-    # A damaged answer, or one of another run: the show measures again.
+    # A damaged answer, or one of another run, is measured again.
     for text in ("", "{", "{}", "[1, 2]", json.dumps({**of, "words": {"args": []}})):
         out.write_text(text)
         assert show.measure(args, True, out) == of

@@ -283,7 +283,8 @@ def test_put_get_delete(tool, device):
 
 
 def forbid_io_uring(number):
-    """Forbid io_uring to this process, with a seccomp filter like those of container engines."""
+    """Forbid io_uring to this process with error @number, by a seccomp filter like those of
+    container engines."""
     libc = ctypes.CDLL(None, use_errno=True)
     code = struct.pack("HBBIHBBIHBBIHBBI",
                        0x20, 0, 0, 0,                      # load the number of the call
@@ -299,8 +300,8 @@ def forbid_io_uring(number):
 @pytest.mark.parametrize("number", (errno.EPERM, errno.ENOSYS, errno.ENOMEM))
 @pytest.mark.parametrize("organisation", ("soc", "buffered"))
 def test_without_io_uring(tool, device, organisation, number):
-    """Without io_uring all commands work, and `stats` reports the error with which the kernel
-    refused it."""
+    """Without io_uring all commands work, with one request at a time, and `stats` reports the
+    error with which the kernel refused it."""
     def without(*args, text=None):
         return subprocess.run([tool, *map(str, args)], input=text, check=True,
                               capture_output=True, timeout=600,
@@ -388,7 +389,7 @@ def test_a_bit_of_the_log_after_a_close(tool, device, words):
 
 @contextlib.contextmanager
 def in_use(tool, device, lines, *words):
-    """Run a program that has loaded these lines and keeps the store open."""
+    """Run a program that has loaded @lines and keeps the store open."""
     with subprocess.Popen([tool, "load", *words, str(device)], stdin=subprocess.PIPE) as loads:
         loads.stdin.write("".join(lines).encode())
         loads.stdin.flush()
@@ -406,7 +407,8 @@ def in_use(tool, device, lines, *words):
 @pytest.mark.parametrize("organisation,words", (("soc", ()), ("buffered", ("--stream",))))
 def test_of_a_store_that_is_open(tool, device, tmp_path, organisation, words):
     """`stats` and `checkpoint` of a store in use are answered by the program that has it open.
-    When no program has it open, `checkpoint` copies the store itself."""
+    When no program has it open, `checkpoint` copies the store itself, and `stats` has no figures
+    of a running program."""
     run(tool, "format", "--band", "64K", "--organisation", organisation, device)
     lines = some_lines(7, 2000)
     copy = tmp_path / "copy"
@@ -479,7 +481,8 @@ def test_a_zero_in_a_line(tool, device):
 
 
 def starved(*args, kbytes=0, stdin=subprocess.DEVNULL):
-    """Run kv with little memory, without sanitizers, which need more than any limit."""
+    """Run kv with at most @kbytes of memory, built without sanitizers, which need more than any
+    limit."""
     build("userspace/kv")
     kv = TOP / "build/userspace/kv"
     limit = f"ulimit -v {kbytes}; " if kbytes else ""
@@ -1101,14 +1104,14 @@ def test_a_strangers_program(tmp_path, device, how):
 
 
 def declared():
-    """Return the functions that the header declares."""
+    """Return the names of the functions that the header declares."""
     header = (TOP / "userspace/include/shingle-kv.h").read_text(encoding="utf-8")
     return set(re.findall(r"^[\w ]+\W\*?(kv_\w+)\(", header, re.M))
 
 
 def test_the_shared_library_has_what_the_header_has():
-    """Each function has the version of its node: in the object, in the map and in Debian's symbols
-    file."""
+    """The shared library exports exactly the functions of the header, each with the version of
+    its node: in the object, in the map and in Debian's symbols file."""
     build("userspace/kv")
     shared = TOP / "build/userspace/libshingle-kv.so.1"
     seen = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", shared],
