@@ -26,7 +26,8 @@ def dkms(name):
 @pytest.fixture(scope="module", name="tree")
 def tree_fixture(tmp_path_factory):
     into = tmp_path_factory.mktemp("dkms") / "tree"
-    # As under another make, which prints the directories that it enters.
+    # With MAKEFLAGS=w, as under another make, make prints the directories that it enters. The script
+    # must not take these lines for names of files.
     subprocess.run([TOP / "scripts/dkms-tree", into], check=True,
                    env=dict(os.environ, MAKEFLAGS="w"))
     return into

@@ -54,7 +54,7 @@ def test_all_are_sent_the_same(show):
             own = "51M" if words["store"] == "kv" else "8M"
             shared = [w for w in words["options"] if w != "--stream"]
             assert shared == ["--cache", own, "--memtable", "2048K"]
-            # Two memtables, and what a process takes.
+            # 4 MiB for two memtables, and 12 MiB for the process.
             assert words["memory_mib"] == (None if own == "51M" else 51 + 4 + 12)
         assert ("--stream" in by["kv"]["options"]) == (drive != "conventional")
         assert by["kv"]["layer"]["media"] == ("cmr" if drive == "conventional" else "smr")

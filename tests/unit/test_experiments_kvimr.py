@@ -141,7 +141,8 @@ def test_tables_have_the_papers_figures_beside_ours(show, capsys):
     rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()
             if line.startswith(tuple(show.SCHEMES))}
     assert rows["3phase"][1:4] == ["0.603", "(0.600-0.606)", "0.610"]
-    # compaction time, persisting, share and price of rewriting, rewrites, syncs
+    # Columns: compaction time, persisting time, share and price of rewriting, rewrites, syncs; most
+    # with the paper's figure.
     assert rows["3phase"][4:] == ["1.66", "1.68", "1.00", "2.24", "1.00", "45.0", "%", "57.7",
                                   "1125.0", "16.000", "4.460", "64.000", "14.100"]
     assert rows["seq-merged"][3] == rows["seq-merged"][5] == "-"
@@ -186,7 +187,7 @@ def test_the_course_of_the_load(show, capsys):
     late = course((1, 0), (1, 0), (3.5, 5), (4.5, 0))
     assert show.rewrites_from(three) == 3000 and show.rewrites_from(seq) == 1000
     assert show.rewrites_from(course((1, 0))) is None
-    # In the second thousand both take a second.
+    # Both take a second for the second 1,000 records, so neither is ahead there.
     assert show.ahead_from(ours, [seq, three]) == 2000
     assert show.ahead_from(ours, [seq, three, other]) == 3000
     assert show.ahead_from(three, [ours]) is None
@@ -217,7 +218,7 @@ def test_an_earlier_answer_is_taken_up_only_if_asked_for(show, tmp_path):
     options."""
     subprocess.run(["make", "-s", "-C", TOP / "userspace/levels"], check=True,
                    stdout=subprocess.DEVNULL)
-    # A small disk, on which level 1 and the bottoms are full.
+    # A disk so small that level 1 and all bottom tracks are full.
     args = show.arguments("3phase", 1, {"--tracks": "1600", "--load": "1400M"})
     out = tmp_path / "of.json"
     of = show.measure(args, True, out)
