@@ -26,8 +26,8 @@ def dkms(name):
 @pytest.fixture(scope="module", name="tree")
 def tree_fixture(tmp_path_factory):
     into = tmp_path_factory.mktemp("dkms") / "tree"
-    # With MAKEFLAGS=w, as under another make, make prints the directories that it enters. The script
-    # must not take these lines for names of files.
+    # MAKEFLAGS=w is what a calling make passes on. With it make prints the directories that it
+    # enters, which the script must not take for names of files.
     subprocess.run([TOP / "scripts/dkms-tree", into], check=True,
                    env=dict(os.environ, MAKEFLAGS="w"))
     return into

@@ -894,8 +894,8 @@ def test_a_write_holds_the_bus_as_its_parameter_file_says(tmp_path, sim):
 
 
 def test_zero_latency_read(sim, tmp_path):
-    """With zero_latency a read begins in the middle of its sectors, so a track needs one
-    rotation."""
+    """With zero_latency a read begins with whichever of its sectors first comes under the head,
+    so it takes one rotation at most."""
     words = "read_miss_ns 500000 0\nbus_ns 0 0\n"
     assert serve(sim, tmp_path, words, "0 r 0 50")[0][0] == pytest.approx(15.0)
     words += "zero_latency 1\n"
