@@ -61,8 +61,8 @@ SLOWNESS = ("stock", "backports", "uml-smp", "uml-debug", "uml")
 
 
 class Guests:
-    """Boots the guests, a few at a time, the slow kernels first, from the first test on: unit tests
-    have one processor, guests the other."""
+    """Boots the guests in the background from the first test on, a few at a time, the slow
+    kernels first. Meanwhile unit tests run in pytest's own process."""
 
     def __init__(self, config, items):
         self.config = config
@@ -89,6 +89,8 @@ class Guests:
 
     @staticmethod
     def key(row):
+        """Return the key of the guest that runs a row; rows that share a guest have the same
+        one."""
         return (row.kernel, row.clock, row.guest) if row.guest else row
 
     def begin(self):
@@ -216,7 +218,8 @@ def pytest_sessionfinish(session):
 
 @pytest.fixture(scope="session", autouse=True)
 def guests(request):
-    """Cancel the guests that have not started if the tests end early."""
+    """Boot the guests of the session. Those that have not started when the tests end early are
+    cancelled."""
     booter = Guests(request.config, request.session.items)
     booter.begin()
     yield booter
@@ -239,6 +242,7 @@ def pytest_runtest_logreport(report):
 
 
 class Spent:
+    """The seconds that unit tests took."""
     units = 0.
 
 

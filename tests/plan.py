@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The plan: which suite runs over which target under which kernel. A row is one guest, unless it
-shares one; a target joins a suite with a row.
+"""The plan: which suite runs over which target under which kernel. Each row has a guest of its own,
+unless rows share one by their field `guest`. A new row adds a target to a suite.
 
 Suites are tests/guest/SUITE.py. `quick` rows make up tests/run --quick; only tests/run --soak runs
 `soak` rows.
@@ -15,17 +15,17 @@ class Row:
     target: str
     kernel: str = "uml"
     options: tuple = ()     # ((key, value), ...) for the suite
-    cases: tuple = ()  # only cases with a name that contains one of these
-    but: tuple = ()         # and none of these
+    cases: tuple = ()       # only cases with a name that contains one of these
+    but: tuple = ()         # no cases with a name that contains one of these
     clock: str = "real"
     memory: str = "3G"
-    timeout: int = 1500     # only to end what hangs, on any host; if it has a guest alone,
-                            # before CI ends it all
+    timeout: int = 1500     # seconds; long enough for any host, so it ends only guests that hang.
+                            # A row with its own guest ends before the limit of CI.
     quick: bool = False
     soak: bool = False
     medium: bool = False    # platter is needed, whatever the target is
-    guest: str = ""         # shared by rows of a kernel that say the same: where to
-                            # boot, and to look for leaks, takes longer than a row
+    guest: str = ""         # rows of a kernel with the same word share a guest: useful where the
+                            # boot and the search for leaks take longer than a row
 
     @property
     def modules(self):
@@ -50,8 +50,8 @@ QUEUES = ("polled", "it says", "read ahead", "discards", "partitions", "9 GiB", 
 BETWEEN = {"stl-set": (*QUEUES, "full size", "over a RAM disk", "loop:", "cached:"),
            "stl-full": QUEUES}
 
-# stl-full shares slots, journal and cleaner with stl-set: it runs only the cases that depend on its
-# own code on that kernel, and those that wait.
+# stl-set runs all cases with failing allocations. stl-full shares slots, journal and cleaner with
+# it, so it runs only the cases that depend on its own code, and those in which requests wait.
 FAILING = {"stl-full": ("fail", "reload", "no room", "all of a log band", "write cache")}
 
 # tiler also runs one geometry of each kind.
@@ -295,8 +295,8 @@ for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf"):
 PLAN.append(Row("badtable", "stl-set", "uml-smp", soak=True, guest="stl-set",
                 timeout=36000, options=(("examples", 100),)))
 
-# A case takes many times longer there than in uml: of the other suites only the cases run in which
-# one processor changes something while another uses it.
+# Under uml-smp a case takes many times longer than under uml. So of these suites only the cases run
+# in which one processor changes something while another uses it.
 RACES = {
     "badtable": ("messages beside I/O", "messages while it is activated",
                  "the table while messages change it"),

@@ -43,12 +43,13 @@ ALL_KERNELS = ("uml", "uml-debug", "uml-smp", "stock", "backports")
 
 
 def guests():
+    """Return the default number of guests at a time; see --guests."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, min(3, len(os.sched_getaffinity(0)) + 1, memory >> 32))
 
 
 def gone(seconds):
-    """Whether all children are, after so many seconds at most."""
+    """Wait up to @seconds for all children to end, and return whether they have."""
     limit = time.monotonic() + seconds
     while True:
         try:
@@ -62,8 +63,9 @@ def gone(seconds):
 
 
 def told_to_end(number, _):
-    """^C comes from the terminal to all that is at work; this comes to us alone.  A runner of
-    guests ends in order when its pytest has gone, and is not told again before it had time to."""
+    """End the children, then this process. ^C reaches all processes from the terminal, but a
+    signal from kill(1) reaches only this one. A runner of guests ends in order once its pytest
+    has gone; it gets the signal again only after lab.END_S."""
     for other in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(other, signal.SIG_IGN)
     guest.adopt_orphans()
@@ -78,7 +80,7 @@ def told_to_end(number, _):
 
 def obey_signals():
     for number in (signal.SIGTERM, signal.SIGHUP):
-        # nohup has it ignored.
+        # Under nohup SIGHUP is ignored and stays so.
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, told_to_end)
 
@@ -102,7 +104,7 @@ def main():
     if args.suite != ["unit"]:
         for name in wanted:
             modules.build(kernels.get(name))
-    # Guests come later: the processors have nothing else to do.
+    # Before the guests start, make can use all processors.
     for target in "userspace", "test-programs":
         subprocess.run(["make", "-s", kernels.jobs(), "-C", str(TOP), target], check=True)
     print(f"kernels, modules and tools ready after "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Compares the table of bad blocks in the design document with the suite `badblock`."""
+"""The table of bad blocks in Documentation/design.rst is that of the suite `badblock`."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +29,7 @@ def test_document():
 
 
 def test_each_cell_is_a_case():
+    """Each cell of the table is tested by a case of the suite."""
     for name in badblock.LAYERS:
         wanted = {f"{row.name}: {row.cells[name].text}" for row in badblock.TABLE
                   if row.cells[name] is not badblock.NONE}
@@ -36,6 +37,7 @@ def test_each_cell_is_a_case():
 
 
 def test_each_outcome_is_explained():
+    """Each word in the table has an entry in the page's list of outcomes."""
     text = (TOP / "Documentation/design.rst").read_text(encoding="utf-8")
     for row in badblock.TABLE:
         for outcome in row.cells.values():

@@ -25,6 +25,7 @@ def in_the_guest():
 
 
 def test_each_operation_has_a_bar(bench, guest):
+    """Each pair of a target and an operation has a bar, so none is measured without a verdict."""
     assert set(bench.INSTRUCTIONS) == {(t, op) for t in guest.OURS for op in guest.OPERATIONS}
     assert set(bench.BARS) == set(guest.OURS)
 
@@ -53,6 +54,8 @@ def figures(bench, beyond):
 
 @pytest.mark.parametrize("beyond,missed", ((0, 0), (-1, 0), (1, 1)))
 def test_what_is_missed(bench, capsys, beyond, missed):
+    """MISSED appears only beside our targets, and only beyond the bar. Without a bar the table
+    has no verdict."""
     bench.show_instructions(figures(bench, beyond))
     head, *rows = capsys.readouterr().out.rstrip().splitlines()
     assert head.split("bar")[2].split() == ["write", "1M"]
@@ -65,6 +68,8 @@ def test_what_is_missed(bench, capsys, beyond, missed):
 
 
 def test_a_pass_that_something_else_was_in_does_not_count(guest):
+    """The instruction count is a median over passes, so a pass that an interrupt disturbed has
+    no effect."""
     even = [(100, 10)] * 8
     assert guest.middle(even) == 10000
     assert guest.middle(even[:6] + [(100, 1000), (100, 5)]) == 10000
@@ -74,7 +79,8 @@ def test_a_pass_that_something_else_was_in_does_not_count(guest):
 
 @pytest.mark.parametrize("err", ("", "lab: no huge pages for the guest's memory: why\n"))
 def test_that_there_are_no_huge_pages_is_said(bench, monkeypatch, capsys, err):
-    """The figures differ without huge pages, and nothing else would show the reason."""
+    """A warning about missing huge pages reaches the user: figures differ without them, and
+    nothing else would show the reason."""
     told = SimpleNamespace(ok=True, out='x\n{"a": 1}\n', err=f"touching RAM\n{err}round 1 of 1\n")
     monkeypatch.setattr(bench, "run", lambda *_, **__: told)
     assert bench.part("speed", 1, 0, "uml") == {"a": 1}
@@ -84,6 +90,7 @@ def test_that_there_are_no_huge_pages_is_said(bench, monkeypatch, capsys, err):
 @pytest.mark.parametrize("what", ("rounds", "boots"))
 @pytest.mark.parametrize("n", ("0", "-1"))
 def test_no_round_is_none(what, n):
+    """A number of rounds or boots below 1 is refused."""
     done = subprocess.run([TOP / "scripts/bench/run", f"--{what}={n}"],
                           text=True, capture_output=True, check=False)
     assert done.returncode == 2 and f"--{what} {n}" in done.stderr
@@ -92,6 +99,7 @@ def test_no_round_is_none(what, n):
 @pytest.mark.parametrize("rounds,boots,each", ((9, 3, [3, 3, 3]), (5, 3, [2, 2, 1]), (2, 3, [1, 1]),
                                                (1, 1, [1]), (9, 1, [9])))
 def test_rounds_are_spread_over_boots(bench, rounds, boots, each):
+    """Rounds are distributed evenly over boots, and no boot is without a round."""
     assert bench.spread(rounds, boots) == each
 
 
@@ -129,8 +137,8 @@ def test_each_boot_has_its_rounds(bench, monkeypatch, tmp_path):
 
 
 def test_dm_linear_is_taken_where_the_target_is(bench, capsys):
-    """The comparison uses the dm-linear in the target's place, not the one that has a place of its
-    own and is twice as fast here."""
+    """A target is compared with the dm-linear in the same place of memory. The one in a place of
+    its own may be twice as fast for that reason alone."""
     rates = {w: dict.fromkeys(("linear", *bench.BARS, "writecache", "thin", "zoned"), [1.0] * 4)
              for w in bench.SHINGLED}
     for row in rates.values():
@@ -150,7 +158,8 @@ def test_dm_linear_is_taken_where_the_target_is(bench, capsys):
 
 @pytest.mark.parametrize("lag,missed", ((9, 0), (11, 1)))
 def test_a_second_job_is_held_against_linear_in_its_place(bench, capsys, lag, missed):
-    """Not with a dm-linear in another place, which uses other memory."""
+    """The gain of a second job is compared with that of the dm-linear in the target's place; one
+    in another place uses other memory."""
     def row(percent):
         return {"alone": [100.0] * 3, "one": [100.0 + percent] * 3, "own": [200.0] * 3}
 
@@ -166,14 +175,16 @@ def test_a_second_job_is_held_against_linear_in_its_place(bench, capsys, lag, mi
 
 
 def test_whose_device(guest):
-    """Some parts have several devices for a target. The name of a device determines its target."""
+    """The name of a device determines its target, since some parts have several devices for a
+    target."""
     assert [guest.kind_of(name) for name in ("stl-set", "stl-set" + guest.TWIN, "stl-full",
                                              "dualbuffer-80-512", "writecache", "other")] == \
         ["stl-set", "stl-set", "stl-full", "dualbuffer", "writecache", "other"]
 
 
 def test_none_lies_in_the_same_place_again(guest):
-    """In as many boots as there are targets, each target occupies every place once."""
+    """Targets change places from boot to boot: in as many boots as there are targets, each
+    target is once in each place."""
     boots = [guest.turned(guest.TARGETS, boot) for boot in range(len(guest.TARGETS))]
     assert boots[0] == list(guest.TARGETS) == guest.turned(guest.TARGETS, len(boots))
     for place in zip(*boots):
@@ -197,7 +208,7 @@ def test_pieces_are_medians_of_rounds(bench, guest, capsys):
 
 
 def test_pieces_are_measured_when_asked_for(bench, monkeypatch):
-    """The pieces explain a single figure of speed. They take long, so they are measured on request
+    """The part `pieces` explains a single figure of speed and takes long, so it runs on request
     only."""
     asked = []
 
@@ -230,7 +241,8 @@ def round_of(rate, worst):
 
 
 def test_rows_of_the_store_are_missed_by_either_bar(store, capsys):
-    """The verdict uses the median of the ratios within a round, not the ratio of the medians."""
+    """A row is missed if kv is slower, or has a longer worst write, than LevelDB. The verdict
+    uses the median of the ratios within a round, not the ratio of the medians."""
     found = {
         "faster": {"kv": [round_of(3, 1), round_of(30, 1), round_of(9, 9)],
                    "leveldb": [round_of(2, 2), round_of(20, 2), round_of(10, 2)]},

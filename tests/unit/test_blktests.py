@@ -32,6 +32,7 @@ def blktests_fixture(tmp_path):
 
 
 def test_there_are_tests():
+    """Tests are numbered from 001 without a gap."""
     assert [p.name for p in TESTS] == [f"{i + 1:03}" for i in range(len(TESTS))]
     assert len(TESTS) >= 5
 
@@ -65,6 +66,7 @@ def test_has_its_output(test):
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda p: p.name)
 def test_leaves_nothing_behind(test):
+    """Each test that creates a device removes it."""
     text = test.read_text(encoding="ascii")
     assert "_shingle_create" in text
     assert text.index("_shingle_create") < text.rindex("\t_shingle_remove\n")
@@ -78,7 +80,8 @@ def test_has_a_licence_that_blktests_takes(path):
 
 
 def test_what_udev_still_looks_at_is_not_removed(blktests):
-    """After a write, udev's probes hold the device open for a moment."""
+    """Devices are removed after udev has settled, and with retries: after a write, udev's probes
+    hold a device open for a moment. A second removal does nothing to the loop device."""
     said = subprocess.run(
         ["bash", "-c", """. tests/shingle/rc
 udevadm() { echo "udevadm $*"; }; losetup() { echo "losetup $*"; }

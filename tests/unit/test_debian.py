@@ -26,7 +26,8 @@ def dkms(name):
 @pytest.fixture(scope="module", name="tree")
 def tree_fixture(tmp_path_factory):
     into = tmp_path_factory.mktemp("dkms") / "tree"
-    # As under another make, which prints the directories that it enters.
+    # MAKEFLAGS=w is what a calling make passes on. With it make prints the directories that it
+    # enters, which the script must not take for names of files.
     subprocess.run([TOP / "scripts/dkms-tree", into], check=True,
                    env=dict(os.environ, MAKEFLAGS="w"))
     return into
@@ -53,12 +54,14 @@ def test_the_changelog_has_the_version_of_the_modules():
 
 
 def test_dkms_is_given_each_header_that_is_included_and_no_other(tree):
+    """The DKMS tree has exactly the headers that its sources include."""
     headers = {p for p in tree.rglob("*.h")}
     wanted = {i for p in tree.rglob("*.[ch]") for i in included(tree, p)}
     assert {p for p in wanted if p.suffix == ".h"} == headers
 
 
 def test_dkms_is_given_no_test(tree):
+    """The DKMS tree has no test, and no directory except those of modules."""
     names = [p.name for p in tree.rglob("*")]
     assert not [n for n in names if re.search("kunit|test|-sim|exercise", n)], names
     assert {p.name for p in tree.iterdir() if p.is_dir()} == \
@@ -66,6 +69,8 @@ def test_dkms_is_given_no_test(tree):
 
 
 def test_dkms_is_given_what_the_topmost_kbuild_runs_and_includes(tree):
+    """Files that the topmost Kbuild names are in the DKMS tree, and the probe that it runs is
+    executable."""
     text = (tree / "Kbuild").read_text(encoding="ascii")
     wanted = set(re.findall(r"\$\(src\)/([\w/.-]+\.\w+)", text))
     assert "core/base/compat-probe.sh" in wanted
@@ -74,7 +79,8 @@ def test_dkms_is_given_what_the_topmost_kbuild_runs_and_includes(tree):
 
 
 def test_dkms_is_given_every_source_of_its_modules(tree):
-    """make lists the sources that it needs; the test does not parse a Kbuild."""
+    """Each object of a module has its source in the DKMS tree. make lists the objects, so the
+    test needs no parser for Kbuild."""
     for name, place in zip(dkms("BUILT_MODULE_NAME"), dkms("BUILT_MODULE_LOCATION")):
         wants = subprocess.run(
             ["make", "-s", "-f", "-", "list"], check=True, text=True, capture_output=True,
@@ -86,6 +92,8 @@ def test_dkms_is_given_every_source_of_its_modules(tree):
 
 
 def test_what_is_built_is_what_dkms_installs(tree):
+    """DKMS would fail on a module that dkms.conf names and no Kbuild builds, and would not
+    install one that it does not name."""
     built = set()
     for room in tree.iterdir():
         if (room / "Kbuild").exists():
@@ -99,7 +107,8 @@ def test_what_is_built_is_what_dkms_installs(tree):
 
 
 def test_skylight_asks_for_the_libraries_that_it_imports():
-    """This holds for the program and for the package."""
+    """The program's check for libraries and the package's dependencies name each library that
+    skylight imports."""
     nodes = [node for path in (TOP / "scripts/src/skylight").glob("*.py")
              for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
     imported = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names} | \
@@ -127,6 +136,8 @@ def debian_fixture():
 
 
 def test_what_a_package_leaves_behind_is_seen(debian, tmp_path):
+    """The comparison before and after a package reports each file that changed, is gone or is
+    left. Files that Debian writes for its own use do not count."""
     for name in ("usr/sbin", "etc", "var/log", "var/lib/dpkg", "var/lib/dkms", "tmp"):
         (tmp_path / name).mkdir(parents=True)
     for name in ("etc/kept", "etc/changed", "etc/gone", "etc/mode"):
@@ -141,7 +152,6 @@ def test_what_a_package_leaves_behind_is_seen(debian, tmp_path):
     (tmp_path / "etc/link").unlink()
     (tmp_path / "etc/link").symlink_to("mode")
     (tmp_path / "var/lib/dkms/dm-shingle").mkdir()
-    # Files that Debian writes for its own use do not count.
     for name in ("var/log/dpkg.log", "var/lib/dpkg/status", "var/lib/dkms/mok.key", "tmp/x"):
         (tmp_path / name).touch()
     assert debian.differences(before, debian.contents(tmp_path)) == [
@@ -150,7 +160,8 @@ def test_what_a_package_leaves_behind_is_seen(debian, tmp_path):
 
 
 def test_a_debian_to_try_in_has_what_autopkgtest_asks_for(debian):
-    """The guest has no network, so all packages must be in its image."""
+    """All packages on which debian/tests depends are in the guest's image, since the guest has
+    no network."""
     ours = {p["Package"] for p in paragraphs(TOP / "debian/control") if "Package" in p}
     # linux-headers-amd64 provides linux-headers-generic.
     there = {*debian.TRY, *ours, "@", "linux-headers-generic"}
@@ -168,6 +179,7 @@ def test_only_names_are_compared_where_there_is_nothing_else(debian):
 
 
 def test_dkms_has_installed_all_modules_or_it_is_said_which_are_missing(debian, tmp_path):
+    """The installed modules are listed by kernel, so that missing ones can be named."""
     for release in ("6.1", "6.12"):
         (tmp_path / "lib/modules" / release / "updates/dkms").mkdir(parents=True)
     for name in dkms("BUILT_MODULE_NAME"):
@@ -178,7 +190,8 @@ def test_dkms_has_installed_all_modules_or_it_is_said_which_are_missing(debian, 
 
 @pytest.mark.skipif(not shutil.which("debugfs"), reason="e2fsprogs is not installed")
 def test_what_is_put_on_a_disk_is_there_or_it_is_said(debian, tmp_path):
-    """The exit status of debugfs is 0 even if it fails."""
+    """A file that is put on a disk replaces the old one, and a failure raises an error. debugfs
+    itself ends with status 0 even if it fails."""
     tree, disk, file = tmp_path / "tree", tmp_path / "disk", tmp_path / "file"
     (tree / "packages").mkdir(parents=True)
     with open(disk, "wb") as handle:
@@ -206,6 +219,7 @@ printf '%s\\n' "$@" >{args}
     ("echo 'guest: status 3'", "status 3"), ("echo 'guest: hello'", "without a word"),
     ("echo 'BUG: unable'; echo 'guest: status 0'", "reported a failure")])
 def test_a_boot_has_to_say_that_it_went_well(debian, tmp_path, monkeypatch, capfd, says, error):
+    """A boot counts as good only if the guest has reported status 0 and the kernel no failure."""
     qemu = tmp_path / "qemu-system-x86_64"
     qemu.write_text(GUEST.format(args=tmp_path / "args", says=says), encoding="ascii")
     qemu.chmod(0o755)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Unit tests of scripts/src/experiments/demo.py. Its last act must find each fault in a store after a power cut, and
-must find none in a store that has kept its promises."""
+"""Unit tests of scripts/src/experiments/demo.py. The last
+part of the demo checks a store after a power cut. It must find every fault, and must find none in a
+store that has kept all acknowledged writes."""
 
 import os
 import random
@@ -49,10 +50,8 @@ def make_store(promised, tmp_path_factory):
 
 
 def judged(promised, store, change=lambda pairs: None, short=0):
-    """Judge the store.
-
-    @change modifies the scanned pairs. The last @short operations are removed from the log, as if
-    they had not been acknowledged."""
+    """Judge the store after changes. @change modifies the scanned pairs. The last @short
+    operations are removed from the log, as if they had not been acknowledged."""
     log, text = store
     pairs = dict(line.split(b"\t") for line in text.splitlines())
     change(pairs)
@@ -62,6 +61,7 @@ def judged(promised, store, change=lambda pairs: None, short=0):
 
 
 def states(promised, n):
+    """Return the expected state after the first @n operations of the last round."""
     state = promised.before_last()
     for op in promised.ops[-1][:n]:
         promises.step(state, promised.loads[-1], op)
@@ -69,7 +69,8 @@ def states(promised, n):
 
 
 def test_the_load_is_one_that_can_go_wrong(promised):
-    """Each round has growing values, lasting deletions and keys that return."""
+    """The load contains what a faulty store could get wrong: values that grow in each round,
+    deletions that last, and deleted keys that return."""
     assert len(promised.record) == promises.RECORDS
     sizes = [load.value_bytes for load in promised.loads]
     assert sizes == sorted(set(sizes))
@@ -91,6 +92,7 @@ def test_the_load_is_one_that_can_go_wrong(promised):
 
 
 def test_a_store_that_keeps_its_promises(promised, store):
+    """A sound store passes, and the numbers in the verdict are right."""
     verdict = judged(promised, store)
     assert not verdict.wrong
     assert verdict.keys == len(states(promised, ACKED))
@@ -101,9 +103,12 @@ def test_a_store_that_keeps_its_promises(promised, store):
 
 
 def test_the_operation_under_way_may_be_there_or_not_and_none_but_that_one(promised, store):
-    """The test removes acknowledgements from the log. With one removed, the operation is in flight
-    and either state is right; with two, the store is wrong wherever the second one makes a
-    difference."""
+    """The operation in flight at the power cut may be in the store or not. All others must be as
+    acknowledged.
+
+    The test removes acknowledgements from the log. With one removed, that operation is in flight
+    and the store is right; with more, the store is wrong for each key for which the later
+    operations make a difference."""
     seen = set()
     for short in range(1, 60):
         fewer, now = states(promised, ACKED - short), states(promised, ACKED)
@@ -118,6 +123,8 @@ def test_the_operation_under_way_may_be_there_or_not_and_none_but_that_one(promi
 
 
 def test_what_is_wrong_is_named(promised, store):
+    """Each kind of fault is reported with its key. A right value in another spelling is no
+    fault."""
     rng = random.Random(1)
     state = states(promised, ACKED)
     under_way = promised.ops[-1][ACKED][1]
@@ -143,13 +150,13 @@ def test_what_is_wrong_is_named(promised, store):
     one(there[3], plain(there[3], state[there[3]])[:-4] + rb"\x2a",
         "has a value that nobody wrote")
     one("user1", b"x", "was never written")
-    # A right value in another spelling is accepted.
     verdict = judged(promised, store, lambda pairs: pairs.update(
         {there[4].encode(): plain(there[4], state[there[4]])}))
     assert not verdict.wrong
 
 
 def test_a_log_of_other_operations_is_refused(promised, store):
+    """A log that does not match the expected operations would make the verdict meaningless."""
     log, text = store
     with pytest.raises(ValueError, match="operation 0 is"):
         promised.judge("\n".join(log.splitlines()[1:]), text)

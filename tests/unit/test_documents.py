@@ -122,7 +122,7 @@ def anchor(title):
 
 
 def files():
-    """Yield the files of the tree, without build/."""
+    """Yield the files of the tree, without those in build/."""
     for folder in FOLDERS:
         if folder != "build":
             yield from (TOP / folder).rglob("*")
@@ -197,7 +197,7 @@ def test_links(page):
 def test_files(page):
     known = ELSEWHERE.get(str(page.path.relative_to(DOCUMENTS))
                           if DOCUMENTS in page.path.parents else "", set())
-    # page.text contains paths whole that page.code has in pieces.
+    # page.code has some paths in pieces, so the whole text is searched.
     gone = {path for path in named(page.text) if not is_there(path)} - known
     assert not gone
     assert known <= named(page.text), "listed as another project's, and not in the page"

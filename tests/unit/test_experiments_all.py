@@ -36,7 +36,8 @@ def the_show():
 
 
 def rows():
-    """(section, command, day) of every row of the tables that have a command for each."""
+    """Yield (section, what, command, day) for every row of the tables that have a column for
+    commands. A row without a command has that of the row above."""
     tree = publish_doctree(RESULTS_RST.read_text(encoding="utf-8"))
     command = ""
     for table in tree.findall(nodes.table):
@@ -53,11 +54,14 @@ def rows():
 
 
 def test_the_page_has_the_catalogue():
+    """results.rst contains the table that the catalogue generates."""
     assert catalogue.table() in RESULTS_RST.read_text(encoding="utf-8"), \
         "scripts/experiments all --table prints what belongs there"
 
 
 def test_rows_have_commands_of_the_catalogue():
+    """Each measured row has a command of the catalogue, which is not older than the row and
+    names the row's section."""
     found = list(rows())
     assert len(found) > 15
     for title, what, command, day in found:
@@ -69,6 +73,7 @@ def test_rows_have_commands_of_the_catalogue():
 
 
 def test_commands_of_the_catalogue_have_rows():
+    """Each entry of the catalogue has a row, and its date is that of its newest row."""
     days = {}
     for title, _, command, day in rows():
         days.setdefault((command, title), []).append(day)
@@ -83,6 +88,7 @@ def test_commands_of_the_catalogue_have_rows():
 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda r: r.name)
 def test_result(result):
+    """The page, section, sources, command and JSON file that an entry names exist."""
     page = read(DOCUMENTS / result.page if result.page.endswith(".rst") else TOP / result.page)
     assert result.section in page.titles
     for code in result.sources:
@@ -91,7 +97,7 @@ def test_result(result):
     first = result.command.rsplit(" && ", maxsplit=1)[-1].split()[0]
     assert result.needs or result.command in whole or first in whole or \
         all(part in whole for part in result.command.split(" && ")), result.command
-    # Every file that it writes has the name that its source has.
+    # The source contains the name of the JSON file.
     if result.json == "--json":
         assert result.command.startswith("scripts/experiments ")
     elif result.json:
@@ -126,7 +132,7 @@ def test_readme_names_commands_of_the_catalogue():
 
 
 class Silent:
-    """A screen that stores its output."""
+    """A screen that stores its output instead of printing it."""
 
     def __init__(self):
         self.said, self.heads = [], []
@@ -167,6 +173,8 @@ def kept(run):
 
 
 def test_collects(run, tmp_path):
+    """A run stores the figures or the output of each command, reports failures, and passes over
+    what needs a variable that is not set. --resume runs only what failed."""
     of, count = run(), tmp_path / "count"
     script = tmp_path / "figures"
     script.write_text(f'#!/bin/sh\necho x >>{count}\necho "{{\\"results\\": {{\\"mean\\": 6.5}}}}" >"$2"\n')
@@ -182,14 +190,14 @@ def test_collects(run, tmp_path):
     assert "needy" not in found
     assert found["words"]["versions"] == {"fio": "none"} and len(kept(of)["date"]) == 10
     assert [head.split()[0] for head, *_ in of.screen.heads] == ["figures", "words", "fails"]
-    # One show has a recorded duration of two minutes; the others have none.
+    # One command has a recorded duration of two minutes; the others have none and count as five.
     assert [(e, later) for _, e, later in of.screen.heads] == [(120, 600), (300, 300), (300, 0)]
     said = "\n".join(of.screen.said)
     assert "needy: passed over: SHINGLE_NOBODY_SETS_THIS is not set" in said
     assert "fails: ended with status 3" in said
     assert re.search(r"words: .*writes no JSON", said)
     assert not re.search(r"figures: .*writes no JSON", said)
-    # Not again what went well.
+    # --resume does not repeat what succeeded.
     again = run()
     assert again.all(results, resume=True) == 1
     assert count.read_text() == "x\n"
@@ -197,11 +205,12 @@ def test_collects(run, tmp_path):
     assert set(kept(again)["results"]) == {"figures", "words", "fails"}
     third = run()
     assert third.all(results[:1], resume=False) == 0 and count.read_text() == "x\nx\n"
-    # As long as it took, and not as is on record.
+    # The expected time is that of the last run, not the catalogue's.
     assert third.screen.heads == [("figures (1 of 1)", found["figures"]["seconds"], 0)]
 
 
 def test_resume_runs_again_what_has_other_sources(run, show, monkeypatch):
+    """A stored result is not used if the sources of the experiment have changed."""
     results = [result("one", "true")]
     assert run().all(results, resume=False) == 0
     monkeypatch.setattr(show.kept, "sources", lambda names: f"other {names}")
@@ -210,6 +219,7 @@ def test_resume_runs_again_what_has_other_sources(run, show, monkeypatch):
 
 
 def test_a_file_of_before_is_not_taken_for_new_figures(run, show, monkeypatch, tmp_path):
+    """A JSON file from an earlier run is not taken for the result of a command that writes none."""
     monkeypatch.setattr(show, "TOP", tmp_path)
     of = run()
     for name in (of.out / "fails.json", tmp_path / "own.json"):
@@ -221,6 +231,7 @@ def test_a_file_of_before_is_not_taken_for_new_figures(run, show, monkeypatch, t
 
 
 def test_directory_is_that_of_the_variable(run, monkeypatch):
+    """DIRECTORY in a command stands for the value of the variable that the command needs."""
     monkeypatch.setenv("SHINGLE_SOMEWHERE", "a place")
     of = run()
     assert of.all([result("needy", "echo DIRECTORY", needs="SHINGLE_SOMEWHERE")], False) == 0
@@ -228,7 +239,7 @@ def test_directory_is_that_of_the_variable(run, monkeypatch):
 
 
 def test_what_has_begun_ends_with_it(tmp_path, show, run):
-    """The command's children too: a guest would go on."""
+    """An interrupt ends the running command with its children. Otherwise a guest would go on."""
     of, pids = run(), tmp_path / "pids"
     of.screen.show = lambda *_: pids.exists() and pids.read_text().count("\n") == 2 and \
         (_ for _ in ()).throw(KeyboardInterrupt)
@@ -260,6 +271,8 @@ def git(top, *words, day="2026-01-01"):
 @pytest.mark.parametrize("day, stale, word", [
     ("2026-01-01", 0, ""), ("2026-01-02", 0, "the same day"), ("2026-01-03", 1, "one more")])
 def test_check(show, tmp_path, capsys, day, stale, word):
+    """--check reports results that are older than the last commit to their sources. A commit of
+    the same day does not count, nor one to other files."""
     git(tmp_path, "init", "-q")
     for name in ("core", "other"):
         (tmp_path / name).mkdir()
@@ -278,6 +291,7 @@ def test_check(show, tmp_path, capsys, day, stale, word):
 
 
 def test_check_without_git(show, tmp_path, capsys, monkeypatch):
+    """Without git, or without a history, --check prints the dates and reports nothing as old."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert show.check([result("a", "true")], tmp_path) == 0
     assert "No git history here" in capsys.readouterr().out
@@ -302,7 +316,8 @@ def test_words():
 
 
 def test_guests_end_with_their_show():
-    """A show that is killed leaves none behind, where it waits for them itself."""
+    """Experiments start guests through runner.in_guest(), which passes their own process as
+    --caller. So the guests end when an experiment is killed."""
     argv = runner("--kernel", "uml")
     assert argv[argv.index("--caller") + 1] == str(os.getpid()) and argv[-1] == "uml"
     texts = {str(f): f.read_text() for f in SHOWS.rglob("*.py")}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/experiments arrivals: its estimates of the Hurst parameter for noise with a known parameter,
-its autocorrelation against the defining sum, and its table."""
+"""scripts/experiments arrivals: its estimates of the Hurst parameter for noise with a known
+parameter, its autocorrelation against the defining sum, and its table."""
 
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +16,7 @@ OFF = {"AggVar": 0.07, "R/S": 0.09, "Period.": 0.03, "A-V": 0.02, "Whittle": 0.0
 
 
 def noise(h, n, seed):
-    """Fractional Gaussian noise, exactly, after Davies and Harte."""
+    """Return exact fractional Gaussian noise, by the method of Davies and Harte."""
     k = np.arange(n + 1)
     cov = (abs(k + 1) ** (2 * h) - 2 * k ** (2 * h) + abs(k - 1) ** (2 * h)) / 2
     power = np.fft.rfft(np.concatenate([cov, cov[-2:0:-1]])).real
@@ -30,6 +30,8 @@ def noise(h, n, seed):
 
 @pytest.mark.parametrize("h", (0.5, 0.6, 0.7, 0.8, 0.9))
 def test_estimates_of_known_noise(h):
+    """Each method estimates the Hurst parameter of noise of which it is known, within the
+    method's own bias."""
     series = [noise(h, 1 << 14, seed) for seed in range(6)]
     assert np.mean([np.var(x) for x in series]) == pytest.approx(1, abs=0.2)
     for name, method in hurst.METHODS.items():
@@ -55,7 +57,8 @@ def test_autocorrelation_is_the_sum_that_defines_it():
 
 @pytest.mark.parametrize("bias", (0.6, 0.65, 0.75))
 def test_the_b_model_has_the_parameter_of_its_closed_form(bias):
-    """A cascade of exact shares, in numpy: its variance by blocks is the formula's."""
+    """The closed form for the b-model is right: a cascade of exact shares, made here in numpy,
+    has the variance by blocks of the formula."""
     rng, x = np.random.default_rng(3), np.ones(1)
     for _ in range(16):
         left = np.where(rng.random(len(x)) < 0.5, bias, 1 - bias)

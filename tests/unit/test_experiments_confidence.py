@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of scripts/experiments confidence: which answers it marks right and wrong, when a test is too
-sure of itself, and that no test is over a few drives."""
+"""Tests of scripts/experiments confidence: which answers it marks right and wrong, when a test
+states more confidence than it has earned, and that no test does so on a few drives."""
 
 import re
 import subprocess
@@ -29,7 +29,7 @@ ZONES = Plateaus([(0, 20), (100, 15.1), (200, 15), (300, 10)], 3)
     (Finding("lazy"), "lazy", "right"), (Finding("lazy"), "aggressive", "wrong"),
     (Finding(100, "bytes", 90, 110), 108, "right"), (Finding(100, "bytes", 90, 110), 111, "wrong"),
     (Finding(100, "bytes", 100, 100), "none", "wrong"),
-    # The plateau of 15.05 MB/s covers two.
+    # The plateau of 15.05 MB/s covers two plateaus of the drive.
     (Finding([[0, 20], [102, 15.05], [300, 10]]), ZONES, "right"),
     (Finding([[0, 20], [100, 15.1], [200, 15], [300, 10]]), ZONES, "right"),
     (Finding([[0, 20], [300, 10]]), ZONES, "wrong"),
@@ -45,6 +45,8 @@ def test_marks(show, finding, truth, mark):
 
 @pytest.mark.parametrize("words", [("--drives", "0"), ("--drives=-3",), ("--seed=-1",)])
 def test_that_nothing_was_drawn_is_no_success(words):
+    """Options with which no drive would be drawn are refused. Otherwise the experiment would
+    succeed without a measurement."""
     done = subprocess.run([TOP / "scripts/experiments", "confidence", *words], text=True,
                           capture_output=True, check=False)
     assert done.returncode == 2 and not done.stdout
@@ -54,7 +56,8 @@ def test_that_nothing_was_drawn_is_no_success(words):
 @pytest.mark.parametrize("wrong,stated,good", [(0, 0.999, True), (1, 0.97, True),
                                                (5, 0.97, False), (2, 0.999, False)])
 def test_what_was_stated_too_surely(show, capsys, wrong, stated, good):
-    """This number of forty answers is wrong; missing answers do not count."""
+    """A test is too sure if more answers are wrong than its stated confidence allows. Here
+    @wrong of forty answers are wrong; missing answers do not count."""
     marks = [("wrong", stated)] * wrong + [("right", stated)] * (40 - wrong) + \
         [("cannot tell", 0.0)] * 60
     assert show.show({"mapping": marks}) is good
@@ -64,8 +67,12 @@ def test_what_was_stated_too_surely(show, capsys, wrong, stated, good):
 
 
 def test_every_answer_that_is_measured_is_drawn_and_none_too_sure(show):
-    """Twelve drives of each kind give all kinds of answers. Most tests give one, and the wrong
-    ones are within the stated confidence."""
+    """A dozen drives of each kind give all kinds of answers that stats.MEASURED has. More than a
+    quarter of the answers of each kind are right, and the wrong ones are within the stated
+    confidence.
+
+    The answers must also be those from which stats.MEASURED was derived; otherwise
+    `scripts/experiments confidence` has to be run again."""
     seen = show.drawn(*show.FEW)
     assert set(seen) == set(stats.MEASURED)
     assert show.fingerprint(seen) == stats.MEASURED_OF, "scripts/experiments confidence is to be run anew"
@@ -81,8 +88,9 @@ SKYLIGHT = "\n".join((TOP / f"Documentation/{page}.rst").read_text(encoding="utf
 
 
 def test_what_is_borne_out_by_hand():
-    """Without any answer the odds are even; after 98 answers with two wrong ones the next is wrong
-    with probability 3 in 100."""
+    """The confidence that counts support, computed by hand: without any answer the odds are
+    even; after 98 answers of which two are wrong, the next one is wrong with probability 3 in
+    100."""
     assert stats.borne_out(0, 0) == 0.5 and stats.borne_out(2, 98) == pytest.approx(0.97)
     assert stats.borne_out(0, 254) == pytest.approx(255 / 256)
     assert stats.borne_out(27, 101) == pytest.approx(75 / 103)
@@ -110,6 +118,7 @@ def test_the_table_has_what_was_measured():
 
 
 def test_the_text_has_what_was_measured():
+    """The counts in the text of the pages are those of stats.MEASURED."""
     for name, words in (
             ("zone_profile", r"of (?P<of>\d+) answers on randomly\s+generated\s+drives\s+"
              r"(?P<right>\d+)\s+were"),
@@ -123,13 +132,14 @@ def test_the_text_has_what_was_measured():
 
 @pytest.mark.soak
 def test_measured_is_what_is_measured(show):
-    """Takes minutes: 400 drives of each kind, from which all of stats.MEASURED comes."""
+    """stats.MEASURED comes from 400 drives of each kind. Drawing them again takes minutes."""
     assert {name: (sum(m == "wrong" for m, _ in marks), sum(m != "cannot tell" for m, _ in marks))
             for name, marks in show.drawn(400, 2).items()} == stats.MEASURED
 
 
 def test_who_is_always_sure_and_often_wrong_is_noticed(show, monkeypatch):
-    """Test 14 without the comparison of halves is such a test."""
+    """A test that is sure and often wrong is reported as too sure. Test 14 becomes such a test
+    without its comparison of halves."""
     from skylight import t14
     monkeypatch.setattr(t14, "borne_out", lambda offset, rate, seen: (len(seen), True))
     monkeypatch.setattr(show, "STREAMS", ())
@@ -137,9 +147,9 @@ def test_who_is_always_sure_and_often_wrong_is_noticed(show, monkeypatch):
 
 
 def test_of_whole_drives_a_line_is_printed_each(show, monkeypatch):
-    """A result for the outermost GiB of two drives, which have one zone there.  A stretch of
-    8 MiB crosses three or four tracks of the second drive, alternately, which Test 14 takes for
-    plateaus: a known error."""
+    """Each drive of full size has a result. To save time only the outermost GiB of two drives is
+    read, where they have one zone. A stretch of 8 MiB crosses three or four tracks of the second
+    drive, alternately, which Test 14 takes for plateaus: a known error."""
     from experiments.probe_drives import FullSize
     monkeypatch.setattr(FullSize, "SECTORS", {"st4000nc001": 1 << 21, "st5000as0011": 1 << 21})
     told = list(show.full_size())
@@ -150,6 +160,8 @@ def test_of_whole_drives_a_line_is_printed_each(show, monkeypatch):
 
 @pytest.mark.parametrize("signs, status", [(("right", "cannot tell"), 0), (("wrong", "right"), 1)])
 def test_a_wrong_answer_of_a_whole_drive_is_the_status(show, monkeypatch, capsys, signs, status):
+    """A wrong answer about a drive of full size makes the exit status 1. A missing answer does
+    not."""
     monkeypatch.setattr(show, "full_size", lambda: [(f"d{i}", s, "x") for i, s in enumerate(signs)])
     monkeypatch.setattr(sys, "argv", ["confidence", "--full-size"])
     assert show.main() == status

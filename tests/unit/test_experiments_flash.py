@@ -35,8 +35,8 @@ def options(**more):
 
 
 def test_cases(show, tmp_path):
-    """The thesis's drive: 16 surfaces, 8 TB and the guards, 20 GiB of flash, and the ten loads
-    of its Table 5.1 in the middle."""
+    """The drive is the thesis's, at a smaller scale: 16 surfaces, 8 TB with guards, 20 GiB of
+    flash. The ten loads of its Table 5.1 are in the middle of it."""
     cases = show.cases(options(), lambda *of: tmp_path / "-".join(str(w) for w in of))
     assert len(cases) == 10 * len(show.layers(64)) == len({name for name, *_ in cases})
     for _, words, _ in cases:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of scripts/experiments imr without guests: it reuses only results of this tree, compares no
-figure of the mix with the load, and reports wrong words."""
+figure of the mix with the load, and reports wrong options."""
 
 import argparse
 import json
@@ -74,6 +74,7 @@ def test_bad_words(args, sentence):
     ("fast", ["plain", "plain-seq"], "no drive was interlaced, so nothing could be destroyed, and"),
     ("paper", ["plain", "seq"], "no drive was interlaced, so nothing could be destroyed, and")))
 def test_no_more_is_said_than_the_drive_could_show(show, set_up, schemes, sentence):
+    """The final sentence claims that nothing destroyed was read only if a drive was interlaced."""
     options = argparse.Namespace(**show.SET_UPS[set_up], verify=False)
     assert show.all_well(options, schemes) == f"{sentence} the clock was exact"
 
@@ -85,6 +86,8 @@ def test_no_more_is_said_than_the_drive_could_show(show, set_up, schemes, senten
     ("device", "bad_blocks", "seq-silent-67108864-target-1: 7 blocks were lost")))
 def test_what_is_wrong_is_said_and_is_the_status(show, monkeypatch, tmp_path, capsys, where, what,
                                                  sentence):
+    """A late clock, a read of a destroyed block and a lost block are reported in the last line
+    and make the exit status 1."""
     def measure(run, _):
         of = result("plain" if run[0] == "plain" else "target", False)
         if where and run[0] == "seq":
@@ -99,7 +102,7 @@ def test_what_is_wrong_is_said_and_is_the_status(show, monkeypatch, tmp_path, ca
     assert show.main() == (1 if where else 0)
     assert capsys.readouterr().out.splitlines()[-1] == sentence
     assert len(json.loads((tmp_path / "all.json").read_text())["results"]) == 2
-    # Said before anything runs, not behind it.
+    # A JSON file that cannot be written is reported before anything runs.
     monkeypatch.setattr(show, "measure", None)
     monkeypatch.setattr(sys, "argv", [*sys.argv[:-1], str(tmp_path / "none/all.json")])
     with pytest.raises(SystemExit):
@@ -108,6 +111,8 @@ def test_what_is_wrong_is_said_and_is_the_status(show, monkeypatch, tmp_path, ca
 
 
 def test_only_the_same_words_are_taken_up(show, monkeypatch, tmp_path):
+    """--resume takes a stored result only if its settings are the same; otherwise the run is
+    made again."""
     options = argparse.Namespace(**show.SET_UPS["fast"], verify=False, mix=None, ops=None,
                                  wcache="off", set=[], set_up="fast", resume=True, timeout=1)
     monkeypatch.setattr(show, "OUT", tmp_path)
@@ -124,7 +129,8 @@ def test_only_the_same_words_are_taken_up(show, monkeypatch, tmp_path):
 
 
 def result(layer, mixed):
-    """As the guest writes it, of a load of 10 files and perhaps a mix of 30 more."""
+    """Return a result in the guest's format: a load of 10 files and, if @mixed, a mix that
+    writes 30 more."""
     of = {
         "track_bytes": 1 << 21, "record_bytes": 1 << 20,
         "load": {"files": 10, "written_bytes": 320 << 21, "compactions": 3},
@@ -159,12 +165,14 @@ def test_columns_of_a_load(show, capsys, layer):
     out = capsys.readouterr().out
     row = next(line for line in out.splitlines() if line.startswith("seq"))
     assert row.split()[-5:-1] == ["160", "640", "16.000", "64.000"]
-    # MB/s, of plain, compaction and persisting, each with the paper's; rewriting's part of it.
+    # MB/s; then the ratios to plain of speed, compaction time and persisting time, each with the
+    # paper's; the share of rewriting in the persisting time.
     assert row.split()[1:10] == ["0.50", "0.500", "0.399", "2.00", "2.59", "1.50", "4.42",
                                  "13.3", "%"]
 
 
 def test_a_track_of_a_32nd_counts_as_a_whole_one(show):
+    """Speeds on tracks of 1/32 of the size are multiplied by 32."""
     of = result("target", False)
     whole = show.figures(of)
     of["track_bytes"] //= 32
@@ -173,7 +181,8 @@ def test_a_track_of_a_32nd_counts_as_a_whole_one(show):
 
 
 def test_the_mean_of_few_is_within(show, capsys):
-    """Student's t for three: 10, 20 and 30 % are 20 +- 24.8."""
+    """The interval of a mean uses Student's t: for three seeds, 10, 20 and 30 % are 20 +- 24.8
+    %."""
     run = {}
     for seed, more in ((1, 1.1), (2, 1.2), (3, 1.3)):
         for s, speed in (("compaction", 1e6), ("compaction-merged", 1e6 * more)):
@@ -188,7 +197,7 @@ def test_the_mean_of_few_is_within(show, capsys):
 
 @pytest.mark.parametrize("layer", ("middleware", "target"))
 def test_with_a_mix_nothing_is_said_of_a_file(show, capsys, layer):
-    """A counter over both phases is no figure of the load's files."""
+    """After a mix the counters cover load and mix, so no figure is divided by the load's files."""
     got = {name: show.figures(result("plain" if name == "plain" else layer, True))
            for name in ("plain", "seq", "3phase", "compaction", "compaction-merged")}
     show.table("mix", {name: [g] for name, g in got.items()})
@@ -202,15 +211,15 @@ def test_with_a_mix_nothing_is_said_of_a_file(show, capsys, layer):
         assert row.split()[-5:-1] == ["-"] * 4
     assert "below" not in out and "rewrites saved in 1,000 tracks written -;" in out
     assert "operations/s of the mix: plain 5.0" in out
-    # Totals stay: they are set against totals.
+    # Totals are still printed: the model has totals of the same phases.
     assert "160 rewrites, 640 syncs" in out
     if layer == "target":
         assert "the target 160 rewrites, 640 syncs and 7 of the map" in out
 
 
 def of_seeds(show, layer, mixed=False):
-    """Two seeds: with the second one all except the plain disk are twice as fast, with half the
-    rewrites."""
+    """Results of two seeds: with the second one all schemes except the plain disk are twice as
+    fast and have half the rewrites."""
     out = {}
     for name in ("plain", "seq", "3phase", "compaction", "compaction-merged"):
         here = "plain" if name == "plain" else layer
@@ -227,6 +236,7 @@ def of_seeds(show, layer, mixed=False):
 
 @pytest.mark.parametrize("layer", ("middleware", "target"))
 def test_tables_are_of_all_seeds(show, capsys, layer):
+    """With several seeds the table has means and ranges, and ratios are formed within a seed."""
     got = of_seeds(show, layer)
     got["compaction-merged"][1]["rewrites"] = 40
     show.table("load", got)
@@ -234,7 +244,7 @@ def test_tables_are_of_all_seeds(show, capsys, layer):
     assert "means of 2 seeds" in out.splitlines()[1]
     row = next(line for line in out.splitlines() if line.startswith("3phase")).split()
     assert row[1:5] == ["1.50", "1.500", "(1.000-2.000)", "0.610"]
-    # Rewrites and syncs, and of a file.
+    # The mean of the rewrites, and of the rewrites for a file.
     assert row[-5] == "120" and row[-3] == "12.000"
     assert "  compaction-merged over compaction: 1.000 (1.000-1.000) (paper 1.07); the last 1/75 " \
         "1.000 (1.000-1.000) (paper 1.2627), the last tenth 1.000 (1.000-1.000)" in out
@@ -251,7 +261,8 @@ def test_mixes_are_of_all_seeds(show, capsys):
 
 
 def test_how_long_a_mix_is(show, kvimr):
-    """As the paper's in figures."""
+    """--ops is passed to the guest's program. 7,500,000 is the number of the paper's mix, which
+    kvimr uses. Without --ops none is passed."""
     args = words_of(show, "paper", "seq", "middleware", mix="R50", ops=7500000)["args"]
     of = kvimr.arguments("seq", 1, kvimr.MIXED, {"--mix": "R50"})
     assert option(args, "--ops") == option(of, "--ops") == "7500000"
@@ -260,7 +271,8 @@ def test_how_long_a_mix_is(show, kvimr):
 
 @pytest.mark.parametrize("us", (0, 8333))
 def test_what_a_sync_takes_is_asked_of_the_disk(show, us):
-    """By a key of platter's, which the plain disk has as well."""
+    """The time of a flush is a setting of platter, also for the plain disk; 0 leaves platter's
+    default."""
     for scheme in ("plain", "seq"):
         words = words_of(show, "fast", scheme, "target", flush_us=us)
         assert words["medium"] == ({"flush_us": us} if us else {})
@@ -274,7 +286,8 @@ def words_of(show, set_up, scheme, through, size=64 << 20, **other):
 
 @pytest.mark.parametrize("scheme", ("plain", "seq", "3phase-merged", "compaction"))
 def test_the_papers_set_up_is_that_without_a_guest(show, kvimr, scheme):
-    """Through the middleware the guest's program is given what kvimr's is, but for the drive."""
+    """With the paper's set-up, imr through the middleware passes the same arguments as kvimr,
+    which runs without a guest. Only the drive differs."""
     args = words_of(show, "paper", scheme, "middleware")["args"]
     other = kvimr.arguments(scheme, 1)
     copies = [] if scheme == "plain" else ["--copy-each"]
@@ -289,7 +302,8 @@ def test_the_papers_set_up_is_that_without_a_guest(show, kvimr, scheme):
 
 
 def test_the_papers_drive_is_whole(show):
-    """A shorter one would seek otherwise; and it is no interlaced one."""
+    """The paper's set-up uses the whole length of the profile's drive: a shorter one would have
+    other seek times. The drive is a conventional one."""
     for through in ("middleware", "target"):
         words = words_of(show, "paper", "seq", through)
         assert words["drive"] == "st500dm002" and words["file_tracks"] == 33
@@ -301,7 +315,8 @@ def test_the_papers_drive_is_whole(show):
 @pytest.mark.parametrize("set_up,mb", [(set_up, mb) for set_up in ("fast", "paper")
                                        for mb in (64, 128, 256, 512)] + [("fast", 1024)])
 def test_a_whole_file_is_gathered(show, set_up, mb):
-    """One file of each size in the paper, and two of them, as far as the target allows."""
+    """The target's buffer has room for two files; where its limit does not allow that, it has
+    the maximum, which is more than one file."""
     words = words_of(show, set_up, "seq", "target", size=mb << 20)
     options = (TOP / "dm-imr/imr-options.c").read_text()
     most = 1 << int(options.split("#define MAX_BUFFER_BLOCKS")[1].split("<<")[1].split(")")[0])
@@ -312,7 +327,7 @@ def test_a_whole_file_is_gathered(show, set_up, mb):
 
 
 def published_length(name):
-    """Return a value of one of platter's profiles, from its source."""
+    """Return the number of sectors of one of platter's profiles, from its source."""
     text = (TOP / "dm-platter/profiles.c").read_text().split(f'.name = "{name}"')[1]
     return int(text.split(".sectors = ")[1].split("ULL")[0])
 
@@ -326,7 +341,8 @@ def the_tool():
 
 @pytest.mark.parametrize("set_up", ("fast", "paper"))
 def test_the_target_has_room_for_all_tracks(show, tool, tmp_path, set_up):
-    """On a disk of the show's size, as the guest formats it."""
+    """The disk of the experiment, formatted as in the guest, has as many data tracks as the
+    experiment uses."""
     words = words_of(show, set_up, "seq", "target")
     disk, meta = tmp_path / "disk", tmp_path / "meta"
     for path, size in ((disk, (words["tracks"] + words["spare"]) * words["track_bytes"]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The results that --resume of the shows reuses, and those that it does not."""
+"""The results that --resume of the experiments reuses, and those that it does not."""
 
 import json
 from importlib import import_module
@@ -14,12 +14,15 @@ NAMES = ("core", "dm-imr", "scripts/src/experiments/in_guest/imr.py")
 
 @pytest.mark.parametrize("show", ("imr", "regions"))
 def test_all_sources_are_there(show):
+    """Each source that an experiment lists for its stored results exists."""
     of = import_module(f"experiments.{show}")
     for name in getattr(of, "stacks", of).SOURCES:
         assert (TOP / name).exists(), name
 
 
 def test_sources_are_those_of_the_tree(tmp_path):
+    """The checksum of the sources changes with each source, and with a new one, but not with
+    objects and other files."""
     for name in ("core/log/journal.c", "dm-imr/Kbuild", "scripts/src/experiments/in_guest/imr.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
@@ -35,6 +38,7 @@ def test_sources_are_those_of_the_tree(tmp_path):
 
 
 def test_only_results_of_the_same_words_and_sources_are_taken_up(tmp_path):
+    """A stored result is used only if it is whole and has the same options and sources."""
     out, words = tmp_path / "out", {"args": ["--seed", "1"], "sources": "12ab"}
     assert kept.earlier(out, words) is None
     for text in ("", "{", "[]", "7", '[{"words": 1}]', "{}",

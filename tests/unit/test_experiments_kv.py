@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/experiments kv without guests: its cases, and what it makes of results."""
+"""scripts/experiments kv without guests: its cases and its evaluation of results."""
 
 import json
 import subprocess
@@ -54,7 +54,7 @@ def test_all_are_sent_the_same(show):
             own = "51M" if words["store"] == "kv" else "8M"
             shared = [w for w in words["options"] if w != "--stream"]
             assert shared == ["--cache", own, "--memtable", "2048K"]
-            # Two memtables, and what a process takes.
+            # 4 MiB for two memtables, and 12 MiB for the process.
             assert words["memory_mib"] == (None if own == "51M" else 51 + 4 + 12)
         assert ("--stream" in by["kv"]["options"]) == (drive != "conventional")
         assert by["kv"]["layer"]["media"] == ("cmr" if drive == "conventional" else "smr")
@@ -62,12 +62,13 @@ def test_all_are_sent_the_same(show):
         if drive != "conventional":
             assert by["kv"]["band"] in by["kv"]["layer"]["create"]
         for _, words in (phase for sitting in by["kv"]["sittings"] for phase in sitting):
-            # db_bench's modes have a size of their own, until another is named.
+            # The modes of db_bench have a default size of values, so each phase names the size.
             assert words[words.index("--value") + 1] == f"{value}B" and words[0] == "-w"
 
 
 def test_json_has_all_parts(show, monkeypatch, tmp_path):
-    """The second measurement of a show does not take the place of the first."""
+    """Several measurements of one run add their results to the JSON file; none replaces those of
+    another."""
     monkeypatch.setattr(show.runner, "outputs", lambda _: tmp_path)
     monkeypatch.setattr(show.stacks.Runner, "__call__", lambda self, name, words: {"of": words})
     options = show.options_of(["--json", str(tmp_path / "json")])
@@ -100,6 +101,8 @@ def test_scale(show):
 
 
 def test_inside(show):
+    """The part `inside` compares LevelDB with loc and soc on a conventional drive, for four
+    values of the trigger of level 0."""
     cases = show.inside(show.options_of([]))
     assert [what for *_, what in cases] == [
         ("leveldb", None), *(("loc", t) for t in (4, 8, 16, 32)),
@@ -125,17 +128,20 @@ def phase(ops, seconds, sync_s=0.0, kind="update", wrote=0, **more):
 
 
 def test_rate(show):
-    """The sync behind the last operation counts; of a scan of all, records do."""
+    """A rate includes the time of the final sync. For a scan of the whole store it counts
+    records, for all other loads operations."""
     assert show.rate(phase(100, 3, 1)) == 25
     assert show.rate(phase(4, 2, kind="scan")) == 2000
     of = phase(10, 2, kind="scan")
     of["ops"]["insert"] = phase(1, 1)["ops"]["update"]
     of["operations"] = 11
-    assert show.rate(of) == 5.5         # of YCSB's e, operations
+    assert show.rate(of) == 5.5         # operations, as for YCSB's e
     assert show.rate(phase(10, 0)) is None
 
 
 def test_ahead(show):
+    """ahead() is the lead of the first rate over the second in percent, and None if either is
+    missing."""
     assert show.ahead(3, 2) == pytest.approx(50)
     assert show.ahead(1, 2) == pytest.approx(-50)
     assert show.ahead(1, 0) is None and show.ahead(None, 2) is None
@@ -148,7 +154,8 @@ def test_written(show):
 
 
 def test_compacted(show):
-    """kv by its counters, LevelDB by the rows of its text."""
+    """The compaction traffic of kv comes from its counters, that of LevelDB from the rows of its
+    text."""
     mib = 1 << 20
     of = {"store_stats": {"compact_read_bytes": 5 * mib, "compact_written_bytes": 4 * mib,
                           "flush_bytes": 3 * mib, "flush_us": 500_000, "compact_us": 2_000_000}}
@@ -163,6 +170,8 @@ Level  Files Size(MB) Time(sec) Read(MB) Write(MB)
 
 
 def test_stores_that_answer_differently(show):
+    """Stores that got the same requests must report the same counts: a difference means that a
+    store lost something, or was sent something else."""
     def of(name, **phases):
         return ("conventional", 1024, name), phases
     same = [of("kv", a=phase(10, 1)), of("leveldb", a=phase(10, 9))]
@@ -185,6 +194,8 @@ def test_stores_that_answer_differently(show):
     ({"layer": {"r0_violations": 1}}, "1 writes would have destroyed data in use"),
 ))
 def test_what_must_not_be(show, more, sentence):
+    """Reads of destroyed blocks, writes that would have destroyed data, a late clock and failed
+    operations are reported."""
     of = {"late_us": 0, "medium": {"destroyed_reads": 0}, "layer": {"r0_violations": 0},
           "phases": {"a": phase(1, 1)}, **more}
     wrong = list(show.wrong_of("x", of))
@@ -208,6 +219,8 @@ def inside_of(rates, moved, scans):
 
 
 def test_relations(show):
+    """Each relation of the thesis holds for matching results. A change of one figure breaks only
+    the relation that is about it."""
     rates = {"leveldb": 100, "loc": 90, "soc": 150}
     moved, scans = {"leveldb": 9, "loc": 8, "soc": 3}, {"leveldb": 1, "loc": 2, "soc": 3}
     assert all(holds for _, holds in show.relations(inside_of(rates, moved, scans)))
@@ -225,7 +238,8 @@ def test_relations(show):
 
 
 def test_without_one_that_did_not_end(show, capsys):
-    """Nothing is held against it, and the others are not held against each other instead."""
+    """A store without a result is compared with nothing. The columns that compare it are left
+    out, and no other store takes its place."""
     assert not show.relations(inside_of({}, {}, {})[1:])
     results = [(("conventional", 1024, name), {"load": phase(n, 1, disk={"written_bytes": 1},
                                                              written_bytes=1)})
@@ -240,6 +254,7 @@ def test_without_one_that_did_not_end(show, capsys):
 
 
 def test_millions_a_second_stand_apart(show, capsys):
+    """The columns of the table are wide enough for rates of tens of millions."""
     results = [(("tmpfs", 1024, name), {"load": phase(n, 1)})
                for name, n in (("kv", 18_014_065), ("leveldb", 32_031_255))]
     show.told_rivals(results, "tmpfs", 1024, disks=False)
@@ -249,7 +264,8 @@ def test_millions_a_second_stand_apart(show, capsys):
 
 
 def test_each_run_knows_what_those_before_inserted(show):
-    """But for loads, which make what the others work on."""
+    """`insertstart` is the number of records that earlier runs inserted beyond the load, so that
+    no run inserts the keys of another."""
     results = {"load": phase(50, 1, kind="insert", records=0),
                "d": phase(7, 1, kind="insert", records=50),
                "c": phase(9, 1, kind="read", records=50), "e": phase(3, 1, kind="insert",
@@ -265,12 +281,14 @@ def test_each_run_knows_what_those_before_inserted(show):
 
 
 def test_the_middle_of_rounds(show):
+    """The median of rounds is taken separately for each phase."""
     runs = [{"a": phase(n, 1), "b": phase(9 - n, 1)} for n in (3, 1, 2)]
     found = show.middle(runs)
     assert (found["a"]["operations"], found["b"]["operations"]) == (2, 7)
 
 
 def test_what_it_says(show, capsys):
+    """The rows of the printed tables, with the ratios and the written bytes."""
     results = [(("stl-set", 1024, name), {"load": phase(n, 2, wrote=10, kind="insert"),
                                           "c": phase(n, 1, kind="read")})
                for name, n in (("kv", 300), ("leveldb", 200), ("rocksdb", 400))]
@@ -287,7 +305,8 @@ def test_what_it_says(show, capsys):
 
 
 def test_offload(show):
-    """Each kind of arrivals with the device and without, and alike in all else."""
+    """Each kind of arrivals is measured with and without the offload device. All other settings
+    are equal."""
     cases = show.offload(show.options_of(["--rate", "500", "--minutes", "3"]))
     assert [what for *_, what in cases] == [
         (name, there) for name in ("back to back", "poisson", "self-similar", "diurnal")
@@ -314,10 +333,12 @@ def offload_of(p99_9, unsorted, scans, rate=100, offloaded=0):
 
 
 def test_offload_relations(show):
+    """The relations between results with and without an offload device hold if the device makes
+    things better, and fail if it makes them worse. Incomplete results give no relation."""
     got = show.offloaded(offload_of(5000, 4, 30, offloaded=600))
     assert got["offloaded"] == 60 and got["unsorted"] == 40 and got["merged"] == 2.5
     assert got["p99_9_us"] == 5 and got["max_us"] == 9 and got["scans"] == 15
-    # Back to back there is no response.
+    # Back to back there is no response time; the service time takes its place.
     of = offload_of(5000, 4, 30)
     (op,) = of["phases"]["load"]["ops"].values()
     op["service"] = {**op.pop("response"), "p50_us": 7000}
@@ -327,7 +348,7 @@ def test_offload_relations(show):
     results = [((n, there), better if there else worse) for n in names for there in (False, True)]
     assert all(holds for _, holds in show.relations_offload(results))
     assert len(show.relations_offload(results)) == 7
-    # One that did not end, and so short a load that no memtable became a table.
+    # A missing partner; then a load that is too short to make any table.
     assert not show.relations_offload(results[:1])
     few = offload_of(5000, 4, 30)
     few["phases"]["load"]["store_stats"].update(unsorted_bands=0, level_bands=[0, 0])
@@ -338,7 +359,8 @@ def test_offload_relations(show):
 
 
 def test_worst_writes(show, tmp_path):
-    """The figures of each stretch in a log of kvbench, in the order in which puts began."""
+    """The log of kvbench is sorted by the begin of each put, and gives the worst time of each
+    stretch."""
     worst = show.kv_worst
     log = tmp_path / "log"
     log.write_text("number kind due begin end\n" + "".join(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Part blocks of scripts/experiments kv without guests: the Diverter, its cases, and what it makes of
-results."""
+"""Part blocks of scripts/experiments kv without guests: the Diverter, its cases, and its evaluation
+of results."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ def the_guest():
 
 
 class Disk(dict):
-    """Blocks in memory; what is done there before a write is @before."""
+    """Blocks in memory. @before is called before each write."""
 
     before = staticmethod(lambda block: None)
 
@@ -43,7 +43,7 @@ class Disk(dict):
 
 
 class Cleaning:
-    """What the target says."""
+    """The target's answer to the question whether it is cleaning."""
 
     now = False
 
@@ -57,6 +57,8 @@ def made(guest, slots=4):
 
 
 def test_only_while_it_cleans(guest):
+    """Writes go to the flash only while the target cleans. A block that is on the flash is read
+    from there, and a later write to it frees its slot or uses it again."""
     way, cleaning = made(guest)
     way.write(7, "a")
     assert way.target == {7: "a"} and not way.flash
@@ -65,7 +67,7 @@ def test_only_while_it_cleans(guest):
     way.write(8, "c")
     assert way.target == {7: "a"} and len(way.flash) == 2
     assert (way.read(7), way.read(8), way.diverted) == ("b", "c", 2)
-    # Again to the same block: where it is.
+    # A second write to a block on the flash stays there.
     way.write(7, "d")
     assert way.read(7) == "d" and len(way.free) == 2
     cleaning.now = False
@@ -75,18 +77,21 @@ def test_only_while_it_cleans(guest):
 
 
 def test_full_flash(guest):
+    """When the flash is full, writes go to the target. A slot is free again as soon as its block
+    has been brought home."""
     way, cleaning = made(guest, slots=1)
     cleaning.now = True
     for block in (1, 2, 1):
         way.write(block, block)
     assert way.target == {2: 2} and way.diverted == 2
-    # Slots are had again.
     assert way.bring_one() and way.target == {1: 1, 2: 2}
     way.write(3, 3)
     assert way.read(3) == 3 and 3 not in way.target
 
 
 def test_it_comes_home_in_the_order_of_the_disk(guest):
+    """Blocks are brought home in the order of their numbers, which is the disk's, not in that of
+    the writes."""
     way, cleaning = made(guest)
     cleaning.now, order = True, []
     for block in (9, 3, 6):
@@ -99,7 +104,8 @@ def test_it_comes_home_in_the_order_of_the_disk(guest):
 
 
 def test_a_newer_write_is_not_overtaken(guest):
-    """While a block comes home, a write to it waits."""
+    """A write to a block that is being brought home waits. Otherwise the old content could
+    overwrite the new one."""
     way, cleaning = made(guest)
     cleaning.now = True
     way.write(5, "old")
@@ -120,7 +126,8 @@ def test_a_newer_write_is_not_overtaken(guest):
 
 
 def test_when_it_comes_home(guest, monkeypatch):
-    """Not while the target cleans, and not before the host was quiet."""
+    """Blocks are brought home only while the target does not clean, and only after the host has
+    been idle for a while."""
     way, cleaning = made(guest)
     cleaning.now = True
     way.write(1, 1)
@@ -149,7 +156,7 @@ def test_when_it_comes_home(guest, monkeypatch):
 
 
 def test_open_loop(guest, monkeypatch):
-    """Responses are from when a write was due, also of what waited for a thread."""
+    """A response time begins when the write was due, even if it had to wait for a thread."""
     clock = [100.0]
     monkeypatch.setattr(guest.stack, "now", lambda: clock[0])
 
@@ -167,6 +174,7 @@ def test_open_loop(guest, monkeypatch):
 
 
 def test_told(guest):
+    """The percentiles of a run, computed by hand."""
     of = guest.told([.001] * 990 + [.002] * 9 + [1.0])
     assert of["p50_ms"] == 1 and of["p99_ms"] == 2 and of["max_ms"] == 1000
     assert of["requests"] == 1000 and of["p99_9_ms"] == 1000
@@ -174,7 +182,8 @@ def test_told(guest):
 
 
 def test_cases(kv, show, guest, monkeypatch, tmp_path):
-    """Each kind of arrivals on each target, the same writes for all; all clean when idle."""
+    """Each kind of arrivals is sent to each target, with the same writes. All targets clean when
+    idle."""
     monkeypatch.setattr(show.runner, "outputs", lambda _: tmp_path)
     options = kv.options_of(["--iops", "50", "--block-minutes", "1"])
     subprocess.run(["make", "-s", "-C", TOP / "userspace/kvbench"], check=True)
@@ -212,7 +221,7 @@ def test_other_arrivals_are_other_words(kv, show, monkeypatch, tmp_path):
 
 
 def test_jobs_take_turns(guest, tmp_path):
-    """Each request is in one of the logs, when it was due."""
+    """Each request is in exactly one of the logs, at the time at which it was due."""
     head = ["fio version 3 iolog", "1 device add", "1 device open"]
     body = [f"{n} device write {4096 * n} 4096" for n in range(1, 11)]
     (tmp_path / "whole").write_text("\n".join([*head, *body, "10 device close"]) + "\n")
@@ -223,6 +232,7 @@ def test_jobs_take_turns(guest, tmp_path):
 
 
 def test_fio_takes_them(guest, tmp_path):
+    """fio accepts the generated log and reports a result for each request."""
     if not shutil.which("fio"):
         pytest.skip("fio is not here")
     (tmp_path / "disk").write_bytes(bytes(1 << 20))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Part imr of scripts/experiments kv without guests: its cases, and what it makes of results."""
+"""Part imr of scripts/experiments kv without guests: its cases and its evaluation of
+results."""
 
 import json
 import subprocess
@@ -23,8 +24,8 @@ def the_part(kv):
 
 
 def test_cases(kv, show):
-    """All schemes get the same load and the same disk, of which records fill as much as the
-    paper's."""
+    """All schemes get the same load on the same disk. The records fill as large a part of it as
+    in the paper."""
     options = kv.options_of(["--fraction", "8"])
     cases = show.cases(options)
     assert [scheme for *_, scheme in cases] == list(show.SCHEMES)
@@ -36,7 +37,7 @@ def test_cases(kv, show):
         for same in ("sittings", "drive_mib", "band", "options", "organisation"):
             assert words[same] == cases[0][1][same]
         assert words["drive_mib"] * 16 >= tracks + show.spare()
-        # The drive has no cache, and a track is a turn of it.
+        # The drive has no cache, and a track takes one rotation.
         assert words["layer"]["keys"] == {"track_sectors": 128, "wcache": "off",
                                           "lookahead": "off"}
         create = words["layer"]["create"]
@@ -51,7 +52,7 @@ def test_cases(kv, show):
 
 
 def test_sitting(kv, show):
-    """The last tenth goes on where the load ended; mixes are of all records."""
+    """The last tenth of the load continues where the load ended, and the mixes use all records."""
     options = kv.options_of(["--fraction", "16"])
     n = show.records(options)
     (sitting,) = show.cases(options)[0][1]["sittings"]
@@ -67,7 +68,8 @@ def test_sitting(kv, show):
 
 
 def test_levels_get_the_same_files(kv, show):
-    """Records and tracks 32 times as large; of ten files in level 1."""
+    """shingle-levels gets the same files and schemes as the guest, with records and tracks 32
+    times as large, and a level 1 of ten files."""
     options = kv.options_of(["--fraction", "16"])
     told = []
 
@@ -88,7 +90,8 @@ def test_levels_get_the_same_files(kv, show):
 
 
 def test_it_takes_them(kv, show):
-    """The program accepts the options, and its answer has all the figures that the show needs."""
+    """shingle-levels accepts the options, and its answer has all the figures that the experiment
+    needs."""
     subprocess.run(["make", "-s", "-C", TOP / "userspace/levels"], check=True)
     options = kv.options_of(["--fraction", "12"])
     got = {scheme: show.figures_of_levels({mix: show.middleware(options, scheme, mix)
@@ -124,6 +127,7 @@ def test_figures(show):
 
 
 def test_least_gain(show):
+    """The least gain is that of the slowest compaction scheme over the better of seq and 3phase."""
     got = {name: {"R50": n} for name, n in
            (("seq", 50), ("3phase", 80), ("compaction", 100), ("compaction-merged", 90))}
     assert show.least_gain(got, "R50") == pytest.approx(12.5)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """scripts/experiments kvimr: its options for shingle-levels, its evaluation of the answer, and the
-published figures, which all shows must share."""
+published figures, which all experiments must share."""
 
 import json
 import re
@@ -38,7 +38,8 @@ def option(args, name):
 
 
 def test_the_papers_set_up(show):
-    """The options are those of the specification, 15."""
+    """The options are those of the paper: order of tracks, drive, size, load, and a flush that
+    takes one rotation."""
     args = show.arguments("compaction-merged", 3)
     assert option(args, "--place") == "compaction,merged,next"
     assert option(args, "--drive") == "st500dm002"
@@ -49,18 +50,20 @@ def test_the_papers_set_up(show):
     assert option(args, "--seed") == "3" and "--copy-each" in args
     assert option(args, "--load") == "75000M" and option(args, "--record") == "1024K"
     plain = show.arguments("plain", 3)
-    # In the order of 3phase, as in the paper.
+    # As in the paper, the plain disk fills its tracks in the order of 3phase.
     assert "--copy-each" not in plain and option(plain, "--place") == "3phase,next"
 
 
 def test_the_papers_records(show):
-    """75 million records of 1 KiB, and a 64th more: the two loads of the ways."""
+    """The paper's 75 million records of 1 KiB are loaded in two sizes: as they are, and with a
+    64th more."""
     for way, kib in (("74,387 MiB", 75e6 * 65 / 64), ("73,242 MiB", 75e6)):
         load = option(show.arguments("seq", 1, show.WAYS[way]), "--load")
         assert int(load[:-1]) == round(kib / 1024) == int(way.split()[0].replace(",", ""))
 
 
 def test_the_fast_disk_is_that_of_the_other_show(show):
+    """The fast disk of kvimr and of imr is the same, so that their results can be compared."""
     imr = import_module("experiments.imr")
     fast, args = imr.SET_UPS["fast"], show.arguments("seq", 1, show.WAYS["fast disk"])
     assert option(args, "--tracks") == str(fast["tracks"])
@@ -70,10 +73,12 @@ def test_the_fast_disk_is_that_of_the_other_show(show):
 
 
 def test_each_way_is_another(show):
+    """Each run has options of its own, unless two parts need the same run, which is then made
+    once."""
     runs = show.wanted(["load", "ways", "sizes", "mixes"], [1, 2])
     of = {way: tuple(map(tuple, got.values())) for way, got in runs["ways"].items()}
     assert len(set(of.values())) == len(show.WAYS)
-    # They share what is the same, and no seed stands for two.
+    # Equal runs are shared, and runs with different seeds are not.
     assert runs["ways"]["the paper's"]["seq", 2] == runs["load"][""]["seq", 2] == \
         runs["sizes"][64]["seq", 2]
     assert runs["load"][""]["seq", 1] != runs["load"][""]["seq", 2]
@@ -83,13 +88,13 @@ def test_each_way_is_another(show):
         assert option(got["seq", 1], "--mix") == mix
         assert option(got["seq", 1], "--record") == "1K"
         assert option(got["seq", 1], "--ops") == "7500000"
-        # The bars' own load.
+        # A mix follows the same load as in the part `load`.
         assert option(got["seq", 1], "--load") == option(runs["load"][""]["seq", 1], "--load")
 
 
 def answer(speed, rewrites, mix=0.):
-    """An answer of shingle-levels: 10 files, with 160 s of 400 for tops; in compactions 135 of 300.
-    """
+    """Return an answer of shingle-levels about a load of 10 files. Persisting takes 400 s, of
+    which 160 s rewrite top tracks; within compactions it is 135 s of 300 s."""
     of = {
         "record_bytes": 1 << 20, "load": {"files": 10},
         "points": [{"inserted": 10 * i, "seconds": 5. * i + (i == 75)}
@@ -107,9 +112,9 @@ def answer(speed, rewrites, mix=0.):
 
 
 def test_figures(show):
+    """Times cover compactions only, as in the paper; counts cover the whole load."""
     got = show.figures(answer(1e6, 160))
     assert got["rewrites"] == 16 and got["syncs"] == 64
-    # Times cover compactions only, as in the paper; counts cover the whole load.
     assert got["persist"] == 300 and got["persist_all"] == 400
     assert got["rewriting"] == 0.45 and got["rewrite_ms"] == 1125
     assert got["last"] == pytest.approx(10 * (1 << 20) / 6)
@@ -118,10 +123,11 @@ def test_figures(show):
 
 
 def two_seeds(show, mix=0.):
+    """Return figures of two seeds: with the second one all schemes except the plain disk are
+    faster by 1 %."""
     speeds = {"plain": 1e6, "plain-seq": 1.1e6, "seq": .4e6, "seq-merged": .9e6,
               "3phase": .6e6, "3phase-merged": .8e6, "compaction": .9e6,
               "compaction-merged": .95e6}
-    # With the second seed all but plain are faster by 1 %.
     return {(s, seed): show.figures(answer(
         v * (1.01 if seed == 2 and s != "plain" else 1),
         0 if s.startswith("plain") else 160, mix * v)) for s, v in speeds.items()
@@ -129,12 +135,14 @@ def two_seeds(show, mix=0.):
 
 
 def test_tables_have_the_papers_figures_beside_ours(show, capsys):
+    """The tables have means and ranges over seeds, with the paper's figures beside them."""
     got = two_seeds(show)
     show.show_load(got, show.SCHEMES)
     rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()
             if line.startswith(tuple(show.SCHEMES))}
     assert rows["3phase"][1:4] == ["0.603", "(0.600-0.606)", "0.610"]
-    # compaction time, persisting, share and price of rewriting, rewrites, syncs
+    # Columns: compaction time, persisting time, share and price of rewriting, rewrites, syncs; most
+    # with the paper's figure.
     assert rows["3phase"][4:] == ["1.66", "1.68", "1.00", "2.24", "1.00", "45.0", "%", "57.7",
                                   "1125.0", "16.000", "4.460", "64.000", "14.100"]
     assert rows["seq-merged"][3] == rows["seq-merged"][5] == "-"
@@ -170,7 +178,8 @@ def course(*parts):
 
 
 def test_the_course_of_the_load(show, capsys):
-    """Figure 6."""
+    """The course of a load, as in the paper's Figure 6: where a scheme begins to rewrite, and
+    from where on it stays ahead of all others."""
     three = course((1, 0), (1, 0), (4, 5), (4, 0))
     seq = course((2, 1), (5, 4), (5, 4), (5, 4))
     ours = course((3, 0), (1, 0), (2, 1), (3, 1))
@@ -178,7 +187,7 @@ def test_the_course_of_the_load(show, capsys):
     late = course((1, 0), (1, 0), (3.5, 5), (4.5, 0))
     assert show.rewrites_from(three) == 3000 and show.rewrites_from(seq) == 1000
     assert show.rewrites_from(course((1, 0))) is None
-    # In the second thousand both take a second.
+    # Both take a second for the second 1,000 records, so neither is ahead there.
     assert show.ahead_from(ours, [seq, three]) == 2000
     assert show.ahead_from(ours, [seq, three, other]) == 3000
     assert show.ahead_from(three, [ours]) is None
@@ -189,12 +198,13 @@ def test_the_course_of_the_load(show, capsys):
     out = capsys.readouterr().out
     assert "3phase: rewrites by 3.0, 3.0 (paper: from about 50)" in out
     assert "seq: rewrites by 1.0, 1.0\n" in out
-    # By the first seed from 3.0 on, as by the means; by the second it ends behind.
+    # With the first seed and in the means it is ahead from 3.0 on; with the second it ends behind.
     assert "compaction-merged is ahead of all from 3.0 on by the means of the seeds (paper: from " \
         "about 60), by seed from 3.0, never" in out
 
 
 def test_the_least_gain_is_over_the_better_of_two(show, capsys):
+    """The least gain is that of the slower compaction scheme over the better of seq and 3phase."""
     got = two_seeds(show, mix=1e-3)
     assert show.least_gain(got) == pytest.approx(50)
     show.show_mixes({"R90": got})
@@ -204,9 +214,11 @@ def test_the_least_gain_is_over_the_better_of_two(show, capsys):
 
 
 def test_an_earlier_answer_is_taken_up_only_if_asked_for(show, tmp_path):
+    """A stored answer is used only with --resume, and only if it is whole and of the same
+    options."""
     subprocess.run(["make", "-s", "-C", TOP / "userspace/levels"], check=True,
                    stdout=subprocess.DEVNULL)
-    # A small disk, on which level 1 and the bottoms are full.
+    # A disk so small that level 1 and all bottom tracks are full.
     args = show.arguments("3phase", 1, {"--tracks": "1600", "--load": "1400M"})
     out = tmp_path / "of.json"
     of = show.measure(args, True, out)
@@ -216,7 +228,7 @@ def test_an_earlier_answer_is_taken_up_only_if_asked_for(show, tmp_path):
     out.write_text(json.dumps(before))
     assert show.measure(args, True, out) == before
     assert show.measure(args, False, out) == of
-    # A damaged answer, or one of another run: the show measures again.
+    # A damaged answer, or one of another run, is measured again.
     for text in ("", "{", "{}", "[1, 2]", json.dumps({**of, "words": {"args": []}})):
         out.write_text(text)
         assert show.measure(args, True, out) == of
@@ -224,6 +236,7 @@ def test_an_earlier_answer_is_taken_up_only_if_asked_for(show, tmp_path):
 
 
 def test_results_that_have_no_place(show, tmp_path, monkeypatch):
+    """If the directory for results cannot be made, the reason is reported before any run."""
     (tmp_path / "file").touch()
     monkeypatch.setattr(show.runner, "outputs", lambda _: tmp_path / "file")
     monkeypatch.setattr(sys, "argv", ["kvimr"])
@@ -232,7 +245,8 @@ def test_results_that_have_no_place(show, tmp_path, monkeypatch):
 
 
 def test_what_was_published_is_written_once():
-    """Shows take it from published.py, and its ratios agree with each other."""
+    """Experiments import the published figures from published.py, and have no copies of them.
+    The published ratios agree with each other."""
     published = import_module("experiments.published")
     for name in ("imr", "imr_model", "kvimr"):
         text = (TOP / f"scripts/src/experiments/{name}.py").read_text()
@@ -245,8 +259,9 @@ def test_what_was_published_is_written_once():
 
 
 def test_what_was_published_agrees_with_itself():
-    """The paper's text gives the same results in other units: compaction times in relation to each
-    other, and the seconds spent on rewriting tops."""
+    """The paper's text gives some results twice, in other units: compaction times in relation to
+    each other, and the seconds spent on rewriting top tracks. They must agree with the figures
+    in published.py, which guards against misprints there."""
     published = import_module("experiments.published")
     for one, other, less in (("compaction", "seq", 55.61), ("compaction", "3phase", 31.69),
                              ("compaction-merged", "compaction", 7.67)):

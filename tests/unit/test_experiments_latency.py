@@ -40,12 +40,13 @@ def contrast(one, other):
 
 
 def points(text, colour):
-    """[(x, y)] of a series, in the picture's own units."""
+    """Return [(x, y)] of a series, in the picture's own units."""
     path = next(p for p in xml.fromstring(text).iter(f"{SVG}path") if p.get("stroke") == colour)
     return [(float(x), float(y)) for x, y in re.findall(r"M([\d.]+) ([\d.]+)h0", path.get("d"))]
 
 
 def test_every_write_is_where_it_belongs(show):
+    """Each write is one point: in the order of time across, and at the height of its latency."""
     data = measured()
     text = show.svg(data)
     down = show.HEIGHT - show.TOP_EDGE - show.BOTTOM
@@ -60,8 +61,8 @@ def test_every_write_is_where_it_belongs(show):
 
 
 def run(show, monkeypatch, late):
-    """Return the exit status and the number of measurements, on a host that is late in that number
-    of them."""
+    """Run the experiment on a simulated host. @late has the number of late events of each
+    measurement. Return the exit status and the number of measurements."""
     left = list(late)
     monkeypatch.setattr(show, "measure", lambda kernel, writes: (measured(), left.pop(0)))
     monkeypatch.setattr(show.runner.packages, "setup", lambda: None)
@@ -70,11 +71,13 @@ def run(show, monkeypatch, late):
 
 
 def test_a_host_that_was_late_once_is_asked_again(show, monkeypatch, capsys):
+    """A measurement with a late clock is repeated."""
     assert run(show, monkeypatch, [1, 0, 0]) == (0, 2)
     assert "late 1 times: measured again" in capsys.readouterr().out
 
 
 def test_a_host_that_is_always_late_has_no_exact_clock(show, monkeypatch, capsys):
+    """After a fixed number of late measurements the experiment fails."""
     assert run(show, monkeypatch, [1, 1, 2, 0]) == (1, show.TRIES)
     out = capsys.readouterr().out.splitlines()
     assert out[-1] == "the host was late 2 times: no exact clock"
@@ -82,6 +85,7 @@ def test_a_host_that_is_always_late_has_no_exact_clock(show, monkeypatch, capsys
 
 
 def test_what_is_out_of_the_picture_stays_at_its_border(show):
+    """A latency beyond the scale is drawn at the border, not left out."""
     data = measured(writes=10)
     data["cmr"][3] = 99.0
     assert min(y for _, y in points(show.svg(data), show.PLAIN)) == 0
@@ -93,6 +97,7 @@ def test_same_data_same_picture(show):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_readable_on_white_and_on_black(show, page):
+    """All colours have enough contrast on the light and on the dark page of the README."""
     text = show.svg(measured())
     colours = set(re.findall(r'(?:fill|stroke)="(#\w+)"', text))
     assert colours == {show.GREY, show.PLAIN, show.SHINGLED}
@@ -104,7 +109,8 @@ def test_readable_on_white_and_on_black(show, page):
 
 
 def test_the_one_in_the_readme():
-    """The picture is small, refers to no other file, and has the figures of results.rst."""
+    """The picture in the tree is small, refers to no other file, and has the figures of
+    results.rst."""
     text, readme = (path.read_text(encoding="utf-8") for path in (PICTURE, TOP / "README.md"))
     assert len(text.encode()) < MOST_BYTES
     assert not re.search(r"(?:href|src)=|url\(|<script|<style", text)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/experiments layers without guests: its cases, what it says of results and of its words."""
+"""scripts/experiments layers without guests: its cases, its table of results, and its messages
+about options."""
 
 import json
 import subprocess
@@ -30,7 +31,8 @@ def test_bad_words(args, sentence):
 
 
 def test_cases(show, tmp_path):
-    """Each layer on each load, on the same medium but for how far its tracks are apart."""
+    """Each layer is measured with each load. The media are equal except for their kind:
+    conventional, shingled or interlaced."""
     options = SimpleNamespace(scale=64, loads=("rsrch_0", "web_2"), dense=60, requests=None)
     cases = show.cases(options, lambda *of: tmp_path / "-".join(str(w) for w in of))
     names = [name for name, *_ in cases]
@@ -46,7 +48,7 @@ def test_cases(show, tmp_path):
 
 
 def result(name, host, written):
-    """Of 100 requests."""
+    """Return a result of 100 requests."""
     return ("load", "rsrch_0", 60, name, ""), {
         "words": {"layer": {"target": name}}, "seconds": 1.0,
         "layer": {"host_write_blocks": host, "clean_write_blocks": 0, "journal_blocks": 0,

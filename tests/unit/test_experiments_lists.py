@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Lists in the words of the shows."""
+"""Lists in the options of experiments."""
 
 
 import pytest
@@ -9,8 +9,8 @@ from experiments import lists
 
 
 def test_what_is_said_twice_is_measured_once():
-    """Else two guests at a time would write one file, and one run would count as several in
-    what seeds say together."""
+    """Values that an option repeats count once. Otherwise two guests would write the same file
+    at a time, and one run would count as several in the statistics over seeds."""
     assert lists.numbers("3,1,3,03", 0, "--seeds:") == [3, 1]
     assert lists.names("seq,plain,seq", ("plain", "seq", "3phase"), "scheme") == ["seq", "plain"]
 
@@ -30,6 +30,7 @@ def test_no_numbers(text, word):
 
 
 def test_no_more_than_a_program_takes():
+    """The largest number is that of 64 bits, which the programs accept."""
     assert lists.numbers(f"{2 ** 64 - 1}", 0, "--seeds:") == [2 ** 64 - 1]
     with pytest.raises(ValueError, match=f"^--seeds: '{2 ** 64}' is more than {2 ** 64 - 1}$"):
         lists.numbers(f"1,{2 ** 64}", 0, "--seeds:")

@@ -15,8 +15,8 @@ def the_module():
 
 
 def course(records, memtable, parts, seconds):
-    """A course as shingle-levels reports it: a point lies where the memtable is full after its
-    part."""
+    """Return a course as shingle-levels reports it: the point of a part is where the memtable is
+    full after that part."""
     ends = [*range(memtable, records, memtable), records]
     due = [next(end for end in ends if end * parts >= nr * records)
            for nr in range(1, parts + 1)]
@@ -25,7 +25,8 @@ def course(records, memtable, parts, seconds):
 
 
 def test_the_last_75th_is_no_more_than_that(loaded):
-    """75,000 records in memtables of 65: the paper's last million of 75."""
+    """Points do not lie where the last 75th begins, so the speed is interpolated between two of
+    them. With 75,000 records in memtables of 65, this is the paper's last million of 75."""
     def seconds(inserted):
         return inserted if inserted <= 73060 else 73060 + 2 * (inserted - 73060)
     of = course(75000, 65, 75, seconds)
@@ -33,20 +34,22 @@ def test_the_last_75th_is_no_more_than_that(loaded):
     assert beside == [73060, 74035, 75000]
     # The records from 73,060 to 75,000 take 2 s each, those before 1 s.
     assert loaded.last_speed(of, 1 / 75) == pytest.approx((1 << 20) / 2)
-    # The one point before the share is not enough: 1,000 records, at 2 s and 4 s.
+    # The share of 1,000 records begins between two points: 35 take 2 s each, 965 take 4 s.
     of["points"][-2]["seconds"] = of["points"][-1]["seconds"] - 965 * 4
     of["points"][-3]["seconds"] = of["points"][-2]["seconds"] - 975 * 2
     assert loaded.last_speed(of, 1 / 75) == pytest.approx(1000 * (1 << 20) / (965 * 4 + 35 * 2))
 
 
 def test_a_point_where_the_share_begins_is_taken_as_it_is(loaded):
-    """76,800 records in memtables of 64."""
+    """With 76,800 records in memtables of 64, a point lies where the last 75th begins, and
+    nothing is interpolated."""
     of = course(76800, 64, 75, lambda inserted: inserted + 3 * max(0, inserted - 75776))
     assert [p["inserted"] for p in of["points"][-2:]] == [75776, 76800]
     assert loaded.last_speed(of, 1 / 75) == pytest.approx((1 << 20) / 4)
 
 
 def test_all_of_it_begins_at_its_beginning(loaded):
+    """The speed of the whole load, and of a share that begins before the second point."""
     of = course(1000, 65, 5, lambda inserted: 3 * inserted)
     assert loaded.last_speed(of, 1) == pytest.approx((1 << 20) / 3)
     assert loaded.last_speed(of, 0.9) == pytest.approx((1 << 20) / 3)

@@ -35,8 +35,8 @@ def test_bad_words(args, sentence):
 
 
 def test_cases(show):
-    """The usual four layers under three loads, each with its own file and with words that JSON can
-    hold."""
+    """Four layers are rebuilt under three loads. Each case has its own file, and its settings
+    can be stored as JSON."""
     cases = show.cases(show.options_of([]))
     assert len(cases) == 12 == len({name for name, *_ in cases})
     assert [what for *_, what in cases][:4] == [
@@ -55,7 +55,8 @@ def test_cases(show):
 
 
 def test_steps_agree(show):
-    """The guest's bounds are those of the table."""
+    """The guest counts latencies in steps. The host must turn a step into the bound that the
+    guest used."""
     source = (TOP / "scripts/src/experiments/in_guest/rebuild.py").read_text(encoding="utf-8")
     line = next(x for x in source.splitlines() if x.startswith("BOUNDS_NS = "))
     bounds = eval(line.removeprefix("BOUNDS_NS = "))
@@ -67,16 +68,18 @@ def test_steps_agree(show):
 
 
 def test_longest(show):
+    """The longest latency is the bound of the last step in use. Beyond the last bound it is
+    unknown."""
     steps = [0] * 336
     assert show.longest_s(steps) is None and show.longer_than(steps, 30) == 0
     steps[0] = 5
     assert show.longest_s(steps) == 1e-4
-    # Beyond the last bound the value is unknown.
     assert show.longest_s([0] * 335 + [1]) is None
 
 
 def test_longer_than(show):
-    """Only requests that certainly took longer count, so not those in the step with 30 s."""
+    """Only requests that certainly took longer are counted, so not those in the step that
+    contains 30 s."""
     at = next(i for i in range(335) if 1e-4 * 1.05 ** i >= 30)
     assert 1e-4 * 1.05 ** (at - 1) < 30
     steps = [0] * 336
@@ -103,7 +106,8 @@ class Dev:
 
 @pytest.mark.parametrize("refuses", ((), (0,)))
 def test_what_the_load_has_written_is_known(monkeypatch, refuses):
-    """The guest knows its writes even if the last one was not sent or one was refused."""
+    """The guest knows what each block must contain, even if the last write was not sent or one
+    was refused."""
     monkeypatch.syspath_prepend(str(TOP / "scripts/src/experiments"))
     guest = import_module("experiments.in_guest.rebuild")
     monkeypatch.setattr(guest.stack, "now", lambda: 0)
@@ -118,7 +122,7 @@ def test_what_the_load_has_written_is_known(monkeypatch, refuses):
 
 
 def test_rate(show):
-    """1,000,000 sectors are 512 MB."""
+    """The rate of a rebuild, or of its last part; 1,000,000 sectors are 512 MB."""
     seen = [[1.0, 250_000], [4.0, 500_000], [9.0, 1_000_000]]
     assert show.rate(seen) == pytest.approx(512 / 9)
     assert show.rate(seen, .5) == pytest.approx(256 / 5)
@@ -150,6 +154,8 @@ def result(seconds, latencies=(), ended=True, **more):
     ({"layer": {"r0_violations": 1}}, "1 writes would have destroyed data in use"),
 ))
 def test_what_must_not_be(show, more, sentence):
+    """An array that is still degraded, wrong parity or content, a late clock, refused writers,
+    destroyed blocks and violations are each reported."""
     wrong = list(show.wrong_of("x", {**result(8.0), **more}))
     if sentence:
         assert len(wrong) == 1 and wrong[0].startswith("x: ") and sentence in wrong[0]
@@ -158,11 +164,13 @@ def test_what_must_not_be(show, more, sentence):
 
 
 def test_what_it_says(show, capsys, tmp_path):
+    """The table compares each rebuild with that of the conventional disk under the same load,
+    and marks a rebuild that did not end."""
     groups = show.rows([
         (("conventional", "idle"), result(4.0)), (("stl-set", "idle"), result(40.0)),
         (("stl-set", "load"), result(80.0, (.001, .5, 29.0), ended=False))])
     assert groups["stl-set", "idle"]["times"] == pytest.approx(10)
-    # There is no idle run of the same load to compare with.
+    # There is no conventional disk under the same load to compare with.
     assert groups["stl-set", "load"]["times"] is None
     assert groups["stl-set", "load"]["median_s"] == .5
     assert groups["stl-set", "load"]["worst_s"] == 29

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/experiments regions without guests: its output for results, the cleanings that it finds between
-two readings of the ledgers, and its messages about options."""
+"""scripts/experiments regions without guests: its output for results, the cleanings that it finds
+between two readings of the ledgers, and its messages about options."""
 
 import ast
 import json
@@ -49,6 +49,8 @@ def test_bad_words(args, sentence):
 
 
 def test_bound_and_media(show):
+    """The bound of live blocks below which nothing is cleaned, and the sizes of the media,
+    computed by hand."""
     assert show.bound(64, 4, 3) == 88 and show.bound(60, 8, 4) == 120
     assert show.bound(4096, 1, 3) == 1366
     # Zones of 64 rows and two more tracks, of two combs each, and one spare.
@@ -139,6 +141,7 @@ def test_figures(show):
 
 
 def test_ratios(show):
+    """Ratios are to the first row; without a base there is none."""
     rows = [{"x": 4}, {"x": 2}, {"x": 0}]
     assert show.ratios(rows, "x") == [1, .5, 0]
     assert show.ratios(rows[::-1], "x") == [None] * 3
@@ -146,6 +149,8 @@ def test_ratios(show):
 
 
 def test_what_must_never_be(show):
+    """Writes that would have destroyed data, reads of destroyed blocks and a late clock are each
+    reported."""
     assert not list(show.stacks.wrong_of("a", result("tiler")))
     bad = result("tiler", r0_violations=2)
     bad["medium"].update(destroyed_reads=3, late=1)
@@ -154,6 +159,8 @@ def test_what_must_never_be(show):
 
 
 def test_verdict_of_show_3(show, capsys):
+    """Experiment 3 passes if nothing is cleaned below the bound and the moved blocks match the
+    model. It reports each deviation, and each block that reads wrong."""
     def valid(live, cleans, moved, lazily):
         return {"words": {"live": live, "regions": 4}, "writes": 8000, "layer": {
             "tiler_cleans": cleans, "tiler_moved_blocks": moved, "host_write_blocks": 8000,
@@ -189,6 +196,8 @@ class Ledgers:
 
 def test_a_cleaning_of_a_region_ends_when_it_flips(stack):
     # Two cleanings with steps over several requests, then two within one request.
+    """For tiler a cleaning lasts from its first step until the counter of cleanings increases. A
+    request that completes several is divided among them."""
     of = stack.Cleanings(Ledgers("tiler", (
         (0, 0, 0, 0, 0), (100, 1, 0, 20, 9), (100, 1, 0, 20, 11), (300, 3, 1, 50, 30),
         (900, 9, 3, 150, 70))))
@@ -200,6 +209,7 @@ def test_a_cleaning_of_a_region_ends_when_it_flips(stack):
 
 
 def test_a_cleaning_of_a_log_is_what_a_request_waits_for(stack):
+    """A log is cleaned within one request, so the whole request counts as one cleaning."""
     of = stack.Cleanings(Ledgers("ma-baseline", (
         (0, 0, 0, 0, 0), (0, 0, 0, 0, 2), (700, 8, 0, 7680, 500), (700, 8, 0, 7680, 502))))
     for _ in range(3):
@@ -209,6 +219,8 @@ def test_a_cleaning_of_a_log_is_what_a_request_waits_for(stack):
 
 
 def test_hot_blocks_beside_each_other(guest):
+    """A load is the same for the same seed, covers all live blocks, and sends 90 % of the writes
+    to the first 10 %."""
     words = {"live": 200, "hot": 10, "writes": 4000}
     drawn = list(guest.beside(words, 1))
     assert drawn == list(guest.beside(words, 1)) != list(guest.beside(words, 2))
@@ -217,6 +229,7 @@ def test_hot_blocks_beside_each_other(guest):
 
 
 def test_a_share_of_the_longest(stack):
+    """The percentile of few values is the largest of them; of none it is 0."""
     assert stack.percentile([5, 1, 3, 2, 4], .99) == 5
     assert stack.percentile([], .99) == 0
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/experiments skylight without guests: the acceptance table judges answers correctly, and random
-drives depend on the seed only."""
+"""scripts/experiments skylight without guests: the acceptance table judges answers correctly, and
+random drives depend on the seed only."""
 
 import argparse
 import json
@@ -82,12 +82,14 @@ def test_all_right(show, capsys):
     ("e2", {"cache_layout": "single-id"}), ("e3", {"mapping": "static"}),
     ("e3", {"cache_layout": "single-od"})])
 def test_a_wrong_cell_is_called_wrong(show, kind, changed):
+    """Each wrong answer is counted as wrong, so the table cannot hide one."""
     runs = all_right()
     runs[kind] = drive(kind, **changed)
     assert show.table(runs)["wrong"] >= 1
 
 
 def test_no_answer_is_not_right(show):
+    """A missing answer, or a test that failed, counts neither as right nor as wrong."""
     runs = all_right()
     for name in ("drive_type", "cleaning_type", "band_bytes", "mapping"):
         runs["e1"] = drive("e1", **{name: None})
@@ -106,7 +108,8 @@ def test_no_answer_is_not_right(show):
                                         ("cmr", "torn_writes"), ("e3", "torn_writes"),
                                         ("e2", "cache_layout")])
 def test_a_test_that_learnt_nothing_has_not_found_none(show, kind, name):
-    """Too few power cuts, or no place that a read reveals: the test has no answer."""
+    """A test without a result must not count as the answer "none". It has no result if there
+    were too few power cuts, or if no read revealed a place."""
     runs = all_right()
     runs[kind].answers[name] = finding(None)
     count = show.table(runs)
@@ -117,7 +120,8 @@ def test_a_test_that_learnt_nothing_has_not_found_none(show, kind, name):
 
 
 def test_torn_writes_are_none_if_they_are_said_to_be(show):
-    """A conventional drive may or may not tear writes."""
+    """For a conventional drive Test 13 has to answer False: no torn writes. The answer "none"
+    counts as no answer, and True is wrong."""
     runs = all_right()
     runs["cmr"].answers["torn_writes"] = {**finding(None), "none": True}
     assert show.table(runs)["cannot tell"] == 1
@@ -126,6 +130,8 @@ def test_torn_writes_are_none_if_they_are_said_to_be(show):
 
 
 def test_a_confident_wrong_answer_fails_the_show(show, capsys):
+    """The experiment fails if a test is wrong and was confident; a wrong answer of low
+    confidence is allowed."""
     runs = all_right()
     assert not show.confident(runs)
     runs["e3"].truth["mapping"] = {"mark": "wrong", "truth": "dynamic", "value": "static",
@@ -137,6 +143,7 @@ def test_a_confident_wrong_answer_fails_the_show(show, capsys):
 
 
 def test_drives_by_lot(show):
+    """Random drives depend on the seed only, and cover both layers and their options."""
     one, same, other = ([show.drawn(random.Random(seed))[0] for _ in range(1)]
                         for seed in (3, 3, 4))
     assert one == same != other
@@ -160,7 +167,9 @@ NOT_SETTLED = {"11": {"status": "failed", "why": "fio is gone", "numbers": {}, "
     ({}, "Test 11 was not made"), ({"1": LOOKED["11"]}, "Test 11 was not made")])
 def test_who_was_not_asked_for_bands_is_not_among_those_without(show, monkeypatch, tmp_path,
                                                                 capsys, tests, why):
-    """If Test 11 is missing or stops early, no drive is called shingled."""
+    """A control on which Test 11 was not made, or stopped early, could not have been called
+    shingled. It is reported with the reason, and is not counted among those that could have
+    been."""
     monkeypatch.setattr(show, "OUT", tmp_path)
     (tmp_path / "controls").mkdir()
     runs = {"linear": Run(Path("linear"), {}, LOOKED, {"drive_type": finding("conventional")}, {}),
@@ -184,6 +193,8 @@ def test_who_was_not_asked_for_bands_is_not_among_those_without(show, monkeypatc
     ("plain-7200", "conventional", True), ("plain-7200", "translated", False),
     ("ram", None, True), ("ram", "conventional", False)])
 def test_controls_are_called_what_they_may_be(show, capsys, name, said, good):
+    """Each kind of control has answers that are accepted. Any other answer, or a missing
+    control, fails the experiment."""
     runs = {name: Run(Path(name), {}, {}, {"drive_type": finding(said)}, {})}
     assert show.show_controls({name: {}}, runs, None) is good
     out = capsys.readouterr().out
@@ -204,6 +215,8 @@ def test_controls_are_all_looked_at(show):
     ("streams-over-what-is-there", False, False), ("streams-with-a-copy", False, True),
     ("streams-with-a-copy", True, False), ("streams-with-a-copy", None, False)])
 def test_torn_streams_are_told_in_figures(show, capsys, name, value, good):
+    """The table has the figures of Test 13. A wrong or missing answer, or a missing run, fails
+    the experiment."""
     drives = show.torn(None)
     assert all(spec["tests"] == "13" and spec["powercut"] for spec in drives.values())
     numbers = {"cuts": 50, "cuts_met": 49, "cuts_with_errors": 4, "unreadable_blocks": 181,
@@ -231,6 +244,7 @@ def test_torn_streams_are_told_in_figures(show, capsys, name, value, good):
     ("translated", "conventional", "wrong"),
     (None, "shingled", "silent"), (None, "conventional", "silent")])
 def test_answers_of_quick(show, answer, what, mark):
+    """The mark of each answer of `skylight quick` for each kind of drive."""
     assert show.mark(answer, what) == mark
 
 
@@ -257,6 +271,8 @@ def said_of(show, tmp_path, monkeypatch, name, **files):
 @pytest.mark.parametrize("answer, good", [("conventional", False), ("translated", True),
                                           ("shingled", True)])
 def test_a_wrong_answer_of_quick_is_called_wrong(show, tmp_path, monkeypatch, capsys, answer, good):
+    """A wrong or missing answer of `skylight quick` fails the experiment; an answer that leaves
+    the kind open does not."""
     options = said_of(show, tmp_path, monkeypatch, "x", answer={
         "answer": answer, "confidence": 0.99, "seconds": 31.2, "sentence": "Why."})
     assert show.show_quick({"x": {"what": "shingled"}}, {}, options) is good
@@ -264,13 +280,15 @@ def test_a_wrong_answer_of_quick_is_called_wrong(show, tmp_path, monkeypatch, ca
     assert show.show_quick({"other": {"what": "shingled"}}, {}, options) is False
 
 
-INSIDE = [[t, 1_000_000 * min(max(t - 10, 0), 4)] for t in range(0, 30)]   # from 10 s to 14 s
+INSIDE = [[t, 1_000_000 * min(max(t - 10, 0), 4)] for t in range(0, 30)]   # cleans at 10 to 14 s
 
 
 @pytest.mark.parametrize("at_s, seconds, kind, right, wrong", [
     (10.2, 3.5, "full", 1, 0), (11, 1, "idle", 1, 0), (20.1, 3, "full", 0, 1),
     (13.1, 9, "full", 0, 1), (20.1, 3, "flush", 0, 0), (20.1, 3, "other", 0, 0)])
 def test_stalls_are_held_against_what_was_so(show, at_s, seconds, kind, right, wrong):
+    """A stall that `skylight explain` calls cleaning is right if the layer was cleaning at that
+    time. Stalls of other kinds do not count."""
     said = {"cleaning": True, "stalls": [{"at_s": at_s, "seconds": seconds, "kind": kind}]}
     assert show.judged(said, INSIDE) == (right, wrong)
     assert show.judged({**said, "cleaning": None}, INSIDE) == (0, 0)
@@ -279,6 +297,7 @@ def test_stalls_are_held_against_what_was_so(show, at_s, seconds, kind, right, w
 
 
 def test_what_is_wrongly_called_cleaning_is_told(show, tmp_path, monkeypatch, capsys):
+    """A stall that is wrongly called cleaning fails the experiment."""
     said = {"cleaning": True, "confidence": 0.99, "seconds": 30, "says": "so",
             "stalls": [{"at_s": 10.2, "seconds": 3.5, "kind": "full"}]}
     drives = {"x": {"what": "shingled"}}

@@ -22,11 +22,13 @@ def answers(monkeypatch, *errors):
 
 
 def test_a_signal_ends_no_wait(monkeypatch):
+    """A system call that a signal interrupts is repeated."""
     answers(monkeypatch, errno.EINTR, errno.EINTR)
     assert blk._sys(1) == 7
 
 
 def test_another_error_does(monkeypatch):
+    """Any other error raises OSError."""
     answers(monkeypatch, errno.EINTR, errno.EIO)
     with pytest.raises(OSError, match="Input/output"):
         blk._sys(1)

@@ -111,6 +111,8 @@ def fields(text):
 
 
 def test_probe(run):
+    """`shingle probe` prints the properties that udev needs, for each device of a set, and
+    refuses everything else with one line."""
     one = Set(run, "a", "--label", "my disk/1")
     for which in DEVICES:
         said = run("probe", one.path[which])
@@ -182,6 +184,7 @@ def test_udev_rule(run, prefix, rules):
 
 @pytest.mark.parametrize("label", [(), ("--label", "my disk")])
 def test_libblkid_with_our_prober(run, ask, label):
+    """libblkid with the prober finds type, version, UUID and label of each device."""
     one = Set(run, "a", *label)
     for which, magic in zip(DEVICES, ("SHMB", "SHMB", "SHSB")):
         code, said = ask(one.path[which])
@@ -193,6 +196,8 @@ def test_libblkid_with_our_prober(run, ask, label):
 
 
 def test_libblkid_takes_nothing_else_for_ours(run, ask):
+    """The prober finds nothing if any byte of the superblock differs, if a block is in the wrong
+    place, or on another filesystem."""
     one = Set(run, "a")
     whole = content(one.path["meta"], 0)
     for change in (0, 3, 4, 8, 24, 40, 64, 2000, BLOCK - 1):
@@ -211,7 +216,8 @@ def test_libblkid_takes_nothing_else_for_ours(run, ask):
 
 
 def test_wipefs_with_our_prober(run, ask):
-    """wipefs finds one magic and erases it; only dm-shingle itself uses the other copy."""
+    """wipefs finds one magic and erases it. It does not know the second copy of the superblock,
+    which only dm-shingle itself uses."""
     one = Set(run, "a", which=("data",))
     assert ask("wipe", one.path["data"]) == (CLEAN, "1\n")
     assert ask(one.path["data"])[0] == 1

@@ -13,7 +13,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 README = (TOP / "README.md").read_text(encoding="utf-8")
 KREL = "6.1.0-of-nobody"
-# The modules and programs that the README names, and all other installed files.
+# The modules, the release and the directories of the modules in dkms.conf.
 MODULES = re.findall(r'^BUILT_MODULE_NAME\[\d+\]="(.*)"',
                      (TOP / "dkms.conf").read_text(encoding="utf-8"), re.M)
 RELEASE = re.search(r'^PACKAGE_VERSION="(.*)"',
@@ -51,7 +51,7 @@ def files(top):
 
 @pytest.fixture(scope="module", name="kdir")
 def kernel_tree(tmp_path_factory):
-    """The part of a kernel tree that contains its release."""
+    """A kernel tree of which only the file with the release exists."""
     tree = tmp_path_factory.mktemp("kernel")
     (tree / "include/generated").mkdir(parents=True)
     (tree / "include/generated/utsrelease.h").write_text(f'#define UTS_RELEASE "{KREL}"\n')
@@ -67,6 +67,7 @@ def install(request, tmp_path_factory):
 
 
 def test_what_the_readme_names_is_installed(installed):
+    """The programs that the README names are installed, and so are the pages to which it links."""
     dest, prefix = installed
     top = dest / prefix.lstrip("/")
     for word, path in NAMED.items():
@@ -81,6 +82,8 @@ def test_what_the_readme_names_is_installed(installed):
 
 
 def test_nothing_else_is_installed(installed):
+    """Every installed file is known: named by the README, listed above, or a part of a package's
+    directory."""
     dest, prefix = installed
     rules = {"/usr": "usr/lib"}.get(prefix, "etc") + "/udev/rules.d/65-shingle.rules"
     known = {f"{prefix.lstrip('/')}/{p}" for p in {*NAMED.values(), *BESIDES}} | {rules}
@@ -135,7 +138,8 @@ COMPILERS = {
 @pytest.mark.parametrize("where", ["include/config/auto.conf", ".config"])
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_modules_are_built_by_the_compiler_of_the_kernel(tmp_path, where, compiler):
-    """This holds for make, for DKMS and for a compiler that the user names."""
+    """Modules are built with the compiler and the linker of the kernel's configuration, by make
+    and by DKMS. An LLVM that the user names takes precedence."""
     config, wanted = COMPILERS[compiler]
     (tmp_path / "include/generated").mkdir(parents=True)
     (tmp_path / "include/config").mkdir()
@@ -163,7 +167,8 @@ def test_modules_are_built_by_the_compiler_of_the_kernel(tmp_path, where, compil
 
 
 def test_programs_have_pages(installed):
-    """Each program except skylight (see below) has a manual page with all options of its help."""
+    """Each program has a manual page with all options of its help. skylight has a test of its
+    own, since its options belong to its commands. groff has no warning about any page."""
     dest, prefix = installed
     top = dest / prefix.lstrip("/")
     for program in [*(top / "sbin").iterdir(), *(top / "bin").iterdir()]:
@@ -188,7 +193,8 @@ def test_programs_have_pages(installed):
 @pytest.mark.parametrize("prefix, more", [
     ("/usr/local", []), ("/usr", []), ("/usr", ["UDEVDIR=/lib/udev/rules.d"])])
 def test_uninstall_takes_all_of_it(kdir, tmp_path, prefix, more):
-    """This includes modules in any compression; files of others stay."""
+    """uninstall removes all that install has made, including modules in any compression and
+    directories. Other files stay."""
     words = [f"DESTDIR={tmp_path}", f"PREFIX={prefix}", f"KDIR={kdir}", *more]
     make("install-userspace", *words)
     for word in more:
@@ -215,8 +221,8 @@ def test_uninstall_takes_all_of_it(kdir, tmp_path, prefix, more):
 @pytest.mark.parametrize("word", ["DESTDIR={}", "PREFIX={}", "UDEVDIR={}"])
 @pytest.mark.parametrize("target", ["uninstall", "install-userspace", "install-dkms"])
 def test_blanks_in_paths_cost_nobody_his_files(tmp_path, target, word):
-    """make splits words at blanks; `rm -rf` of the first part would remove the files of the user.
-    """
+    """A path with a blank is refused. make splits words at blanks, and `rm -rf` of the first
+    part would remove the user's files."""
     (tmp_path / "my").mkdir()
     (tmp_path / "my/letters").touch()
     done = subprocess.run(["make", "-s", target, "KDIR=/none", f"DESTDIR={tmp_path}/safe",

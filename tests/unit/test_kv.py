@@ -88,8 +88,8 @@ def test_library(check, organisation, test, seed, count):
     ("between", 1, 40), ("levels", 1, 800),
 ))
 def test_library_unsorted(check, test, seed, count):
-    """A log that becomes an unsorted table. Tests with hand-made content exist for sorted tables
-    only; kv-fuzz covers the unsorted ones."""
+    """The organisation buffered, in which a full log becomes an unsorted table. Tests with
+    hand-made content exist for sorted tables only; kv-fuzz covers the unsorted ones."""
     print(run(check, test, "buffered", seed, count))
 
 
@@ -100,21 +100,22 @@ def test_library_unsorted(check, test, seed, count):
     ("threads", 1, 1000), ("between", 1, 40), ("levels", 1, 800), ("storm", 1, 3000),
 ))
 def test_library_in_streams(check, organisation, test, seed, count):
-    """With KV_STREAM the simulated disk refuses to begin a band before the previous one has ended.
-    """
+    """With KV_STREAM a store writes each band to its end. The simulated disk refuses to begin a
+    band before the previous one has ended."""
     if (organisation, test) == ("buffered-stream", "log"):
         pytest.skip("a log of one band")
     print(run(check, test, organisation, seed, count))
 
 
 def test_how_sequential(check):
-    """Check the estimates from a band's histograms, at both ends of a range and within one bucket.
-    """
+    """The estimate of how sequential a band is agrees with the band's keys, at both ends of a
+    range and within one bucket of the histogram."""
     print(run(check, "estimate", "soc"))
 
 
 def test_structs_of_other_headers(check):
-    """Structs of other versions of the header: shorter, longer, and without their size."""
+    """The library accepts structs of programs that were built with an older or a newer header,
+    and refuses those without a valid size."""
     run(check, "sizes", "soc")
 
 
@@ -126,26 +127,27 @@ def test_checkpoint(check, organisation):
 
 @pytest.mark.parametrize("organisation", ("soc", "loc", "soc-stream", "buffered-offload"))
 def test_repair(check, organisation):
-    """Each chunk of a log is damaged in turn; repair keeps all others."""
+    """Each chunk of a log is damaged in turn. A repair keeps all other chunks, also after power
+    cuts."""
     print(run(check, "repair", organisation, 1, 30))
 
 
 @pytest.mark.parametrize("organisation", ("soc", "loc", "buffered-offload", "soc-stream"))
 def test_ranges(check, organisation):
-    """Ranges are deleted, with power cuts during the deletion, and compacted; their sizes are
-    estimated."""
+    """Deletions of ranges, with power cuts; compaction of ranges; estimates of their size."""
     print(run(check, "ranges", organisation, 1, 250))
 
 
 def test_what_a_merge_looks_at(check):
-    """With 37,500 tables the choice of a merge compares some thousand keys, and no key is in more
-    than 16 tables."""
+    """A merge is chosen quickly in a store with many tables: with 37,500 tables the choice
+    compares some thousand keys. No key is in more than 16 tables."""
     print(run(check, "picks", "soc"))
 
 
 @pytest.mark.parametrize("organisation", ("soc", "loc", "buffered"))
 def test_how_often_the_disk_is_asked(check, organisation):
-    """Opening a table takes one read, and so does finding a key. A check does not trust caches."""
+    """The number and the size of reads from the disk: opening a table takes one read, and so
+    does finding a key. A check reads everything from the disk and trusts no cache."""
     print(run(check, "reads", organisation))
 
 
@@ -157,8 +159,9 @@ def figures(text):
 
 @pytest.mark.parametrize("organisation", ("soc", "loc"))
 def test_what_layers_must_clean(check, organisation):
-    """Layers usually have much to clean, since tables end before their bands do. With streams they
-    clean only the region that is written at random."""
+    """Without KV_STREAM, stl-set and stl-full clean many bands for the store, since tables end
+    before their bands do. With KV_STREAM they clean none of its logs and tables; only the region
+    that the store writes at random may be cleaned."""
     usual = run(check, "layers", organisation, 1, 12000)
     streams = run(check, "layers", f"{organisation}-stream", 1, 12000)
     print(usual + streams)
@@ -184,8 +187,8 @@ def test_what_layers_must_clean(check, organisation):
     def blocks(text):
         return int(re.search(r", (\d+) blocks", text)[1])
     assert blocks(usual) < blocks(streams) < 1.25 * blocks(usual), "what it costs"
-    # stl-set writes them past the cache, and stl-full makes their logs homes: all but the region at
-    # the front.
+    # With KV_STREAM stl-set writes over 90 % of the blocks past its cache, and stl-full turns logs
+    # into home bands for over 90 % of them. The rest is in the region at the front.
     assert was["stl-full"]["bands_switched"] == 0
     assert now["stl-set"]["bypassed_blocks"] > .9 * blocks(streams)
     assert now["stl-full"]["bands_switched"] * 64 > .9 * blocks(streams)
@@ -198,8 +201,8 @@ def test_what_layers_must_clean(check, organisation):
     ("storm", 102, 3000),
 ))
 def test_library_offloads(check, test, seed, count):
-    """Two devices share one order of requests. A power cut may lose writes of one device and keep
-    those of the other."""
+    """A store with an offload device. The two devices share one order of requests, and a power
+    cut may lose writes of one device and keep those of the other."""
     print(run(check, test, "buffered-offload", seed, count))
 
 
@@ -219,7 +222,7 @@ def test_library_for_long(check, organisation, test, count, seed):
 @pytest.mark.parametrize("organisation", ("soc", "loc", "buffered", "buffered-offload",
                                           "soc-stream"))
 def test_no_race(organisation):
-    """The same test under ThreadSanitizer, which takes minutes to build."""
+    """ThreadSanitizer finds no race in the test `threads`. The build takes minutes."""
     out = TOP / "build/userspace/thread"
     build("tests/kv-check", "SANITIZE=thread", f"OUT={out}")
     run(str(out / "kv-check"), "threads", organisation, 1, 300)
@@ -280,7 +283,8 @@ def test_put_get_delete(tool, device):
 
 
 def forbid_io_uring(number):
-    """Forbid io_uring to this process, with a seccomp filter like those of container engines."""
+    """Forbid io_uring to this process with error @number, by a seccomp filter like those of
+    container engines."""
     libc = ctypes.CDLL(None, use_errno=True)
     code = struct.pack("HBBIHBBIHBBIHBBI",
                        0x20, 0, 0, 0,                      # load the number of the call
@@ -296,7 +300,8 @@ def forbid_io_uring(number):
 @pytest.mark.parametrize("number", (errno.EPERM, errno.ENOSYS, errno.ENOMEM))
 @pytest.mark.parametrize("organisation", ("soc", "buffered"))
 def test_without_io_uring(tool, device, organisation, number):
-    """Everything works, one request at a time, and stats reports it."""
+    """Without io_uring all commands work, with one request at a time, and `stats` reports the
+    error with which the kernel refused it."""
     def without(*args, text=None):
         return subprocess.run([tool, *map(str, args)], input=text, check=True,
                               capture_output=True, timeout=600,
@@ -316,8 +321,8 @@ def test_without_io_uring(tool, device, organisation, number):
 @pytest.mark.parametrize("how", ((), ("--stream",)))
 @pytest.mark.parametrize("organisation,trigger", (("soc", 4), ("loc", 4), ("buffered", 10)))
 def test_one_write_at_a_time(tool, device, organisation, trigger, how):
-    """Each open makes a table of the log of the previous run, and does the merge that is then due.
-    """
+    """A program that opens the store for each write does not let tables pile up: each open makes
+    a table of the log of the previous run, and does the merge that is then due."""
     run(tool, "format", "--band", "64K", "--organisation", organisation, device)
     kept = set(range(40))
     for i in range(40):
@@ -332,7 +337,8 @@ def test_one_write_at_a_time(tool, device, organisation, trigger, how):
 
 
 def test_a_device_that_is_not_there(tool, device):
-    """The error differs from that of a missing key, for the device and for the offload device."""
+    """A missing device, or a missing offload device, is reported with its name, so it cannot be
+    mistaken for a missing key."""
     run(tool, "format", "--band", "64K", device)
     for args in (("get", "nowhere", "k"), ("put", "nowhere", "k", "v"), ("scan", "nowhere"),
                  ("get", "--offload", "nowhere", device, "k")):
@@ -340,7 +346,8 @@ def test_a_device_that_is_not_there(tool, device):
 
 
 def test_a_log_that_has_lost_something(tool, device):
-    """The rest can be read, and each read reports the damage; a check reports it once."""
+    """A log with a damaged chunk: the rest can be read, each command reports the damage once,
+    and writes are refused, until `repair` gives the chunk up."""
     run(tool, "format", "--band", "64K", device)
     run(tool, "load", "--sync", device, text=b"a\t1\nb\t2\nc\t3\n")
     log, = json.loads(run(tool, "dump", "--json", device))["used"]
@@ -365,8 +372,8 @@ def test_a_log_that_has_lost_something(tool, device):
 
 @pytest.mark.parametrize("words", ((), ("--stream",)))
 def test_a_bit_of_the_log_after_a_close(tool, device, words):
-    """All data are in the last chunk. Since a close records the length of the log, damage to that
-    chunk is detected."""
+    """All data are in the last chunk of the log. A close records the length of the log, so
+    damage to that chunk is detected, and not taken for a write that a power cut tore."""
     run(tool, "format", "--band", "64K", device)
     run(tool, "load", *words, "--batch", 46, device,
         text="".join(f"key {i}\tvalue {i}\n" for i in range(46)).encode())
@@ -382,7 +389,7 @@ def test_a_bit_of_the_log_after_a_close(tool, device, words):
 
 @contextlib.contextmanager
 def in_use(tool, device, lines, *words):
-    """Run a program that has loaded these lines and keeps the store open."""
+    """Run a program that has loaded @lines and keeps the store open."""
     with subprocess.Popen([tool, "load", *words, str(device)], stdin=subprocess.PIPE) as loads:
         loads.stdin.write("".join(lines).encode())
         loads.stdin.flush()
@@ -399,8 +406,9 @@ def in_use(tool, device, lines, *words):
 
 @pytest.mark.parametrize("organisation,words", (("soc", ()), ("buffered", ("--stream",))))
 def test_of_a_store_that_is_open(tool, device, tmp_path, organisation, words):
-    """The program that has the store open answers stats and checkpoint; after its end there is no
-    answer."""
+    """`stats` and `checkpoint` of a store in use are answered by the program that has it open.
+    When no program has it open, `checkpoint` copies the store itself, and `stats` has no figures
+    of a running program."""
     run(tool, "format", "--band", "64K", "--organisation", organisation, device)
     lines = some_lines(7, 2000)
     copy = tmp_path / "copy"
@@ -434,6 +442,8 @@ def test_of_a_store_that_is_open(tool, device, tmp_path, organisation, words):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may be another user")
 def test_of_another_users_store(tool):
+    """Only root and the user of the program that has a store open may ask that program for
+    `stats`."""
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as device:
         os.truncate(device.name, 8 * MIB)
         os.chmod(device.name, 0o644)
@@ -446,8 +456,8 @@ def test_of_another_users_store(tool):
 
 
 def test_in_streams(tool, device):
-    """The filler at the end of a band does not count in any figure, and all other commands accept
-    the store."""
+    """A store that is written with and without --stream holds the same data. A lead-in of more
+    than half a band is refused."""
     run(tool, "format", "--band", "64K", device)
     lines = some_lines(4, 2000)
     run(tool, "load", "--stream", "--batch", 7, device, text="".join(lines).encode())
@@ -464,13 +474,16 @@ def test_in_streams(tool, device):
 
 
 def test_a_zero_in_a_line(tool, device):
+    """A zero byte in a line is an error that names the line; the lines before it are kept."""
     run(tool, "format", "--band", "64K", device)
-    assert "line 2: write a zero byte" in run(tool, "load", device, text=b"a\tb\nk\tv\0w\n", rc=FAILED)
+    assert "line 2: write a zero byte" in \
+        run(tool, "load", device, text=b"a\tb\nk\tv\0w\n", rc=FAILED)
     assert run(tool, "scan", device) == "a\tb\n"
 
 
 def starved(*args, kbytes=0, stdin=subprocess.DEVNULL):
-    """Run kv with little memory, without sanitizers, which need more than any limit."""
+    """Run kv with at most @kbytes of memory, built without sanitizers, which need more than any
+    limit."""
     build("userspace/kv")
     kv = TOP / "build/userspace/kv"
     limit = f"ulimit -v {kbytes}; " if kbytes else ""
@@ -480,10 +493,11 @@ def starved(*args, kbytes=0, stdin=subprocess.DEVNULL):
 
 
 @pytest.mark.parametrize("band,kbytes,words", (
-    ("1G", 200000, ": out of memory"), ("64K", 0, " is longer than the longest key with its value")))
+    ("1G", 200000, ": out of memory"),
+    ("64K", 0, " is longer than the longest key with its value")))
 def test_a_line_that_is_not_taken_is_no_end(tool, device, tmp_path, band, kbytes, words):
-    """Reading continues after a line that does not fit in memory, and after a line that no store
-    accepts."""
+    """A line that does not fit in memory, and a line that no store accepts, are errors that name
+    the line. Neither is taken for the end of the input."""
     os.truncate(device, 20 << 30 if band == "1G" else 8 * MIB)
     run(tool, "format", "--band", band, device)
     lines = tmp_path / "lines"
@@ -497,16 +511,19 @@ def test_a_line_that_is_not_taken_is_no_end(tool, device, tmp_path, band, kbytes
 
 
 def test_the_longest_line(tool, device):
-    """Each byte of key and value is written as four characters."""
+    """The longest key and value are accepted with each byte written as four characters; one byte
+    more is refused."""
     run(tool, "format", "--band", "64K", device)
     line = "\\x00" * 1024 + "\t" + "\\x00" * 8192
-    assert "line 1 is longer" in run(tool, "load", device, text=f"{line}\\x00\n".encode(), rc=FAILED)
+    assert "line 1 is longer" in \
+        run(tool, "load", device, text=f"{line}\\x00\n".encode(), rc=FAILED)
     run(tool, "load", device, text=line.encode())
     assert run(tool, "scan", device) == f"{line}\n"
 
 
 def test_what_never_ends_is_not_kept(tool, device):
-    """The size of a value and of a batch is limited by what a store can hold."""
+    """Endless input does not use up the memory: the size of a value and of a batch is limited by
+    what a store can hold."""
     run(tool, "format", "--band", "64K", device)
     with open("/dev/zero", "rb") as zero:
         rc, told = starved("put", device, "k", kbytes=400000, stdin=zero)
@@ -538,6 +555,8 @@ def test_wrong_usage(tool, device, args, words):
 
 
 def test_foreign_devices_are_left_alone(tool, device):
+    """Without --force `format` does not overwrite a store or a filesystem, and even with it not
+    a device in use. A format that is refused changes nothing."""
     assert "not a key-value store" in run(tool, "scan", device, rc=FAILED)
     run(tool, "format", "--band", "64K", device)
     run(tool, "put", device, "k", "v")
@@ -571,8 +590,8 @@ def zeroed(path, begin, end):
 
 @pytest.mark.parametrize("band", (64 * KIB, 256 * KIB))
 def test_a_store_whose_first_blocks_are_gone(tool, device, band):
-    """The store is recognized by the band table behind the header, and without that by the header's
-    copy."""
+    """A store without its first block is still recognized, so it is not overwritten: by the band
+    table behind the header, and without that by the header's copy."""
     run(tool, "format", "--band", f"{band >> 10}K", device)
     run(tool, "load", device, text="".join(some_lines(7, 200)).encode())
     copy, = struct.unpack_from("<Q", device.read_bytes(), 80)
@@ -603,8 +622,8 @@ def test_an_offload_device_whose_first_block_is_gone(tool, device, spare):
 @pytest.mark.parametrize("second, at", ((False, 0), (False, 8), (False, 80), (False, 4095),
                                         (True, 0)))
 def test_a_bit_of_the_header(tool, device, second, at):
-    """Either copy of the header is enough, a check finds the damage of the other one, and the next
-    open to write repairs it."""
+    """Either copy of the header is enough to read the store. A check reports a damaged copy, and
+    the next write repairs it."""
     run(tool, "format", "--band", "64K", device)
     run(tool, "put", device, "a", "1")
     raw = bytearray(device.read_bytes())
@@ -621,6 +640,7 @@ def test_a_bit_of_the_header(tool, device, second, at):
 
 
 def test_a_bit_of_the_header_of_an_offload_device(tool, device, spare):
+    """The same for the header of an offload device."""
     run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
     run(tool, "offload", device, spare)
     raw = bytearray(spare.read_bytes())
@@ -635,6 +655,7 @@ def test_a_bit_of_the_header_of_an_offload_device(tool, device, spare):
 
 
 def test_shingle_knows_a_store(tool, device):
+    """`shingle format` does not overwrite a store."""
     build("userspace/shingle")
     run(tool, "format", "--band", "64K", device)
     shingle = TOP / "build/userspace/shingle"
@@ -643,6 +664,7 @@ def test_shingle_knows_a_store(tool, device):
 
 
 def test_damage_is_named(tool, device):
+    """A check and a compaction name the damaged band and table. The store still accepts writes."""
     run(tool, "format", "--band", "64K", device)
     run(tool, "load", device, text="".join(some_lines(3, 600)).encode())
     run(tool, "compact", device)
@@ -721,6 +743,8 @@ def test_the_checksum_of_a_known_text():
 
 
 def test_checksums_begin_with_the_uuid(tool, device):
+    """The checksums of the band table's heads and of the log begin with the store's UUID, as
+    kv-format.rst says."""
     disk = OnDisk(tool, device)
     found = []
     for i, at in enumerate(disk.heads()):
@@ -745,9 +769,9 @@ def test_checksums_begin_with_the_uuid(tool, device):
     ("a flipped bit of its head", False), ("its head is newer", False),
     ("its head is too old", False), ("its head is of the other slot", False)))
 def test_one_copy_of_the_band_table(tool, device, what, torn, logged):
-    """A copy that an interrupted commit can leave is not reported as damage, unless a log shows
-    that the commit was not interrupted, as that of a store that was not closed does. A copy that
-    such a commit cannot leave is reported."""
+    """One copy of the band table is changed. A state that an interrupted commit can leave is not
+    reported as damage, unless the store was not closed: then its log shows that the commit was
+    complete. Every other state is reported."""
     disk = OnDisk(tool, device, closed=not logged)
     if not logged:
         run(tool, "compact", device)
@@ -782,8 +806,9 @@ def test_one_copy_of_the_band_table(tool, device, what, torn, logged):
 
 @pytest.mark.parametrize("begin", ("ours", "another", "none"))
 def test_what_another_store_has_sealed_is_not_believed(tool, device, begin):
-    """Each chunk and table head that the test changes has a checksum of its content; only the
-    identity with which the checksum begins is another store's or missing."""
+    """A chunk or a table head of another store is not accepted: its checksum fits its content,
+    but begins with another store's UUID or with none. This guards against the leftovers of a
+    store that was on the device before."""
     disk = OnDisk(tool, device)
     seal = {"ours": disk.uuid, "another": bytes([disk.uuid[0] ^ 1]) + disk.uuid[1:],
             "none": b""}[begin]
@@ -794,7 +819,7 @@ def test_what_another_store_has_sealed_is_not_believed(tool, device, begin):
     if begin == "ours":
         assert run(tool, "get", device, "a key") == "b value"
     else:
-        # A close has sealed the log, so a torn write is no explanation.
+        # The log was closed, so the store must not take this for a torn write.
         told = run(tool, "get", device, "a key", rc=DAMAGED)
         assert "no such key" in told and "damaged at byte 0" in told
     for at in disk.heads():
@@ -803,7 +828,7 @@ def test_what_another_store_has_sealed_is_not_believed(tool, device, begin):
         struct.pack_into("<I", head, 12, checksum(seal, head, 12))
         disk.put(at, head)
     if begin == "ours":
-        # The number of the next log is the one in the table.
+        # The store numbers the next log by the changed field of the band table.
         run(tool, "put", device, "another", "one")
         assert min(b["id"] for b in json.loads(run(tool, "dump", "--json", device))["used"]
                    ) > 1000
@@ -846,7 +871,7 @@ def test_an_unsorted_table_on_the_disk(tool, device):
         assert count == 14 + key_bytes + value_bytes and word & 255 == 1
         found.append((key, word >> 8, offset))
     assert [f[:2] for f in found] == sorted((f[:2] for f in found), key=lambda f: (f[0], -f[1]))
-    # The entries are in the order of their arrival, complete from the first on.
+    # The entries are in the order of their arrival, and none is missing from the first on.
     by_place = sorted(found, key=lambda f: f[2])
     assert [f[0].decode() for f in by_place] == [line[:3] for line in lines[:writes]]
     assert [f[1] for f in by_place] == list(range(1, writes + 1))
@@ -857,15 +882,15 @@ def test_an_unsorted_table_on_the_disk(tool, device):
 
 
 def test_damage_of_an_unsorted_table(tool, device):
-    """A damaged write is reported with its place; damage in parts that only a check reads is found
-    by a check."""
+    """Damage to a value is reported by `get` and by `check`, with the band. Damage to a part
+    that only a check reads is found by `check`, and `get` still works."""
     run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
     lines = [f"{i:03d}\t{'v' * 200}\n" for i in range(600)]
     run(tool, "load", "--batch", 50, device, text="".join(lines).encode())
     table = next(b for b in json.loads(run(tool, "dump", "--json", device))["used"]
                  if b.get("unsorted"))
     whole = device.read_bytes()
-    # The number of the chunk, and a value of the first key.
+    # The number of the chunk, and the value of the first key.
     for at, key, rc in (24, "000", 0), (48 + 8 + 14 + 3 + 5, "000", DAMAGED):
         spoilt = bytearray(whole)
         spoilt[table["offset"] + at] ^= 1
@@ -911,6 +936,8 @@ def test_an_offload_device_on_the_disk(tool, device, spare):
 
 
 def test_offload_devices_of_others_are_left_alone(tool, device, spare, tmp_path):
+    """An offload device belongs to one store. It is refused to other stores, and neither
+    `format` nor `offload` overwrites it, or a filesystem, without --force."""
     other = tmp_path / "other"
     other.write_bytes(device.read_bytes())
     for store in device, other:
@@ -940,7 +967,9 @@ def test_offload_devices_of_others_are_left_alone(tool, device, spare, tmp_path)
 
 
 def test_what_is_loaded_beside_merges(tool, device, spare):
-    """The speed of the merges determines whether some data are left on the offload device."""
+    """All that was loaded with an offload device can be read. The speed of the merges determines
+    whether some data are left on that device; if so, the store is refused without it. After
+    `compact` the store does not need it."""
     run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
     run(tool, "offload", device, spare)
     lines = some_lines(5, 4000)
@@ -958,6 +987,7 @@ def test_what_is_loaded_beside_merges(tool, device, spare):
 
 
 def test_one_store_at_a_time(tool, device):
+    """A store that a program has open is refused to another one."""
     run(tool, "format", "--band", "64K", device)
     with subprocess.Popen([tool, "load", device], stdin=subprocess.PIPE) as loading:
         # The program reads from the pipe only after it has opened the store.
@@ -970,8 +1000,8 @@ def test_one_store_at_a_time(tool, device):
 
 
 def test_a_device_that_is_about_to_be_free(tool, device):
-    """After a program was killed, the kernel takes some time to release its lock; kv waits for
-    that."""
+    """After a program was killed, the kernel takes some time to release its lock; kv waits up to
+    about a second for that."""
     run(tool, "format", "--band", "64K", device)
     with open(device, "rb") as f:
         fcntl.flock(f, fcntl.LOCK_EX)
@@ -988,6 +1018,7 @@ def test_a_device_that_is_about_to_be_free(tool, device):
 
 
 def test_a_file_behind_a_loop_device(tool, device):
+    """A file that is behind a loop device is refused; the store is used through the loop device."""
     run(tool, "format", "--band", "64K", device)
     done = subprocess.run(["losetup", "--find", "--show", device], check=False,
                           capture_output=True, text=True)
@@ -1004,7 +1035,8 @@ def test_a_file_behind_a_loop_device(tool, device):
 
 @pytest.mark.parametrize("seed,organisation", ((0, "soc"), (1, "soc"), (2, "soc"), (3, "buffered")))
 def test_killed(tool, device, spare, seed, organisation):
-    """Each line that was synced before the kill is in the store."""
+    """Loads that are killed: the store holds the first lines of the input without a gap. The
+    number of missing lines is limited by what the pipe and the program's buffer hold."""
     run(tool, "format", "--band", "64K", "--organisation", organisation, device)
     offload = ["--offload", spare] if organisation == "buffered" else []
     if offload:
@@ -1039,6 +1071,8 @@ def program(name):
 
 @pytest.mark.parametrize("how", ((), ("--static",)))
 def test_a_strangers_program(tmp_path, device, how):
+    """The C program in kv.rst builds with the installed files, linked to the shared and to the
+    static library, without a warning, and prints what the document says."""
     build("userspace/kv")
     build("userspace/kv", "install", f"DESTDIR={tmp_path}", "PREFIX=/usr")
     for name in ("lib/libshingle-kv.a", "lib/libshingle-kv.so.1", "include/shingle-kv.h",
@@ -1051,7 +1085,7 @@ def test_a_strangers_program(tmp_path, device, how):
                PKG_CONFIG_PATH=str(tmp_path / "usr/lib/pkgconfig"))
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", *how, "shingle-kv"],
                            env=env, check=True, capture_output=True, text=True).stdout.split()
-    # A program need not link the libraries that the shared library links itself.
+    # Only a static program must name the libraries that shingle-kv uses itself.
     assert ("-luring" in flags) == bool(how)
     if how:
         flags = [str(tmp_path / "usr/lib/libshingle-kv.a") if f == "-lshingle-kv" else f
@@ -1073,14 +1107,14 @@ def test_a_strangers_program(tmp_path, device, how):
 
 
 def declared():
-    """Return the functions that the header declares."""
+    """Return the names of the functions that the header declares."""
     header = (TOP / "userspace/include/shingle-kv.h").read_text(encoding="utf-8")
     return set(re.findall(r"^[\w ]+\W\*?(kv_\w+)\(", header, re.M))
 
 
 def test_the_shared_library_has_what_the_header_has():
-    """Each function has the version of its node: in the object, in the map and in Debian's symbols
-    file."""
+    """The shared library exports exactly the functions of the header, each with the version of
+    its node: in the object, in the map and in Debian's symbols file."""
     build("userspace/kv")
     shared = TOP / "build/userspace/libshingle-kv.so.1"
     seen = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", shared],
@@ -1106,6 +1140,7 @@ def test_the_document_has_each_function():
 
 
 def test_the_archive_has_only_what_the_header_has():
+    """The static library exports no other symbols, which could clash with those of a program."""
     build("userspace/kv")
     archive = TOP / "build/userspace/libshingle-kv.a"
     seen = subprocess.run(["nm", "--defined-only", "--extern-only", archive], check=True,

@@ -13,8 +13,8 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 FUZZ = TOP / "tests/kv-fuzz"
-# How many seeds a store must open, and how many a check must find sound. Otherwise a harness would
-# pass if all its inputs were refused at once.
+# The least numbers of seeds that a store opens, and that a check finds sound. Without them a
+# harness would pass if all its inputs were refused at once.
 HARNESSES = {"table": (28, 8), "unsorted": (25, 7), "log": (23, 16), "bands": (34, 30),
              "formats": (0, 0)}
 
@@ -33,6 +33,8 @@ def make_seeds(tmp_path_factory):
 
 
 def eaten(replay, harness, *what):
+    """Run a harness over inputs. Return the number of inputs, of those that a store opened, and
+    of those that a check found sound."""
     done = subprocess.run([replay, harness, *map(str, what)], check=False, timeout=300,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
@@ -43,6 +45,7 @@ def eaten(replay, harness, *what):
 
 @pytest.mark.parametrize("harness", HARNESSES)
 def test_seeds(replay, seeds, harness):
+    """Stores made by seeds are accepted in the expected number."""
     inputs, opened, clean = eaten(replay, harness, seeds / harness)
     assert inputs == len(list((seeds / harness).iterdir())) >= 25
     assert opened >= HARNESSES[harness][0] and clean >= HARNESSES[harness][1]
@@ -50,7 +53,7 @@ def test_seeds(replay, seeds, harness):
 
 @pytest.mark.parametrize("harness", HARNESSES)
 def test_corpus(replay, harness, tmp_path):
-    """The inputs that libFuzzer has selected."""
+    """The inputs that libFuzzer has selected cause no error."""
     with tarfile.open(FUZZ / "corpus" / f"{harness}.tar") as corpus:
         names = [member.name for member in corpus if member.isfile()]
         corpus.extractall(tmp_path)
@@ -60,7 +63,8 @@ def test_corpus(replay, harness, tmp_path):
 
 @pytest.mark.parametrize("harness", HARNESSES)
 def test_seeds_spoilt(replay, seeds, harness, tmp_path):
-    """Change, cut out or double a few bytes of each seed. The changes are the same in each run."""
+    """Seeds with a few bytes changed, cut out or doubled cause no error. The changes are the
+    same in each run."""
     rng = random.Random(harness)
     for seed in sorted((seeds / harness).iterdir()):
         for turn in range(3):

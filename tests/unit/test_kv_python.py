@@ -44,7 +44,8 @@ def make_device(tmp_path, kv):
 
 
 def test_structs_are_the_headers(kv):
-    """The structs have the names, order and widths of the header."""
+    """The binding declares the structs by hand. They must have the names, order and widths of
+    the header."""
     widths = {"uint64_t": ctypes.c_uint64, "uint32_t": ctypes.c_uint32,
               "uint8_t": ctypes.c_uint8, "size_t": ctypes.c_size_t, "const char": ctypes.c_char_p,
               "enum kv_organisation": ctypes.c_int}
@@ -65,6 +66,7 @@ def test_structs_are_the_headers(kv):
 
 
 def test_constants_are_the_headers(kv):
+    """The binding's flags have the values of the header."""
     for name in ("READ_ONLY", "NO_THREAD", "NO_LOG", "STREAM", "NO_LIVE", "SYNC",
                  "REPAIR_UNREADABLE"):
         bit = int(re.search(rf"KV_{name} = 1 << (\d)", HEADER)[1])
@@ -95,6 +97,8 @@ def test_put_get_delete(kv, device):
 
 
 def test_batches_are_all_or_nothing(kv, device):
+    """A batch is written at the end of its block; if the block raises an error, nothing is
+    written."""
     with kv.open(device) as store:
         with store.batch(sync=True) as batch:
             batch.put(b"a", b"1")
@@ -136,6 +140,8 @@ def test_forward_and_back(kv, device):
 
 
 def test_snapshots_and_what_is_left_open(kv, device):
+    """A snapshot keeps its view. Snapshots and iterators that are used after their end, or after
+    the store's, raise ValueError and do not crash."""
     store = kv.open(device)
     store[b"a"] = b"1"
     with store.snapshot() as then:
@@ -159,8 +165,8 @@ def test_snapshots_and_what_is_left_open(kv, device):
 
 
 def in_child(function):
-    """Run a function in a child of fork(), as a multiprocessing worker does.  The result waits for
-    its exit status."""
+    """Run @function in a child of fork(), as a multiprocessing worker does. Return a function
+    that waits for the child and returns its exit status."""
     pid = os.fork()
     if pid:
         return lambda: os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -176,7 +182,8 @@ def in_child(function):
 
 @pytest.mark.parametrize("no_thread", [False, True], ids=["thread", "no_thread"])
 def test_a_child_of_fork_leaves_the_store_to_its_parent(kv, device, no_thread):
-    """A child that closes the store, as at its exit, writes nothing and stops no thread."""
+    """In a child of fork() each call on the store fails with EPERM. The child may close the
+    store, as at its exit; this writes nothing, and the parent's store works on."""
     store = kv.open(device, no_thread=no_thread)
     snapshot, it = store.snapshot(), store.iterator()
     store[b"not synced"] = b"1"
@@ -207,7 +214,7 @@ def test_a_child_of_fork_leaves_the_store_to_its_parent(kv, device, no_thread):
         assert kv.live_stats(device)["puts"] == 201
     for i in range(200, 400):
         store.put(b"%d" % i, b"x" * 300, sync=True)
-    # As after a kill: nothing is written any more.
+    # A copy of the file is the store after a kill: it must contain all synced writes.
     shutil.copy(device, device.with_name("killed"))
     with kv.open(device.with_name("killed")) as killed:
         assert len(list(killed)) == 401 and killed.check() == []
@@ -216,7 +223,8 @@ def test_a_child_of_fork_leaves_the_store_to_its_parent(kv, device, no_thread):
 
 
 def test_a_child_of_fork_keeps_no_lock(kv, device):
-    """The parent, and then others, can open the store again while the child lives."""
+    """A child of fork() does not keep the lock of the store: once the parent has closed it, it
+    can be opened again while the child lives."""
     store = kv.open(device)
     wait, go = os.pipe()
     ended = in_child(lambda: os.read(wait, 1))
@@ -228,6 +236,7 @@ def test_a_child_of_fork_keeps_no_lock(kv, device):
 
 
 def test_children_of_fork_read_a_read_only_store(kv, device):
+    """A store that is open to read only can be used in children of fork()."""
     with kv.open(device) as store:
         store[b"a"] = b"1"
     store = kv.open(device, read_only=True)
@@ -270,7 +279,8 @@ with shingle_kv.open({str(device)!r}) as store:
 
 
 def test_numbers_are_not_cut_off(kv, device):
-    """ctypes takes any number, and drops the bits that have no room."""
+    """A number that does not fit its field raises OverflowError. ctypes would drop the upper
+    bits without an error."""
     for option, value in (("memtable_bytes", (1 << 32) + 65536), ("cache_bytes", -1),
                           ("l0_trigger", 1 << 32)):
         with pytest.raises(OverflowError, match=option):
@@ -313,7 +323,7 @@ with shingle_kv.open({str(device)!r}) as store:
 
 
 def test_threads(kv, device):
-    """Each thread has its own error message."""
+    """Threads can share a store, and each gets its own error message."""
     said = {}
 
     def use(store, name):
@@ -373,7 +383,7 @@ def test_wrong_words(kv, device):
 
 
 def test_it_is_typed(kv):
-    """Each public function has annotations for its arguments and its result."""
+    """Each public function has annotations and a docstring."""
     assert (BINDING / "src/shingle_kv/py.typed").exists()
     for kind in (kv.Store, kv.Batch, kv.Iterator, kv.Snapshot):
         for name, member in vars(kind).items():
