@@ -85,7 +85,8 @@ def test_nothing_goes_up():
 
 
 def test_every_layer_is_there():
-    """Without this check the test above could pass on an empty list."""
+    """LAYERS has all directories of core, and each has sources. Otherwise the test above could pass
+    without reading them."""
     texts = sources(TOP / "core")
     assert {name.split("/")[0] for name in texts} == set(LAYERS)
     folders = {path.name for path in (TOP / "core").iterdir() if path.is_dir()}
@@ -143,6 +144,8 @@ def circles(room):
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_circle(room):
+    """No file of the directory calls, through others, a file that calls it, except for the known
+    circles."""
     assert circles(TOP / room) == [tuple(one) for one in CIRCLES.get(room, [])]
 
 
