@@ -67,6 +67,8 @@ def test_bins_of_a_set_associative_layout():
 
 
 def test_bins_of_zones():
+    """Each zone is a bin: its share is its part of the logical blocks, its slots are those of its
+    log bands."""
     layout = {"band_blocks": 10, "logical_blocks": (8 + 8 + 3) * 10,
               "bands": {"data": 25, "cache": 0},
               "params": {"zone-bands": 10, "provision": 2, "log-bands": 2}}
@@ -174,6 +176,8 @@ def test_layers_that_are_not_shingled(monkeypatch):
 
 
 def test_zones_that_nobody_can_see(monkeypatch):
+    """A zone of the platter that the device does not reach must not be reported; one that it
+    reaches by a few blocks may be."""
     Targets(monkeypatch, {"x": "0 9 platter none 0 st4000nc001"}, {}, GEOMETRY)
     shape = ground_truth.geometry("x")
     both = [[0, ground_truth.rate(shape, z)] for z in shape["zones"]]

@@ -160,7 +160,8 @@ def described(text):
 
 @pytest.mark.parametrize("of", ["core", "platter", *ENGINES])
 def test_sentences(of, told):
-    """The message for a wrong value names every valid word."""
+    """Each option has a short help text, and its message for a wrong value names every valid word
+    or the limits of the number."""
     for name, (kind, when, low, high, _, words, help_, range_, busy) in options(told, of).items():
         assert 10 < len(help_) < 90 and not help_.endswith("."), name
         if kind == FEATURE or not range_:
