@@ -120,7 +120,7 @@ def test_it_is_seen(tmp_path, name, line, sentence):
 
 
 def references(room):
-    """Map each file of a directory to the files whose functions it names."""
+    """Map each file of a directory to the files that define the functions it names."""
     code = {path.name: COMMENT.sub("", path.read_text(encoding="utf-8"))
             for path in sorted(room.glob("*.c"))}
     owner = {function: name for name, text in code.items() for function in DEFINED.findall(text)}

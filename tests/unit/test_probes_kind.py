@@ -191,8 +191,8 @@ class Remapping(drives.Circular):
 @pytest.mark.parametrize("room", [25, 30, 35])
 def test_a_cache_that_a_part_of_the_drive_is_in_is_not_overlooked(tmp_path, room, tests):
     """In one of three regions most blocks come from RAM; elsewhere all stay. A conventional drive
-    does not do that, so the verdict is not "conventional", even if Test 11 says so. It is too
-    little evidence for another answer."""
+    does not do that, so the verdict is not "conventional", even if that is Test 11's finding. It is
+    too little evidence for another answer."""
     found, s = ask(tmp_path, Promoting(400_000, room), *tests)
     numbers = s.results["1"].numbers["spots"]
     assert numbers["low"]["fast_kept"] > 20 and numbers["high"]["fast_kept"] is None
@@ -208,8 +208,8 @@ def test_a_cache_that_a_part_of_the_drive_is_in_is_not_overlooked(tmp_path, room
                          ids=["one-place", "two-places", "partly", "at-last", "one-block",
                               "everywhere"])
 def test_a_cache_of_what_is_used_often_is_not_overlooked(tmp_path, room, often, reads):
-    """The drive gets no answer, although Test 11 calls it conventional. Reading a place to learn its
-    timing may bring its blocks into RAM before they are written, or only the most frequently
+    """The drive gets no answer, although Test 11 calls it conventional. Reading a place to learn
+    its timing may bring its blocks into RAM before they are written, or only the most frequently
     written blocks are there."""
     found, s = ask(tmp_path, Promoting(400_000, room, often, reads=reads), t01, t02, t11)
     assert found["11.drive_type"].value == "conventional"
@@ -807,7 +807,7 @@ def test_what_is_shingled_is_called_so(tmp_path, drive):
 
 
 def test_drives_by_lot(tmp_path):
-    """Of the decisions on forty random drives at least 95 % are right, and none is wrong."""
+    """At least 95 % of the decisions on forty random drives are right, and none is wrong."""
     rng, right, unknown = np.random.default_rng(11), 0, []
     for i in range(40):
         drive, truth = drives.by_lot(rng, i)

@@ -620,8 +620,8 @@ def found(value, confidence=0.999):
     ({}, found("conventional"), "conventional", 0.999, "why"),
     ({}, found(None), None, 0, "why"), ({}, {}, None, 0, "nothing was measured")])
 def test_the_drive_has_the_first_word(more, results, value, confidence, words):
-    """What a drive reports of itself decides, and the answer mentions a measurement that differs.
-    Otherwise the measurement decides."""
+    """The drive's own report decides, and the answer mentions a measurement that differs. Without
+    a report the measurement decides."""
     answer = quick.answer({**SAID, **more}, results)
     assert (answer.value, answer.confidence) == (value, confidence) and words in answer.says
     assert answer.sentence().count("\n") == 0 and answer.sentence().endswith(".")
@@ -703,7 +703,7 @@ def test_the_folder_is_one_for_a_report(command, capsys):
 
 
 def test_without_leave_it_only_reads(command, capsys):
-    """Without --write nothing is written, and the report says so."""
+    """Without --write nothing is written, and the report contains that statement."""
     drive = probe_drives.Drive(200_000)
     drive.write = None
     status, out = command(drive)

@@ -392,8 +392,8 @@ def test_no_cache_no_answers(drive, tmp_path):
 
 
 def test_fewer_places_than_reset_would_give(tmp_path):
-    """Without a reset a lazy drive's cache may hold older blocks, so Test 6 cannot tell its size. It
-    still gives a lower bound."""
+    """Without a reset a lazy drive's cache may hold older blocks, so Test 6 cannot tell its size.
+    It still gives a lower bound."""
     s = session(SetAssociative(96, 400, 8), tmp_path, cleaning_type="lazy")
     s.allow_reset = False
     for name in ("raw_bytes", "writes_until_cleaning"):

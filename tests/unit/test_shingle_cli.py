@@ -2725,7 +2725,8 @@ def test_the_line_for_dmsetup_is_one_for_a_shell(kept, name):
 
 
 def test_who_is_not_root_is_told_so(two, tmp_path):
-    """Without root rights the tool says so, and does not report a missing device."""
+    """Without root rights the message names them as the cause. It must not report a missing
+    device, which the kernel's answer resembles."""
     (tmp_path / "dm.denied").touch()
     for words in (["status", "disk"], ["stats", "disk"], ["set", "disk"],
                   ["set", "disk", "commit_ms=5"], ["remove", "disk"], ["reset", "--force", "disk"],

@@ -36,6 +36,6 @@ def test_windows_are_what_is_destroyed():
 
 
 def test_a_head_that_is_wider_than_told_is_noticed():
-    """If core is told of a head that is too narrow, the check reports blocks destroyed outside the
-    window: it does compare."""
+    """If core assumes a head that is too narrow, the check must find blocks destroyed outside the
+    window. Otherwise it would compare nothing."""
     assert check(1, 100, "narrow")[0] > 1000
