@@ -221,6 +221,7 @@ def test_seconds_without_arrivals_are_counted(tool):
 
 @pytest.mark.skipif(not shutil.which("fio"), reason="fio is not here")
 def test_fio_sends_them_when_they_are_due(tool, tmp_path):
+    """fio accepts the iolog, sends all requests, and takes at least as long as the arrivals do."""
     with open(tmp_path / "disk", "wb") as f:
         f.truncate(16 << 20)
     args = ("arrivals", "--arrivals", "poisson", "--ops", 500, "--target", 500)
@@ -479,6 +480,8 @@ def boot_virtual():
 
 @pytest.mark.boots(run=boot_virtual, kernel=lambda: "uml")
 def test_open_loop_by_an_exact_clock(guest):
+    """Under a virtual clock, lateness, response times and service times have their computed values:
+    operations start when they are due, however slow the earlier ones are."""
     assert guest.ok, str(guest)
     enough, slow, timed, poisson = map(json.loads, guest.out.split("---"))
     # Each operation takes 10 ms and 400 arrive each second: with 16 threads no operation waits.

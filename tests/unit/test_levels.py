@@ -667,6 +667,8 @@ SMALL = ("--scale", 32, "--file", "8M", "--level1", "16M")
     ("--record", "4K", "--readahead", "256K"), ("--mix", "R50"),
     ("--mix", "R10", "--ops", 50000)))
 def test_store_reads_back_what_it_wrote(tool, tmp_path, ram, extra):
+    """The store finds all its data after a load with compactions, and its counters of requests
+    agree with its files. A later --check finds the data by the manifest alone."""
     disk = disk_file(ram / "disk")
     of = json.loads(run(tool, *SMALL, *extra, "--verify", "--json",
                         "--manifest", tmp_path / "manifest", disk))

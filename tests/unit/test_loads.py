@@ -104,6 +104,8 @@ def test_writes_or_reads_only():
 @given(st.sampled_from(sorted(generate.PRESETS)), st.integers(0, 1 << 40),
        st.sampled_from(("age", "popularity")), st.integers(20, 40))
 def test_same_seed_same_load(name, seed, by, caches):
+    """The same seed gives the same load, its requests are within bounds, and the parameters that
+    the generator computes are those measured in the load."""
     cache = 8 * MIB
     size, few = caches * cache, 6100 if name == "proj_2" else 2700
     make = [generate.like(name, generate.replace(generate.PRESETS[name], by=by), cache, size,
@@ -414,6 +416,8 @@ def run(*argv):
 
 
 def test_command_from_end_to_end(tmp_path):
+    """A load that was generated as compressed CSV and converted to an iolog has the same measured
+    parameters."""
     made = run("generate", "web_0", "--cache-size", "16M", "--size", "400M", "--out",
                tmp_path / "web.csv.gz", "--json")
     assert made.returncode == 0 and made.stderr == ""

@@ -447,6 +447,8 @@ def test_pack_regards_tracks_only_where_they_matter(run):
 
 
 def test_presets_command(run):
+    """The list has all presets with the values of the papers, and names those that cannot be scaled
+    as far as requested."""
     rows = json.loads(run("presets", "--json"))
     assert [r["name"] for r in rows] == [*(f"emulated-smr-{i}" for i in (1, 2, 3)),
                                          "ma-baseline", "ma-tiler", "tiler-track",

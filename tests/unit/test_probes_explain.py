@@ -451,6 +451,8 @@ def test_refusals_of_explain(path, why, capsys):
 
 
 def test_tracing_is_read_as_the_kernel_prints_it(tmp_path, monkeypatch):
+    """The tracer switches on one event for one device, and reads whole lines of it. It keeps an
+    incomplete line for the next read."""
     monkeypatch.setattr(explain, "TRACING", (tmp_path / "none", tmp_path))
     def mkdir(self):
         event = self / "events/block/block_bio_queue"

@@ -109,6 +109,8 @@ SET = {"band_blocks": 10240, "logical_blocks": 880 * 10240, "params": {"set-shif
 
 
 def test_set_associative(monkeypatch):
+    """The truth about an stl-set comes from its table, layout and platter. Findings are marked as
+    right, wrong, untold or not judged, and only sure ones count as confidently wrong."""
     Targets(monkeypatch, {"x": "0 8 stl-set data - meta 0 2 cleaning lazy",
                           "data": "0 9 platter none 0 st4000nc001"}, SET, GEOMETRY)
     is_so = ground_truth.of("/dev/mapper/x")
@@ -136,6 +138,8 @@ def test_set_associative(monkeypatch):
 
 
 def test_flash_cache_and_outer_cache(monkeypatch):
+    """A cache on a device without timing is flash and has no place on the platters. A cache before
+    the data is at the outer diameter."""
     tables = {"x": "0 8 stl-set data ssd meta 0 2 cleaning lazy",
               "data": "0 9 platter none 0 st4000nc001",
               "ssd": "0 9 platter none 0 generic 0 2 timing none"}

@@ -113,6 +113,8 @@ def whole(text):
 @pytest.mark.parametrize("tests", [("1",), ("13",), ("12", "13"), ("2",), ("1", "2", "6"),
                                    ("1", "2", "6", "11", "12", "13")])
 def test_any_subset(tmp_path, tests):
+    """The report of any subset of tests is a valid page with a section for each, and says why a
+    test was skipped, has failed or cannot tell."""
     page, machine = report.write(drive(tmp_path, tests))
     text = page.read_text(encoding="utf-8")
     whole(text)

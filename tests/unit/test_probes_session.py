@@ -759,6 +759,8 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch):
 
 
 def test_time_left_is_shown_on_a_terminal_only():
+    """On a terminal, progress shows the time left for the test and for all tests. Elsewhere it
+    writes nothing."""
     class Terminal(list):
         def __init__(self, tty):
             super().__init__()

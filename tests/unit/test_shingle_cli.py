@@ -610,6 +610,8 @@ def assert_harmless(out, tracks, head, meta_apart=False):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_any_uniform_tracks(run, seed):
+    """On random shingled media with tracks of one length, no write of one part destroys another
+    part, every block is accounted for, and no room for a further band is left."""
     rng = random.Random(seed)
     track, head = rng.randint(1, 12), rng.randint(1, 4)
     band, apart = rng.randint(1, 30), rng.random() < 0.5
@@ -1457,6 +1459,8 @@ def test_wrong_devices(image):
 
 
 def test_unknown_engine_and_version(image):
+    """All commands refuse a superblock with an engine or a format version that the tool does not
+    know. The message tells whether the version is newer or older."""
     raw = bytearray(image.read(0))
     raw[48:64] = b"stl-next".ljust(16, b"\0")
     for at in (0, image.last):
@@ -2379,6 +2383,8 @@ def test_create_keeps_or_does_not(run):
 
 
 def test_set_of_a_closed_device(kept):
+    """set on a closed device writes both superblocks with a new generation, and no other block of
+    META. The next open uses the settings."""
     run = kept.run
 
     def now():
@@ -2725,8 +2731,8 @@ def test_the_line_for_dmsetup_is_one_for_a_shell(kept, name):
 
 
 def test_who_is_not_root_is_told_so(two, tmp_path):
-    """Without root rights the message names them as the cause. It must not report a missing
-    device, which the kernel's answer resembles."""
+    """Without root rights the message names them as the cause and does not report a missing
+    device."""
     (tmp_path / "dm.denied").touch()
     for words in (["status", "disk"], ["stats", "disk"], ["set", "disk"],
                   ["set", "disk", "commit_ms=5"], ["remove", "disk"], ["reset", "--force", "disk"],

@@ -64,6 +64,8 @@ def unit(text):
 
 
 def test_a_unit_for_a_line(run, tab, generate):
+    """The files for one line, complete: a service that waits for its devices, links that start it,
+    and no time limit for the mapped device."""
     made = generate("# disks", "",
                     f"smr0\tUUID={UUID.upper()}  meta=PARTUUID=C9E0-02,cache=/dev/nvme0n1 ")
     device = "dev-mapper-smr0.device"
@@ -215,6 +217,7 @@ def test_the_generator_overwrites_nothing(run, generate):
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze")
 def test_systemd_takes_the_units(run, generate, monkeypatch):
+    """systemd-analyze verify finds nothing to report in the generated units."""
     made = generate(f"a-b UUID={UUID} nofail", "c /dev/sdc cache=/dev/sdd", "d /dev/sde _netdev")
     monkeypatch.setenv("SYSTEMD_UNIT_PATH", f"{generate.dest}:")
     units = [name for name in made if re.fullmatch(r"[^/]*\.service", name)]
@@ -239,6 +242,8 @@ def opened(run, *args, rc=CLEAN):
 
 
 def test_what_a_line_opens(run, tab):
+    """Options and the preset of a line are combined with the stored settings and override them. A
+    line that fails does not keep others from opening."""
     image = Image(run, "--cache-size", "5b", "--set", "commit_ms=5000", "--feature", "inplace")
     alone = blank(run.dir / "alone", 3000)
     run("format", "stl-full", "--band", "48K", alone)

@@ -215,6 +215,8 @@ def test_parameters(engine, told):
 
 
 def test_options_of_platter(told):
+    """dm-platter.rst has all options with their defaults, words and limits, and lists as messages
+    the features that a message can change."""
     text, known = section(document("platter"), "Table line"), options(told, "platter")
     rst = {name: cells for cells in rows(text) for name in names(cells[0])
            if name in known or len(cells) == 3}
