@@ -171,6 +171,8 @@ def test_diurnal_as_drawn_misses_the_rate(tool):
 
 
 def test_formats_say_the_same(tool, tmp_path):
+    """All formats describe the same arrivals, rounded to the units of each, and csv and iolog3
+    have the same requests."""
     args = ("arrivals", "--arrivals", "self similar", "--ops", 5000, "--target", 1000)
     at = np.array(run(tool, *args).split(), np.int64)
     assert json.loads(run(tool, *args, "--format", "json"))["due_ns"] == at.tolist()
@@ -219,6 +221,7 @@ def test_seconds_without_arrivals_are_counted(tool):
 
 @pytest.mark.skipif(not shutil.which("fio"), reason="fio is not here")
 def test_fio_sends_them_when_they_are_due(tool, tmp_path):
+    """fio accepts the iolog, sends all requests, and takes at least as long as the arrivals do."""
     with open(tmp_path / "disk", "wb") as f:
         f.truncate(16 << 20)
     args = ("arrivals", "--arrivals", "poisson", "--ops", 500, "--target", 500)
@@ -424,6 +427,8 @@ def test_all_that_was_loaded_is_found(tool):
 
 
 def test_what_is_not_there_is_missing_and_what_is_wrong_is_said(tool):
+    """Reads of absent records are counted. Wrong values, which --verify detects, give exit
+    status 4."""
     got = measured(tool, "-s", "memory", "-w", "c", "-n", 100)
     assert got["ops"]["read"]["missing"] == 100
     # The null store pretends to have every record, and has none.
@@ -437,7 +442,8 @@ def test_scans_return_records(tool):
 
 
 def test_lateness_is_counted_and_belongs_to_the_response(tool):
-    """One thread that can do 100 operations a second gets 1000 a second."""
+    """One thread that can do 100 operations a second gets 1000 a second. The waiting time counts
+    as lateness and in the response time, but not in the service time."""
     got = measured(tool, "--delay", 10_000, "--target", 1000, "-n", 60, "-t", 1, "-w", "c",
                    "--late", 5000)
     times, late = got["ops"]["read"], got["arrivals"]
@@ -474,6 +480,8 @@ def boot_virtual():
 
 @pytest.mark.boots(run=boot_virtual, kernel=lambda: "uml")
 def test_open_loop_by_an_exact_clock(guest):
+    """Under a virtual clock, lateness, response times and service times have their computed values:
+    operations start when they are due, however slow the earlier ones are."""
     assert guest.ok, str(guest)
     enough, slow, timed, poisson = map(json.loads, guest.out.split("---"))
     # Each operation takes 10 ms and 400 arrive each second: with 16 threads no operation waits.
@@ -681,7 +689,8 @@ def test_store_that_is_none(tool, tmp_path):
 
 @with_store
 def test_store_reads_around(tool, disk):
-    """With larger reads fewer are left to do, according to the store's statistics."""
+    """--around determines how much a get reads around its block: with 1 MiB the store reads more
+    bytes than with 4 KiB."""
     measured(tool, "-d", disk, "-w", "fillrandom", "-r", 3000, "-n", 3000, "--value", "1K")
 
     def read(*words):
@@ -696,8 +705,8 @@ def test_store_reads_around(tool, disk):
 
 @with_store
 def test_store_in_streams(tool, disk):
-    """A band is filled up behind data of limited lifetime; the result agrees with the model all the
-    same."""
+    """With --stream the store writes padding, and without it none. The records are right in both
+    cases."""
     def got_of(name, *words):
         return measured(tool, "-d", disk, "-w", name, "-r", 3000, "-n", 3000, "--value", "1K",
                         "--verify", *words)
@@ -710,7 +719,7 @@ def test_store_in_streams(tool, disk):
 
 @with_store
 def test_store_without_a_log(tool, disk):
-    """All data are in a table at the end, so they are durable."""
+    """Without a log, all data are in a table at the end of the run, so they are durable."""
     got = measured(tool, "-d", disk, "-w", "load", "-n", 300, "--value", "1K", "--no-log")
     assert got["store_stats"]["log_bytes"] == 0 and sum(got["store_stats"]["level_bands"]) == 1
     assert kv("scan", "--keys", disk).count("user") == 300
@@ -718,8 +727,8 @@ def test_store_without_a_log(tool, disk):
 
 @with_store
 def test_store_without_a_thread(tool, disk):
-    """The write that makes a merge due does it itself: none is left at the end, and two runs are
-    identical."""
+    """Without a thread, the write that makes a merge due carries it out itself: none is left at
+    the end, and two runs are identical."""
     def got():
         kv("format", "--force", "--band", "1M", disk)
         of = measured(tool, "-d", disk, "-w", "load", "-n", 6000, "--value", "1K",
@@ -853,7 +862,8 @@ DIURNAL = ("--target", 5, "-n", 3, "--arrivals", "diurnal", "-p", "diurnal.modul
       for form in ("csv", "iolog3") for block in ("3000B", "1B", "4097B")),
 ))
 def test_what_was_not_asked_properly(tool, words, args):
-    """The exit status is 16, as in kvbench.1, and there is no output."""
+    """Options that contradict each other or are missing give exit status 16, as kvbench.1 says,
+    and no output."""
     done = subprocess.run([tool, *map(str, args)], text=True, capture_output=True, check=False)
     assert done.returncode == USAGE and words in done.stderr and not done.stdout, done
 
@@ -885,4 +895,5 @@ def test_a_workload_file_of_ycsb(tool, tmp_path):
 
 @pytest.mark.parametrize("name", ["maxscanrat", "diurnal.modulaton", "zipfian.constnt", "recordcont"])
 def test_a_slip_is_no_property_of_another_store(tool, name):
+    """A misspelt property is an error, although kvbench ignores the properties of other stores."""
     assert f"there is no property '{name}'" in run(tool, "run", "-p", f"{name}=1", rc=USAGE)

@@ -20,7 +20,7 @@ from lab import cache, guest, kernels, modules, watch
 TOP = Path(__file__).resolve().parents[2]
 LAB = TOP / "scripts/lab"
 RUN = LAB / "run"
-# Of a program that imports from the tree.
+# The environment of a program that imports from the tree.
 ENV = dict(os.environ, PYTHONPATH=f"{TOP / 'scripts/src'}:{TOP / 'tests'}")
 
 
@@ -43,7 +43,8 @@ def test_each_guest_has_a_processor_while_there_are_enough():
 
 
 def test_a_kernel_for_which_no_module_is_built_is_an_error(tmp_path, monkeypatch):
-    """A copied build tree builds in its original directory, without an error."""
+    """A copied kernel build tree builds in its original directory and reports no error. The lab
+    must then report that there is no module, each time."""
     tree = tmp_path / "copy"
     (tree / "include/generated").mkdir(parents=True)
     (tree / "include/generated/utsrelease.h").write_text(
@@ -87,6 +88,7 @@ def source(tmp_path, monkeypatch):
 
 
 def test_a_source_is_patched_beside_the_tree(source):
+    """The patch goes into a copy, one for each patch, and the source stays as it is."""
     copy = kernels._patched(source, PATCH)
     assert (copy / "arch/um/kernel/tlb.c").read_text() == "patched\n"
     assert (source / "arch/um/kernel/tlb.c").read_text() == "as it was\n"
@@ -96,6 +98,8 @@ def test_a_source_is_patched_beside_the_tree(source):
 
 
 def test_the_patch_is_for_two_processors_and_a_source_that_it_fits(source):
+    """The patch applies only to kernels for two processors, and only to a source that it fits. A
+    source that is fixed already is used as it is."""
     smp = kernels.FRAGMENTS["uml-smp-fast"]
     assert kernels._patch(source, smp) == PATCH
     assert not kernels._patch(source, kernels.FRAGMENTS["uml"])
@@ -113,7 +117,8 @@ def test_two_processors_and_a_virtual_clock_are_refused(capsys):
 
 
 def test_the_command_line_leaves_the_handlers_of_signals_alone(capsys):
-    """The caller has its own handlers: pytest must end when CI's limit ends it."""
+    """main() leaves the caller's handlers of signals in place: pytest, which calls it here, must
+    still end when CI sends it a signal."""
     from lab import main
     every = signal.valid_signals()
     before = {number: signal.getsignal(number) for number in every}
@@ -156,6 +161,8 @@ runpy.run_module("lab", run_name="__main__")
 
 
 def test_a_runner_whose_caller_is_gone_begins_nothing():
+    """A runner ends at once if the process that started it no longer exists: it would run for
+    nothing, with no process to end it."""
     done = subprocess.run([RUN, "--caller", str(2 ** 22), "--list"], text=True,
                           capture_output=True, check=False)
     assert done.returncode == 143 and not done.stdout
@@ -183,8 +190,9 @@ CALLER = "import lab, pathlib; lab.RUNNER = pathlib.Path({!r}); lab.run('x')"
     ("interrupted", signal.SIGINT, True), ("told to end", signal.SIGTERM, False),
     ("killed", signal.SIGKILL, False), ("interrupted alone", signal.SIGINT, False)])
 def test_a_guest_ends_in_order_with_who_waits_for_it(tmp_path, how, sent, group):
-    """Otherwise the guest of a benchmark or test would run for another half hour, or would be
-    killed while it removes its files."""
+    """When the caller of lab.run() ends, in whichever way, the guest's runner gets one signal and
+    time to clean up. Otherwise the guest would run for another half hour, or would be killed while
+    it removes its files."""
     runner = tmp_path / "run"
     runner.write_text(RUNNER, encoding="ascii")
     runner.chmod(0o755)
@@ -252,8 +260,8 @@ sys.exit(run.main())
 @pytest.mark.parametrize("at_work", ["pytest", "make"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_all_that_tests_run_has_begun_ends_with_it(tmp_path, at_work, number):
-    """A regression test: guests ran for a quarter of an hour after the end of the program that had
-    started them."""
+    """If the test runner gets a signal, all processes that it has begun have ended when it ends,
+    or, after ^C, soon after it. Guests once ran for a quarter of an hour longer."""
     for name, path in ("make", tmp_path / "path/make"), ("pytest", tmp_path / "bin/python3"):
         path.parent.mkdir()
         path.write_text(AT_WORK.format(sys.executable, str(tmp_path)) if name == at_work else
@@ -291,6 +299,8 @@ def with_memory(home):
 
 
 def test_memory_of_huge_pages_is_there_for_the_guest_alone(tmp_path):
+    """The tmpfs with huge pages for a guest's memory is mounted in a mount namespace of the guest,
+    and the host does not see it."""
     command = with_memory(tmp_path)
     if command[0] != "unshare":
         pytest.skip("one may not mount here")
@@ -314,6 +324,8 @@ def test_memory_is_as_ever_where_there_is_no_unshare(tmp_path, monkeypatch, caps
 
 
 def test_last_words_are_those_before_the_tasks_and_all_of_these():
+    """The report of a failed guest has the last 12 lines before the list of blocked tasks, and
+    that whole list."""
     lines = [f"line {i}" for i in range(30)]
     assert guest.last_words(lines) == lines[-12:]
     tasks = ["[ 1.0] sysrq: Show Blocked State", *("a task" for _ in range(40))]
@@ -322,7 +334,8 @@ def test_last_words_are_those_before_the_tasks_and_all_of_these():
 
 
 def test_checkouts_with_other_lists_leave_each_others_venv(tmp_path):
-    """Otherwise a program that runs in one venv would lose it."""
+    """The name of a venv depends on its list of packages. Otherwise a checkout with another list
+    would replace the venv in which a program of this one runs."""
     def place(name, more=""):
         for folder in ("scripts/src/lab", "scripts/lab"):
             shutil.copytree(TOP / folder, tmp_path / name / folder)
@@ -336,7 +349,8 @@ def test_checkouts_with_other_lists_leave_each_others_venv(tmp_path):
 
 
 def test_each_package_of_the_venv_is_pinned():
-    """The dependencies of the wanted packages are pinned, too; otherwise pip accepts none."""
+    """The list pins every package with its hash, dependencies too; otherwise pip would accept none
+    of them."""
     def names(text):
         return [re.match(r"[\w-]+", line)[0] for line in text.splitlines()
                 if line and line[0] not in " #"]
@@ -351,7 +365,8 @@ def test_each_package_of_the_venv_is_pinned():
 
 
 def test_programs_go_on_in_the_newest_venv(tmp_path, monkeypatch):
-    """There may be several venvs; older ones have no list in their names."""
+    """A program that lacks a library continues in the newest of several venvs. Older ones have no
+    suffix in their names."""
     monkeypatch.setenv("SHINGLE_CACHE", str(tmp_path))
     for age, name in enumerate(("venv-1", "venv", "venv-2")):
         python = tmp_path / name / "bin/python"
@@ -368,6 +383,8 @@ def test_programs_go_on_in_the_newest_venv(tmp_path, monkeypatch):
     ("[    9.1] INFO: task kworker/0:1 blocked for more than 120 seconds.", True),
 ])
 def test_a_rate_limit_is_no_report(line, report):
+    """The watcher of a guest's console ignores the line about suppressed messages, although it
+    contains "warning"."""
     watcher = watch.Watcher()
     watcher.feed(line)
     assert (watcher.first is not None) == report

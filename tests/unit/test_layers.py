@@ -85,7 +85,8 @@ def test_nothing_goes_up():
 
 
 def test_every_layer_is_there():
-    """Without this check the test above could pass on an empty list."""
+    """LAYERS has all directories of core, and each has sources. Otherwise the test above could pass
+    without reading them."""
     texts = sources(TOP / "core")
     assert {name.split("/")[0] for name in texts} == set(LAYERS)
     folders = {path.name for path in (TOP / "core").iterdir() if path.is_dir()}
@@ -119,7 +120,7 @@ def test_it_is_seen(tmp_path, name, line, sentence):
 
 
 def references(room):
-    """Map each file of a directory to the files whose functions it names."""
+    """Map each file of a directory to the files that define the functions it names."""
     code = {path.name: COMMENT.sub("", path.read_text(encoding="utf-8"))
             for path in sorted(room.glob("*.c"))}
     owner = {function: name for name, text in code.items() for function in DEFINED.findall(text)}
@@ -143,6 +144,8 @@ def circles(room):
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_circle(room):
+    """No file of the directory calls, through others, a file that calls it, except for the known
+    circles."""
     assert circles(TOP / room) == [tuple(one) for one in CIRCLES.get(room, [])]
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of shingle-levels: its model of interlaced disks, against vectors computed by hand
-and relations that hold for every load, and its store on a plain file.
-
+and relations that hold for every load, and its store on a plain file. Tests with names in v and a
+number check the vectors, those with e and a number the relations.
 Events: R read a top, K write its copy, r write it back, W write, S sync."""
 
 import json
@@ -88,6 +88,8 @@ def flat(files):
 ))
 @pytest.mark.parametrize("fit", ("first", "next"))
 def test_v1_order_on_an_empty_disk(tool, policy, level, order, fit):
+    """The order in which each policy takes the tracks, by files of one track and by one large
+    file."""
     files = model(tool, f"{policy},naive,{fit},largest=1",
                   writes([1] * 8, [level] * 8))
     assert flat(files) == order
@@ -97,6 +99,8 @@ def test_v1_order_on_an_empty_disk(tool, policy, level, order, fit):
 
 
 def test_v2_two_tiers(tool):
+    """Files of the largest level take bottoms and the others take tops. Only a bottom with valid
+    tops beside it costs rewrites."""
     levels = [0, 0, 1, 1, 1, 0, 1]
     for rmw, syncs in (("naive", [1, 1, 1, 4, 4, 1, 4]),
                        ("merged", [1, 1, 1, 3, 3, 1, 3])):
@@ -112,7 +116,8 @@ def test_v2_two_tiers(tool):
     ([2], [0, 4, 6], [4, 6, 0]),
 ))
 def test_v3_the_nearest_bottom(tool, before, freed, order):
-    """The last bottom taken is 6 if all are taken in order, or 2 if 2 is taken once more."""
+    """A file takes the free bottom that is nearest to the last one taken. That one is 6 if all are
+    taken in order, or 2 if 2 is taken once more."""
     lines = [f"write {t} 0 1" for t in (1, 3, 5, 7)]
     # With all tops taken, the bottoms are taken in the order 0, 2, 4, 6.
     lines += [f"write {t} 1 1" for t in (0, 2, 4, 6)]
@@ -139,6 +144,8 @@ V4 = (
 @pytest.mark.parametrize("policy,levels,tracks,naive,merged,literal", V4)
 def test_v4_files_of_two_tracks(tool, policy, levels, tracks, naive, merged,
                                 literal):
+    """The tracks, rewrites and syncs of four files of two tracks, and all syncs with
+    syncs=literal."""
     lines = writes([2] * 4, levels)
     files = model(tool, f"{policy},naive,largest=1", lines)
     assert [tuple(f.tracks) for f in files] == tracks
@@ -155,6 +162,8 @@ def test_v4_files_of_two_tracks(tool, policy, levels, tracks, naive, merged,
 
 @pytest.mark.parametrize("m", (1, 2, 5, 16))
 def test_v5_steady_state_of_seq(tool, m):
+    """In the steady state of seq, a file of 2m tracks costs m rewrites and 4m syncs. With merging
+    it costs one rewrite and at most five syncs, however long it is."""
     lines = writes([2 * m] * 4)
     files = model(tool, "seq,naive", lines, tracks=8 * m)
     assert [(f.rewrites, f.syncs) for f in files] == \
@@ -176,6 +185,8 @@ def events_of(tool, what, bottoms):
 
 
 def test_v6_event_strings(tool):
+    """Every operation, in order, for two bottoms with a common top: naive RMW saves that top twice,
+    merged RMW once."""
     # The last bottom is 6. The nearer one of 2 and 4 is 4: the list is 4, 2.
     naive = events_of(tool, "naive", (2, 4))
     assert naive.tracks == [4, 2]
@@ -229,7 +240,8 @@ def test_v7_other_lists(tool, bottoms, naive, merged):
 
 
 def test_v8_five_syncs(tool):
-    """Only top 1 is valid; the file gets 2, 6, 5, 7."""
+    """The largest number of syncs, five: the file gets a bottom that destroys a top (2 beside 1), a
+    harmless bottom (6) and tops (5, 7)."""
     lines = writes([1] * 8)                         # 0 2 4 6 1 5 3 7
     lines += ["delete 6", "write 8 0 1"]            # 3 was the last track taken
     lines += [f"delete {i}" for i in (1, 3, 8, 5, 7)] + ["write 99 0 4"]
@@ -343,7 +355,9 @@ def played(tool, what, lines, tracks):
        st.sampled_from(("first", "next")), st.sampled_from((0.3, 0.6, 0.9, 1)),
        st.integers(24, 65))
 def test_no_load_loses_anything(tool, seed, policy, fit, fill, tracks):
-    """Check E1, E4, E5 and the content of the medium, for both kinds of RMW."""
+    """No write destroys a valid top that has no copy. E1: each saved top is written back, and with
+    merging each top beside a written bottom is saved just once. E4: the number of syncs with
+    merging. E5: the number of backup tracks in use."""
     lines = any_load(seed, tracks, fill, 8)
     for rmw in ("naive", "merged", "naive,adjsync=needed",
                 "merged,syncs=literal"):
@@ -386,7 +400,8 @@ def runs(tracks):
 @pytest.mark.parametrize("k", (1, 2, 3, 16))
 @pytest.mark.parametrize("edge", (False, True))
 def test_e2_neighbouring_bottoms(tool, k, edge):
-    """Write k adjacent bottoms, with all tops valid."""
+    """k adjacent bottoms with valid tops cost 2k rewrites and 3k + 1 syncs. With merging they cost
+    k + 1 rewrites and three syncs. A bottom at the edge of the disk has one top less."""
     tracks = 2 * k + 6
     # 3phase with a full disk, one track in each file, in its order.
     lines = [f"write {i} 0 1" for i in range(tracks)]
@@ -406,6 +421,7 @@ def test_e2_neighbouring_bottoms(tool, k, edge):
 
 
 def test_e3_isolated_bottoms_gain_syncs_only(tool):
+    """If no two bottoms of a file have a common top, merging saves syncs but no rewrites."""
     compared, fewer = 0, 0
 
     @settings(max_examples=15, deadline=None)
@@ -431,7 +447,8 @@ def test_e3_isolated_bottoms_gain_syncs_only(tool):
 
 
 def test_the_level_with_most_tracks(tool):
-    """The first file of a new level does not swap the tiers."""
+    """With largest=most, the level with the most tracks takes the bottoms. Then the first file of a
+    new, higher level does not swap the tiers, as it does by default."""
     lines = ["write 1 3 3", "relevel 1 3", "write 2 4 1", "write 3 3 1",
              "write 4 2 1", "write 5 4 4", "write 6 3 1"]
     files = model(tool, "compaction,naive,largest=most", lines, tracks=40)
@@ -482,6 +499,8 @@ def test_e6_two_tiers(tool, seed, fill, tracks, fit):
 @pytest.mark.parametrize("tracks", (16, 40, 64, 400))
 @pytest.mark.parametrize("policy", ("3phase", "zigzag"))
 def test_e7_phases(tool, tracks, policy):
+    """A track costs no rewrite in the first half of the disk, at most one in the next quarter, and
+    at most two in the last."""
     files = model(tool, f"{policy},naive", writes([1] * tracks), tracks)
     for i, got in enumerate(files):
         bound = 0 if 2 * i <= tracks else 1 if 4 * i <= 3 * tracks else 2
@@ -512,8 +531,8 @@ def paper_load(tool):
 
 
 def test_e8_shape(paper):
-    """The order of the schemes, in the runs where the drive knows a file's level or no party knows
-    it."""
+    """seq costs more than 3phase, 3phase more than compaction, and that more than compaction with
+    merging, both if a move rewrites the file and if the drive does not learn of moves."""
     for moves in ("rewrite", "silent"):
         got = {m["name"]: m for m in paper[moves]["models"]}
         for what in ("rewrites", "syncs"):
@@ -600,6 +619,7 @@ def test_trace_of_a_load_gives_the_same_ledger(tool, tmp_path):
 
 
 def test_frees_wait_for_the_next_file(tool):
+    """With `pending`, the tracks of a deleted file are free only after the next file is written."""
     lines = ["write 1 0 2", "delete 1", "write 2 0 2", "write 3 0 2"]
     at_once = model(tool, "seq,naive,first", lines)
     pending = model(tool, "seq,naive,first,pending", lines)
@@ -647,6 +667,8 @@ SMALL = ("--scale", 32, "--file", "8M", "--level1", "16M")
     ("--record", "4K", "--readahead", "256K"), ("--mix", "R50"),
     ("--mix", "R10", "--ops", 50000)))
 def test_store_reads_back_what_it_wrote(tool, tmp_path, ram, extra):
+    """The store finds all its data after a load with compactions, and its counters of requests
+    agree with its files. A later --check finds the data by the manifest alone."""
     disk = disk_file(ram / "disk")
     of = json.loads(run(tool, *SMALL, *extra, "--verify", "--json",
                         "--manifest", tmp_path / "manifest", disk))
@@ -721,8 +743,9 @@ def build_sim():
 
 @pytest.mark.parametrize("mib", (8, 64))
 def test_a_drive_in_figures_is_platters(tool, sim, mib):
-    """One file is one batch of requests of 1 MiB with at most 32 in flight. A new one is queued
-    whenever one ends, so the result is the same as if all arrived at once."""
+    """--drive takes as long as platter's own simulator for the same requests. One file is one batch
+    of requests of 1 MiB with at most 32 in flight; a new one is queued whenever one ends, so the
+    result is the same as if all arrived at once."""
     of = on_drive(tool, "--place", "seq", "--load", f"{mib}M", "--file", "64M")
     assert of["device"]["all"]["writes"] == mib
     done = subprocess.run(
@@ -738,7 +761,7 @@ def test_a_drive_in_figures_is_platters(tool, sim, mib):
 
 @pytest.mark.parametrize("us", (0, 8333, 25000))
 def test_a_sync_has_its_price(tool, us):
-    """The sync comes after all that the only file waits for."""
+    """The load has one file and so one sync: --flush-us makes it longer by just that time."""
     one = ("--place", "seq", "--load", "8M")
     free, dear = on_drive(tool, *one), on_drive(tool, *one, "--flush-us", us)
     assert free["device"]["all"]["flushes"] == dear["device"]["all"]["flushes"] == 1
@@ -750,6 +773,7 @@ def test_a_sync_has_its_price(tool, us):
 @pytest.mark.parametrize("place", ("seq,naive", "3phase,merged", "compaction,merged",
                                    "3phase"))
 def test_a_drive_in_figures_is_asked_the_same(tool, ram, place):
+    """--drive gets the same requests as a file on a device, and two runs give the same result."""
     disk = disk_file(ram / "disk", 80)
     words = (*SMALL, "--tracks", 1000, "--place", place)
     file = json.loads(run(tool, *words, "--no-contents", "--json", disk))
@@ -765,6 +789,8 @@ def test_a_drive_in_figures_is_asked_the_same(tool, ram, place):
 
 @pytest.mark.parametrize("place", ("seq,naive", "3phase"))
 def test_what_compactions_persist_is_apart_from_what_the_memtable_does(tool, place):
+    """The figures of compactions leave out what the files of memtables cost. A load that never
+    compacts has only that cost."""
     # Level 0 can hold all 72 memtables.
     words = (*SMALL, "--tracks", 1000, "--load", "18M", "--moves", "silent", "--place", place)
     of, flushes = on_drive(tool, *words), on_drive(tool, *words, "--trigger", 100)
@@ -790,6 +816,7 @@ def test_what_compactions_persist_is_apart_from_what_the_memtable_does(tool, pla
 
 
 def test_points_have_what_was_done_on_the_device(tool):
+    """Each point has the rewrites and syncs on the device, and they equal those of the model."""
     words = (*SMALL, "--tracks", 1000, "--moves", "silent")
     of = on_drive(tool, *words, "--place", "3phase,naive", "--model", "3phase,naive")
     assert of["done"]["rewrites"] > 0
@@ -820,6 +847,7 @@ def test_tops_one_by_one_take_longer(tool, place, batch_gains):
 
 @pytest.mark.parametrize("place", ("seq,naive", "compaction,merged", "3phase"))
 def test_without_contents_the_same_is_asked(tool, ram, place):
+    """--no-contents sends the same requests and changes only what the blocks contain: zeroes."""
     said = []
     for more in ((), ("--no-contents",)):
         disk = disk_file(ram / "disk", 80)
@@ -841,8 +869,8 @@ def test_same_seed_same_load(tool, tmp_path):
 
 
 def test_points_are_of_the_load(tool):
-    """This also holds if the load has fewer memtables than points, and if a mix inserts more
-    records."""
+    """No point lies behind the end of the load, also if the load has fewer memtables than points
+    and if a mix inserts more records later."""
     of = json.loads(run(tool, *SMALL, "--tracks", 1024, "--model", "seq,naive", "--load",
                         "10M", "--mix", "R10", "--ops", 20000, "--points", 1000, "--json"))
     assert of["store"]["inserted"] > of["load"]["inserted"]
@@ -852,6 +880,8 @@ def test_points_are_of_the_load(tool):
 
 
 def test_damage_is_found_and_named(tool, tmp_path):
+    """--check names each damaged block and what it found there: zeroes, a block that is partly
+    right, or a block of another file."""
     disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
     run(tool, *SMALL, "--manifest", manifest, disk)
     alive = {}
@@ -879,6 +909,7 @@ def test_damage_is_found_and_named(tool, tmp_path):
 
 
 def test_a_manifest_cut_off_in_its_last_line(tool, tmp_path):
+    """--check accepts such a manifest: a power cut may leave an incomplete last line."""
     disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
     run(tool, *SMALL, "--manifest", manifest, disk)
     text = manifest.read_text()

@@ -47,6 +47,7 @@ def off(result, row):
 
 @pytest.mark.parametrize("name", generate.PRESETS)
 def test_presets_are_as_the_thesis_says(name):
+    """A generated load has the properties in the thesis's row of that name."""
     result = measure.measure(parts(like(name)), CACHE)
     assert not off(result, thesis.ROWS[name])
     assert (result["rho"] is None) == (thesis.ROWS[name].rho is None)
@@ -69,6 +70,7 @@ def test_fresh_ones_come_early_where_the_thesis_wants_it():
 
 
 def test_what_is_given_is_had():
+    """Parameters of the command line replace those of a preset, and the load has them."""
     load = like("rsrch_0", update_percent=80, rho=0.3, write_percent=50, kb_per_write=16,
                 kb_per_read=64, fills=2)
     row = generate.Parameters(50, 80, 16, 64, 2, 0.3)
@@ -102,6 +104,8 @@ def test_writes_or_reads_only():
 @given(st.sampled_from(sorted(generate.PRESETS)), st.integers(0, 1 << 40),
        st.sampled_from(("age", "popularity")), st.integers(20, 40))
 def test_same_seed_same_load(name, seed, by, caches):
+    """The same seed gives the same load, its requests are within bounds, and the parameters that
+    the generator computes are those measured in the load."""
     cache = 8 * MIB
     size, few = caches * cache, 6100 if name == "proj_2" else 2700
     make = [generate.like(name, generate.replace(generate.PRESETS[name], by=by), cache, size,
@@ -171,6 +175,8 @@ def test_a_tenth_of_a_region_takes_nine_tenths():
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 60), st.integers(1, 9)), min_size=1,
                 max_size=80), st.integers(1, 100), st.integers(1, 80))
 def test_measure_counts_as_a_set_does(requests, cache, cut):
+    """measure() gives the same figures as a simple count with a set of blocks, however the load is
+    cut into parts."""
     load = Requests.of([(i, *r) for i, r in enumerate(requests)])
     seen, allocated, ideal, updates, partly = set(), 0, None, 0, 0
     for write, first, blocks in requests:
@@ -305,6 +311,8 @@ HEADER = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n"
     (LINE * 3).rstrip().encode()])
 @pytest.mark.parametrize("name", ["trace.csv", "trace.csv.gz", "trace"])
 def test_files_as_people_hand_them_on(content, name):
+    """Byte order marks, other line ends, separators, encodings and compressions, and files joined
+    together give the same requests, whatever the name of the file is."""
     assert same(read(content, name), read(LINE * 3))
 
 
@@ -312,6 +320,8 @@ def test_files_as_people_hand_them_on(content, name):
     (b"PK\x03\x04rest", "a ZIP archive"), (b"7z\xbc\xaf", "a 7z archive"),
     (b"\x28\xb5\x2f\xfdrest", "zstd"), ((LINE + "\x1a\n" + LINE).encode(), "line .* 0x1a")])
 def test_files_that_must_be_unpacked(content, says):
+    """Formats that loads does not unpack are refused by name, and so is an end-of-file mark in the
+    middle."""
     with pytest.raises(Refused, match=says) as refused:
         read(content, "trace.csv")
     assert "\n" not in str(refused.value)
@@ -326,6 +336,7 @@ def test_volumes_and_limits():
 @settings(max_examples=60, deadline=None)
 @given(REQUESTS, st.integers(1 << 18, 1 << 31))
 def test_folded(rows, size):
+    """fold maps addresses modulo the size; a request that would cross the end moves before it."""
     fit = trace.Fit("fold", size)
     for _, _, first, blocks in rows:
         (at, n), = fit(first, blocks)
@@ -342,7 +353,8 @@ def test_folded_too_small():
 @given(st.lists(st.tuples(st.integers(0, 1 << 14), st.integers(1, 700)), min_size=1,
                 max_size=40))
 def test_packed(rows):
-    """Each block has one place, which no other block has."""
+    """pack gives each block one place, which no other block has, and the places fill the device
+    from its start."""
     fit, place = trace.Fit("pack", 1 << 20), {}
     for first, blocks in rows:
         pieces = fit(first, blocks)
@@ -385,6 +397,7 @@ def test_names_break_no_line():
 @settings(max_examples=30, deadline=None)
 @given(REQUESTS, st.floats(0.01, 100))
 def test_times_never_go_back(rows, speed):
+    """Times in an iolog and in a replay never decrease, even if those of the trace do."""
     load = Requests.of([(t % (1 << 50), *rest) for t, *rest in rows])
     lines = written(load, "iolog3", "x.iolog", speed=speed).decode().splitlines()[1:]
     times = [int(line.split()[0]) for line in lines]
@@ -403,6 +416,8 @@ def run(*argv):
 
 
 def test_command_from_end_to_end(tmp_path):
+    """A load that was generated as compressed CSV and converted to an iolog has the same measured
+    parameters."""
     made = run("generate", "web_0", "--cache-size", "16M", "--size", "400M", "--out",
                tmp_path / "web.csv.gz", "--json")
     assert made.returncode == 0 and made.stderr == ""

@@ -129,7 +129,8 @@ ENV = dict(os.environ, PYTHONPATH=str(TOP / "scripts/src"))
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_standard_output_is_written_to(tmp_path, name):
-    """This holds even if standard output is a regular file, because the shell has it open."""
+    """Names of standard output are written to and not replaced, even if it is a regular file: the
+    shell has that file open."""
     code = (f"from common import output; "
             f"output.store({name!r}, 'text'); print('behind')")
     with (tmp_path / "out").open("w") as out:
@@ -183,7 +184,8 @@ def _programs():
 
 @pytest.mark.parametrize("name", C_WRITERS)
 def test_programs_in_c(programs, tmp_path, name):
-    """C programs do the same, through outfile.c."""
+    """Programs in C treat links, modes, device nodes and errors in the same way, through
+    outfile.c."""
     def run(out, status=0):
         program, *words = C_WRITERS[name](str(out))
         done = subprocess.run([programs / program, *words], text=True, capture_output=True,

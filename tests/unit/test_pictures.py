@@ -23,6 +23,8 @@ def test_the_script_draws_the_same_bytes(tmp_path):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_readable_on_white_and_on_black(name):
+    """The picture needs no other file, has a title and a description, and enough contrast on both
+    backgrounds."""
     text = (PICTURES / name).read_text(encoding="utf-8")
     assert not re.search(r"(?:href|src)=|url\(|<script|<style", text)
     colours = set(re.findall(r'(?:fill|stroke)="(#\w+)"', text))

@@ -74,6 +74,8 @@ def test_zones_of_emulated_smr_3(run):
 @pytest.mark.parametrize("scale", [2, 7, 10, 100, 409, 952])
 @pytest.mark.parametrize("drive", [1, 2, 3])
 def test_scale_keeps_ratios(run, drive, scale):
+    """A drive at 1/scale has bands of the same length and the same share of cache (or of provision
+    and logs)."""
     mib, data, cache = BANDS[drive]
     if drive == 2 and scale > 409:
         return
@@ -105,6 +107,7 @@ def test_small_bands_allow_large_scales(run):
 
 
 def test_explicit_options_count_for_more(run):
+    """An option of the command line overrides the preset, before and behind --preset."""
     for order in (0, 1):
         words = ["--cache-size", "5b", "--set-shift", "3", "--label", "mine", "--set",
                  "cleaning=aggressive", "--set", "idle_ms=7"]
@@ -149,8 +152,8 @@ def test_ma_baseline(run, scale, band, disk):
 
 @pytest.mark.parametrize("scale", [1, 10, 64, 819])
 def test_flash_of_ma(run, scale):
-    """8 TB with 20 GiB of flash: as the cache of sets without staging, and for the blocks that
-    cannot be written in place."""
+    """8 TB with 20 GiB of flash, which ma-smr-2 uses as the cache of its sets, and ma-rmwf for
+    blocks that cannot be written in place."""
     disk, flash = blank(run.dir / "d", (9 << 40) // 4096 // scale), blank(
         run.dir / "f", (21 << 30) // 4096 // scale + 80 * 256)
     for name, bands, cache, each in (("ma-smr-2", 305175, 819 // scale, 25),
@@ -240,6 +243,8 @@ def test_regions_of_whole_tracks(run, apart):
 
 @pytest.mark.parametrize("name, most", [("ma-tiler", 59), ("tiler-track", 1845)])
 def test_regions_scaled(run, name, most):
+    """A preset of tiler can be scaled down to one region or two, further with smaller bands, and
+    the scale that an error proposes fits."""
     meta = ["--meta", blank(run.dir / "meta", 1 << 18)]
     disk = platter(run, 4500)
     out = regions(run, name, "--scale", most, *meta, disk=disk)
@@ -255,7 +260,8 @@ def test_regions_scaled(run, name, most):
 
 
 def test_rows_say_how_long_a_band_is(run):
-    """The longest tracks determine the length, unless it is given as well."""
+    """--rows gives the tracks of a band. The longest tracks determine its length in blocks, unless
+    --band is given as well."""
     meta = ["--meta", blank(run.dir / "meta", 1 << 18)]
     disk = platter(run, 3000, 20, inner=10)
     for name, bands in (("ma-tiler", 59 * 4096 // (16 * 2000)), ("tiler-track", 3690 * 64 //
@@ -290,6 +296,8 @@ def test_region_too_long_without_tracks(run):
 
 
 def test_map_of_regions_needs_a_place(run):
+    """On a shingled disk, the pages of tiler's map need conventional tracks or a META device, and
+    both the error and the description of the preset say that."""
     disk = platter(run, 2000)
     for name, more in (("tiler-track", []), ("ma-tiler", ["--rows", 64])):
         why = regions(run, name, "--scale", 1000, *more, disk=disk, rc=FAILED)
@@ -320,6 +328,7 @@ SMALL = ["--preset", "emulated-smr-1", "--scale", "58200", "--band", "48K"]
 
 
 def test_what_a_preset_risks_can_be_left_out(run):
+    """--no-feature inplace removes the feature by which a power cut can lose data."""
     data = blank(run.dir / "d", 17000)
     for more, tail in (
             ([], " 1 inplace 4 cleaning lazy read_home always"),
@@ -361,6 +370,8 @@ def test_read_home_is_a_key(run, target):
 
 
 def test_the_scale_that_is_proposed_fits(run):
+    """If a device is too small, the error names the smallest scale that fits, and the size of DATA
+    that would be enough without it."""
     for drive, blocks, flash in ((1, 30 << 18, 1), (2, 30 << 18, 3000 * MIB),
                                  (2, DISK, 500 * MIB), (3, 30 << 18, 1)):
         args = ["create", "--dry-run", "--preset", f"emulated-smr-{drive}",
@@ -422,7 +433,8 @@ def test_bands_are_as_many_as_asked_for(run):
 
 
 def test_pack_regards_tracks_only_where_they_matter(run):
-    """On a medium with a destructive head a packed band would be lost."""
+    """Bands have a guard between them only if the head destroys tracks; without a guard there,
+    a write to one band would destroy the next. `--geometry pack` ignores tracks altogether."""
     data, geometry = blank(run.dir / "d", 20000), run.dir / "g"
     for window, stride in ((0, 10), (1, 24)):
         geometry.write_text(f"platter 1\nwindow_tracks {window}\nrun 0 1666 12 0 0 0\n")
@@ -435,6 +447,8 @@ def test_pack_regards_tracks_only_where_they_matter(run):
 
 
 def test_presets_command(run):
+    """The list has all presets with the values of the papers, and names those that cannot be scaled
+    as far as requested."""
     rows = json.loads(run("presets", "--json"))
     assert [r["name"] for r in rows] == [*(f"emulated-smr-{i}" for i in (1, 2, 3)),
                                          "ma-baseline", "ma-tiler", "tiler-track",

@@ -61,6 +61,8 @@ def session(drive, out, **more):
 @pytest.mark.parametrize("over,under", [(1, 0), (0, 0), (1, np.nan), (np.nan, 1), (np.inf, 1),
                                         (1, np.inf), ([1, 2], [1, 0])])
 def test_a_quotient_that_is_no_number_is_a_reason(over, under):
+    """A division without a finite result raises an exception, and its text becomes the reason
+    for "cannot tell". NaN would make each comparison False and give wrong answers."""
     with pytest.raises(guard.NoNumber, match="^cost of two bands: .* is no number$"):
         guard.ratio(np.asarray(over), np.asarray(under), "cost of two bands")
     assert guard.ratio(6, 3, "cost") == 2
@@ -104,6 +106,7 @@ def statistics(tree):
 
 @pytest.mark.parametrize("path", sorted(PROBES.glob("*.py")), ids=lambda p: p.stem)
 def test_every_quotient_and_mean_is_guarded(path):
+    """No module computes a mean or a quotient that may be NaN, except through guard."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     if path.stem != "guard":
         assert not list(statistics(tree)), path.name
@@ -257,6 +260,7 @@ def test_fio_is_ended_when_the_budget_is_used_up(tmp_path):
 
 
 def test_what_a_run_has_said_in_time_stays(tmp_path):
+    """A test that runs out of time does not hide the finding of an earlier test."""
     s = session(instant(), tmp_path, budget=50, clock=Clock(step=1.0))
     s.run(Slow("1", ends=True))
     s.run(Slow("11"))
@@ -330,6 +334,7 @@ def test_a_run_goes_on_after_a_test_that_is_out_of_time(command, tmp_path):
 
 
 def test_quick_states_a_budget_of_a_test(tmp_path):
+    """If a single test of quick uses up its budget, the answer says that."""
     drive = instant(100.0)
     drive.start, drive.written, drive.whole = 0, False, False
     whole = clock_of.Clock(300, Clock(step=1.0))
@@ -391,6 +396,8 @@ def emptied(drive, why, seeks=True):
 @pytest.mark.parametrize("why", ["it is a loop device, and a discard punches a hole into its "
                                  "file", "it is a thin volume"])
 def test_test_11_is_not_run_where_a_reset_unmaps(tmp_path, why):
+    """After such a reset, reads do not reach the medium and show no bands. Test 11 is skipped with
+    that reason, in the report, the JSON and the answer."""
     s = session(emptied(instant(9000.0), why), tmp_path, allow_reset=True)
     result = s.run(t11)
     assert result.status == SKIPPED and result.operations == 0
@@ -406,6 +413,8 @@ def test_test_11_is_not_run_where_a_reset_unmaps(tmp_path, why):
 @pytest.mark.parametrize("lat_us,zeros,runs", [(90.0, True, False), (90.0, False, True),
                                                (9000.0, True, True)])
 def test_test_11_is_not_run_where_zeros_are_read_without_cost(tmp_path, lat_us, zeros, runs):
+    """Any drive on which reads after a reset return zeroes too quickly for a head is treated in the
+    same way."""
     s = session(emptied(instant(lat_us), "", not zeros), tmp_path, allow_reset=True)
     result = s.run(t11)
     assert ("Test 11 was not run" in result.why) == (not runs)

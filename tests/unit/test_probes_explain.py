@@ -80,6 +80,8 @@ def shingled(seed=1, **more):
 
 
 def test_what_was_cleaning_is_said():
+    """On a shingled drive, explain finds every stall, with its time and length to one sample, and
+    says that the drive was cleaning."""
     drive, rng = shingled(), np.random.default_rng(1)
     requests = requests_of(drive, mixed(drive, 24_000, rng))
     truth = longest(requests)
@@ -101,6 +103,7 @@ def test_what_was_cleaning_is_said():
 
 
 def test_what_the_load_did_before():
+    """Each stall is reported with the number of writes since the last one."""
     drive, rng = shingled(), np.random.default_rng(2)
     requests = requests_of(drive, mixed(drive, 12_000, rng))
     watch = watched(looks(requests))
@@ -117,7 +120,7 @@ def test_what_the_load_did_before():
     lambda: probe_drives.Thin(120_000), lambda: probe_drives.Drive(200_000, commit_us=5e6)])
 @pytest.mark.parametrize("jitter", [0.0, 0.4])
 def test_it_is_silent_on_what_does_not_clean(made, jitter):
-    """This holds however irregular the samples are."""
+    """On drives that do not clean, explain reports no stall, however irregular the samples are."""
     drive, rng = made(), np.random.default_rng(3)
     ops = mixed(drive, 5000, rng)
     requests = requests_of(drive, ops, rng.choice([0, 0, 0, 0.5], len(ops)))
@@ -150,8 +153,8 @@ def test_it_is_silent_on_a_conventional_drive_that_stalls(ops, seed):
 
 @pytest.mark.parametrize("seed", [8, 15, 18, 22, 23, 24, 27, 29])
 def test_one_spell_of_trouble_is_not_called_cleaning(seed):
-    """The trouble lasts 15 s and may cause any number of stalls. In three minutes the drive is
-    written, read and idle, 20 s each."""
+    """One spell of trouble lasts 15 s and may cause any number of stalls, but it is one event and
+    proves nothing. In three minutes the drive is written, read and idle in turn, 20 s each."""
     assert spell(seed)[0] is None
 
 
@@ -174,7 +177,8 @@ def spell(seed, spells=1, rounds=3):
 
 @pytest.mark.parametrize("share", [0.3, 0.5])
 def test_cleaning_is_said_where_reads_and_writes_come_together(share):
-    """Only writes wait, and no reads."""
+    """With a mixed load there are no times of reading alone to compare with. That only writes wait,
+    and no reads, is enough evidence."""
     drive, rng = shingled(), np.random.default_rng(5)
     watch = watched(looks(requests_of(drive, interleaved(drive, int(9000 / share), rng, share))))
     is_it, sure, why = watch.answer()
@@ -192,6 +196,8 @@ def test_looks_that_come_late_invent_nothing():
 
 
 def test_cleaning_in_pauses_is_met_by_who_comes_first():
+    """A drive that cleans when idle makes the first request after a pause wait, and explain
+    recognizes cleaning by that."""
     drive = probe_drives.SetAssociative(2048, 100, 4, idle_us=4e5)
     rng, ops, think = np.random.default_rng(4), [], []
     for i in range(40):
@@ -272,6 +278,7 @@ CLEANS = [(5, "write"), (1, "stall"), (1, "write"), (8, "read")]
                                         (5, "read")], [FULL] * 8, None, False),
     ([(5, "write"), (0.1, "stall")] * 9 + READ_ALONE, [], None, False)])
 def test_kinds(parts, kinds, cleaning, sure):
+    """The kind of each stall, and whether all of them together prove cleaning."""
     watch = watched(by_hand(parts))
     is_it, confidence, _ = watch.answer()
     assert [s.kind for s in watch.stalls] == kinds
@@ -340,8 +347,8 @@ def test_lines_come_when_it_is_known():
 
 
 def test_asking_after_each_stall_says_nothing_by_chance():
-    """Among dozens of samples, writes may wait significantly often at one by chance, and the later
-    ones refute that."""
+    """The evidence is evaluated after each stall, so it may seem significant once by chance, and
+    later samples refute it. No line may be printed for such a moment."""
     said, others = [], [(6, "write"), (4, "read"), (1, "stuck"), (4, "read")] * 4
     assert watched(by_hand(CLEANS * 7)).answer()[0]
     watch = explain.watch_it(Series(by_hand(CLEANS * 7 + others)), NOTHING_TRACED, 0, said.append,
@@ -351,6 +358,8 @@ def test_asking_after_each_stall_says_nothing_by_chance():
 
 
 def test_what_was_seen_of_a_drive_that_went_is_said():
+    """If the drive disappears, explain still gives its answer from the samples so far. It is an
+    error only if there are none."""
     said, series = [], Series(by_hand(CLEANS * 9))
     series.look, looks_ = lambda: gone(), series.look
 
@@ -366,7 +375,8 @@ def test_what_was_seen_of_a_drive_that_went_is_said():
 
 
 def test_another_drive_of_that_name_ends_it():
-    """Differences from the counters of the first drive mean nothing."""
+    """If the counters go back, another drive has the name. Watching ends, because differences from
+    the counters of the first drive mean nothing."""
     said, first = [], by_hand(CLEANS * 9)
     watch = explain.watch_it(Series(first + by_hand([(9, "write")])), NOTHING_TRACED, 0,
                              said.append, lambda _: None)
@@ -405,7 +415,7 @@ def test_counters(disk):
 
 
 def test_a_disk_that_counts_nothing_is_refused(disk):
-    """Otherwise no stall would ever be seen."""
+    """With queue/iostats 0 the kernel counts no requests, and explain would never see a stall."""
     (disk / "queue").mkdir()
     (disk / "queue/iostats").write_text("1\n")
     assert explain.Counters("/dev/model").sys == disk
@@ -416,7 +426,7 @@ def test_a_disk_that_counts_nothing_is_refused(disk):
 
 @pytest.mark.parametrize("number", ["", "8", "x:y", None])
 def test_a_node_of_a_drive_that_went_is_refused(disk, number):
-    """The node may remain in a directory that udev does not manage."""
+    """A device node may outlive its drive, in a directory that udev does not manage."""
     (disk / "dev").unlink()
     if number is not None:
         (disk / "dev").write_text(number)
@@ -441,6 +451,8 @@ def test_refusals_of_explain(path, why, capsys):
 
 
 def test_tracing_is_read_as_the_kernel_prints_it(tmp_path, monkeypatch):
+    """The tracer switches on one event for one device, and reads whole lines of it. It keeps an
+    incomplete line for the next read."""
     monkeypatch.setattr(explain, "TRACING", (tmp_path / "none", tmp_path))
     def mkdir(self):
         event = self / "events/block/block_bio_queue"
@@ -490,6 +502,7 @@ def test_json_of_explain(disk, monkeypatch, capsys):
     ("command_explain", ["explain", "sdx"]), ("command_report", ["report", "out"]),
     ("command_compare", ["compare", "out"])])
 def test_an_interrupted_command_advises_options_that_it_has(monkeypatch, capsys, command, line):
+    """After ^C only `run` advises how to continue, and only with options that the command has."""
     def interrupted(_):
         raise KeyboardInterrupt
     monkeypatch.setattr(cli, command, interrupted)

@@ -67,6 +67,8 @@ def test_bins_of_a_set_associative_layout():
 
 
 def test_bins_of_zones():
+    """Each zone is a bin: its share is its part of the logical blocks, its slots are those of its
+    log bands."""
     layout = {"band_blocks": 10, "logical_blocks": (8 + 8 + 3) * 10,
               "bands": {"data": 25, "cache": 0},
               "params": {"zone-bands": 10, "provision": 2, "log-bands": 2}}
@@ -107,6 +109,8 @@ SET = {"band_blocks": 10240, "logical_blocks": 880 * 10240, "params": {"set-shif
 
 
 def test_set_associative(monkeypatch):
+    """The truth about an stl-set comes from its table, layout and platter. Findings are marked as
+    right, wrong, untold or not judged, and only sure ones count as confidently wrong."""
     Targets(monkeypatch, {"x": "0 8 stl-set data - meta 0 2 cleaning lazy",
                           "data": "0 9 platter none 0 st4000nc001"}, SET, GEOMETRY)
     is_so = ground_truth.of("/dev/mapper/x")
@@ -134,6 +138,8 @@ def test_set_associative(monkeypatch):
 
 
 def test_flash_cache_and_outer_cache(monkeypatch):
+    """A cache on a device without timing is flash and has no place on the platters. A cache before
+    the data is at the outer diameter."""
     tables = {"x": "0 8 stl-set data ssd meta 0 2 cleaning lazy",
               "data": "0 9 platter none 0 st4000nc001",
               "ssd": "0 9 platter none 0 generic 0 2 timing none"}
@@ -174,6 +180,8 @@ def test_layers_that_are_not_shingled(monkeypatch):
 
 
 def test_zones_that_nobody_can_see(monkeypatch):
+    """A zone of the platter that the device does not reach must not be reported; one that it
+    reaches by a few blocks may be."""
     Targets(monkeypatch, {"x": "0 9 platter none 0 st4000nc001"}, {}, GEOMETRY)
     shape = ground_truth.geometry("x")
     both = [[0, ground_truth.rate(shape, z)] for z in shape["zones"]]

@@ -140,6 +140,8 @@ def test_kind_and_medium(tmp_path, drive, kind, medium):
     (e1(flash=True), (True, False, False)), (Noise(100_000), (False, False, False)),
     (drives.Memory(100_000), (False, False, False))], ids=["cmr", "e1", "e2", "noise", "ram"])
 def test_that_there_is_none_is_only_said_where_it_shows(tmp_path, drive, none):
+    """"There is none" (no cache, no cleaning, no bands) is an answer of its own. Tests may give it
+    only if their reads could have shown the opposite."""
     found, _ = ask(tmp_path, drive, t02, t03, t11)
     assert tuple(found[name].none for name in (
         "2.cache_layout", "3.cleaning_type", "11.band_bytes")) == none
@@ -153,7 +155,8 @@ def test_what_is_too_quick_for_a_head_is_said_to_be(tmp_path):
 
 
 def test_a_large_write_cache_is_not_taken_for_flash(tmp_path):
-    """A plain disk that answers from a write-back cache that can't be switched off."""
+    """A plain disk that answers from a write-back cache that can't be switched off: the reads show
+    no places, so Test 1 gives no type, but it still measures the rotation."""
     found, s = ask(tmp_path, WriteBack(200_000), t01)
     assert s.results["1"].numbers["not_offered"] == ["write_cache"]
     for name in ("1.drive_type", "1.cache_medium"):
@@ -162,6 +165,7 @@ def test_a_large_write_cache_is_not_taken_for_flash(tmp_path):
 
 
 def test_what_moves_on_the_platters_is_no_write_cache(tmp_path):
+    """A shingled drive is recognized although its write cache can't be switched off."""
     found, _ = ask(tmp_path, Fixed(BAND, 160, 4), t01)
     assert found["1.drive_type"].value == "translated" and \
         found["1.cache_medium"].value == "disk"
@@ -187,8 +191,8 @@ class Remapping(drives.Circular):
 @pytest.mark.parametrize("room", [25, 30, 35])
 def test_a_cache_that_a_part_of_the_drive_is_in_is_not_overlooked(tmp_path, room, tests):
     """In one of three regions most blocks come from RAM; elsewhere all stay. A conventional drive
-    does not do that, however sure Test 11 is of its blocks, but it is too little to decide what the
-    drive is."""
+    does not do that, so the verdict is not "conventional", even if that is Test 11's finding. It is
+    too little evidence for another answer."""
     found, s = ask(tmp_path, Promoting(400_000, room), *tests)
     numbers = s.results["1"].numbers["spots"]
     assert numbers["low"]["fast_kept"] > 20 and numbers["high"]["fast_kept"] is None
@@ -204,8 +208,9 @@ def test_a_cache_that_a_part_of_the_drive_is_in_is_not_overlooked(tmp_path, room
                          ids=["one-place", "two-places", "partly", "at-last", "one-block",
                               "everywhere"])
 def test_a_cache_of_what_is_used_often_is_not_overlooked(tmp_path, room, often, reads):
-    """Reading a place to learn its timing may bring its blocks into RAM before they are written; or
-    only the most frequently written ones are there."""
+    """The drive gets no answer, although Test 11 calls it conventional. Reading a place to learn
+    its timing may bring its blocks into RAM before they are written, or only the most frequently
+    written blocks are there."""
     found, s = ask(tmp_path, Promoting(400_000, room, often, reads=reads), t01, t02, t11)
     assert found["11.drive_type"].value == "conventional"
     kind = verdict.answers(s.results)["drive_type"]
@@ -216,6 +221,8 @@ def test_a_cache_of_what_is_used_often_is_not_overlooked(tmp_path, room, often, 
                                    lambda: WriteBack(200_000)],
                          ids=["write-back", "write-through", "large"])
 def test_a_buffer_is_no_reason_against_a_plain_disk(tmp_path, drive):
+    """A cache that serves all regions alike does not refute "conventional": any disk may have
+    one."""
     found, _ = ask(tmp_path, drive(), t01, t02)
     assert found["1.drive_type"].against is None
     assert "2.drive_type" not in found or found["2.drive_type"].against is None
@@ -252,7 +259,9 @@ def test_a_place_that_was_in_ram_before_it_was_written(low, kept, against):
                                        ((3, 2, 0), "conventional"),
                                        ((64, 64, 64), "conventional")])
 def test_one_group_of_three_that_comes_from_ram(fast, kind):
-    """Test 2 on dm-cache, 4 GiB: 26 blocks of the middle group had moved."""
+    """If one group of three comes from RAM, the drive is not conventional; three slow groups or
+    three fast ones are no such sign. The figures are those of Test 2 on dm-cache, 4 GiB, where 26
+    blocks of the middle group had moved."""
     numbers = {"telling": True, "blocks": dict.fromkeys(t02.GROUPS, 64), "coincidence": 0.0049,
                "moved": {"low": 0, "mid": 26, "high": 0}, "fast": dict(zip(t02.GROUPS, fast))}
     found = t02.decide(numbers, {}, {})["drive_type"]
@@ -260,6 +269,8 @@ def test_one_group_of_three_that_comes_from_ram(fast, kind):
 
 
 def test_what_moves_only_once_is_not_guessed(tmp_path):
+    """A drive that gives a block a new place only at its first write is neither conventional nor
+    translated for certain."""
     found, _ = ask(tmp_path, Remapping(512, 200, 4000, idle_us=1e9), t01)
     assert found["1.drive_type"].value is None
 
@@ -740,6 +751,8 @@ class Parity(drives.Drive):
          "remapping", "chunks", "chunks-idle", "large-chunks", "chunks-of-blocks",
          "sets-of-blocks"])
 def test_what_is_not_shingled_is_never_called_so(tmp_path, drive):
+    """Caches, logs and RAID move or delay blocks but have no bands. None is called shingled; those
+    with a cache or log on the disk are called translated."""
     drive = drive()
     s = Session(drive, tmp_path, load=drive, say=lambda text: None)
     for test in (t01, t02, t03, t06, t11):
@@ -780,7 +793,7 @@ def test_cleaning_is_timed_where_nothing_is_cached(tmp_path):
                                    lambda: drives.Circular(512, 200, 4000)],
                          ids=["e1", "e2", "e3", "seagate"])
 def test_what_is_shingled_is_called_so(tmp_path, drive):
-    """Bands, which are measured last, decide."""
+    """A shingled drive is called translated until Test 11, which runs last, has found its bands."""
     drive = drive()
     s = Session(drive, tmp_path, load=drive, say=lambda text: None)
     for test in (t01, t02, t03):
@@ -794,7 +807,7 @@ def test_what_is_shingled_is_called_so(tmp_path, drive):
 
 
 def test_drives_by_lot(tmp_path):
-    """At least 95 % of the decisions are right, and none is wrong."""
+    """At least 95 % of the decisions on forty random drives are right, and none is wrong."""
     rng, right, unknown = np.random.default_rng(11), 0, []
     for i in range(40):
         drive, truth = drives.by_lot(rng, i)
@@ -852,6 +865,8 @@ def test_chi_square():
 
 
 def test_no_surer_than_it_was_borne_out(monkeypatch):
+    """The confidence of an answer follows from the counts of wrong and right answers on drives of
+    known kind (MEASURED), and is never above SURE."""
     assert stats.borne_out(0, 8) == pytest.approx(0.9) and stats.borne_out(1, 8) == 0.8
     monkeypatch.setitem(stats.MEASURED, "mapping", (0, 10 ** 6))
     assert stats.measured("mapping") == stats.SURE

@@ -35,6 +35,7 @@ def every_test(tmp_path_factory):
 
 @pytest.mark.parametrize("name", DRIVES)
 def test_report(folders, name):
+    """Each finished test has a picture, wide and narrow, and no drawing failed."""
     page, _ = report.write(folders[name])
     text = page.read_text(encoding="utf-8")
     whole(text)

@@ -110,7 +110,8 @@ BRIDGE = "/dev/sdq: Unknown USB bridge [0x0bc2:0xab44 (0x100)]"
     envelope(2, DENIED), envelope(1, DENIED), envelope(0, DENIED),
     envelope(2, DENIED, model_name="left over from a failed call")])
 def test_smartctl_that_could_not_ask_is_no_answer(sysfs, monkeypatch, text):
-    """The JSON of a failed smartctl has the same outer structure."""
+    """If smartctl fails, its output is JSON of the same structure. It must not count as an answer,
+    and the report quotes the message."""
     folder = sysfs(device__model="USB", queue__rotational=1, queue__zoned="none")
     monkeypatch.setattr(device, "tool", lambda *words: (1, text))
     said = reported.of(folder, "/dev/sdq")
@@ -120,6 +121,8 @@ def test_smartctl_that_could_not_ask_is_no_answer(sysfs, monkeypatch, text):
 
 @pytest.mark.parametrize("helps", [True, False])
 def test_an_unknown_bridge_is_asked_as_others_are(sysfs, monkeypatch, helps):
+    """If smartctl does not know the USB bridge, a second call with -d sat may reach the drive, as
+    behind most bridges."""
     asked = []
 
     def tool(*words):
@@ -198,6 +201,7 @@ def look(drive, tmp_path, start=0, size=None, seconds=300, writing=quick.write,
     lambda: probe_drives.SetAssociative(64, 1900, 40, idle_us=5e5),
     lambda: probe_drives.FullyAssociative(64, 8, 250, 10, 5)])
 def test_nothing_is_sent_elsewhere(tmp_path, made):
+    """With a part of a drive, quick neither reads nor writes a block outside that part."""
     start, size = 200 * MIB, 128 * MIB
     answer, _, traced = look(made(), tmp_path, start, size)
     assert answer.value and len(traced.asked) > 2000
@@ -211,6 +215,7 @@ def test_nothing_is_sent_elsewhere(tmp_path, made):
     lambda w: w.replay("x", (False, [8 * MIB - 4096], 8192)),
     lambda w: w.job("x", {"rw": "write", "offset": 4 * MIB, "size": 5 * MIB})])
 def test_what_would_go_elsewhere_is_not_sent(ask):
+    """A request that leaves the part is an error of its test, and nothing of it is sent."""
     traced = Traced(probe_drives.Drive(10_000))
     with pytest.raises(load.LoadError, match="nothing was sent"):
         ask(scratch.Within(traced, MIB, 8 * MIB, Clock(9, lambda: 0)))
@@ -237,7 +242,7 @@ def test_fio_writes_within(tmp_path):
 @pytest.mark.parametrize("name", ["notes#2", "notes;2", "notes 2", "notes$2", "notes\\2", 'notes"2',
                                   "notes" + "2" * 250])
 def test_names_that_fio_takes_for_others(tmp_path, name):
-    """fio would write to the file before the separator in the name."""
+    """Such names are refused: fio would cut the name off or split it, and write to another file."""
     (tmp_path / "notes").write_bytes(b"\xa5" * 65536)
     (tmp_path / name).write_bytes(bytes(65536))
     fio = load.Fio(str(tmp_path / name), tmp_path / "jobs")
@@ -251,7 +256,8 @@ def test_names_that_fio_takes_for_others(tmp_path, name):
 @needs_fio
 @pytest.mark.parametrize("name", [b"B\xc3\xbccher", b"B\xfccher", b"a:b%s,c", b"-x", b"[a]"])
 def test_names_that_are_of_another_language(tmp_path, name):
-    """Desktops make mount points of labels in such encodings."""
+    """Names with bytes that are not UTF-8 or with other marks work: desktops make mount points from
+    labels in any encoding."""
     (tmp_path / os.fsdecode(name)).write_bytes(bytes(65536))
     fio = load.Fio(str(tmp_path / os.fsdecode(name)), tmp_path / "jobs")
     fio.job("x", {"rw": "write", "bs": 4096, "size": 65536, "direct": 0, "log": False})
@@ -493,7 +499,8 @@ def test_memory_tells_nothing(tmp_path):
 @pytest.mark.parametrize("order", ["adjacent", "halves", "dynamic"])
 @pytest.mark.parametrize("before", [0, 0.5, 1])
 def test_who_rewrites_others_is_not_called_conventional(tmp_path, order, before):
-    """This holds however much of the drive was written before."""
+    """An interlaced drive rewrites neighbouring tracks. It gets no answer, however much of it was
+    written before."""
     drive = probe_drives.Interlaced(200_000, order)
     drive.job("before", {"rw": "write", "bs": MIB, "number_ios": int(before * drive.bytes / MIB)})
     answer, s, _ = look(drive, tmp_path)
@@ -514,6 +521,8 @@ def test_who_cannot_be_filled_and_gives_places_is_not_called_conventional(tmp_pa
     (lambda: probe_drives.Drive(3_000_000), 300, "stretches"),
     (lambda: probe_drives.Interlaced(200_000), 300, "nothing")])
 def test_as_much_is_filled_as_there_is_time_for(tmp_path, made, seconds, filled):
+    """The whole drive is filled if the time suffices, otherwise stretches of it. Nothing is filled
+    if Test 1 has already seen that blocks are rewritten."""
     drive, begin = made(), None
     if filled == "nothing":
         # Test 1 has enough evidence.
@@ -527,7 +536,7 @@ def test_as_much_is_filled_as_there_is_time_for(tmp_path, made, seconds, filled)
 
 
 def test_all_of_it_is_written_where_it_takes_longer_than_it_seemed(tmp_path, monkeypatch):
-    """The part that was not reached in time was not filled."""
+    """If filling takes longer than estimated, the drive is not reported as filled."""
     class Slower(probe_drives.Drive):
         def write(self, block, count):
             super().write(block, count)
@@ -565,6 +574,8 @@ def test_a_partition_is_not_all_of_a_drive(tmp_path):
 
 
 def test_conventional_is_no_surer_than_the_lot_bears_out(tmp_path, monkeypatch):
+    """The confidence follows from the errors on random drives of known kind, which are counted
+    apart for drives filled wholly and in part."""
     for name, of in (("filled_all", (3, 60)), ("filled_part", (9, 60))):
         monkeypatch.setitem(stats.MEASURED, name, of)
     whole, s, _ = look(probe_drives.Drive(200_000), tmp_path / "a")
@@ -609,6 +620,8 @@ def found(value, confidence=0.999):
     ({}, found("conventional"), "conventional", 0.999, "why"),
     ({}, found(None), None, 0, "why"), ({}, {}, None, 0, "nothing was measured")])
 def test_the_drive_has_the_first_word(more, results, value, confidence, words):
+    """The drive's own report decides, and the answer mentions a measurement that differs. Without
+    a report the measurement decides."""
     answer = quick.answer({**SAID, **more}, results)
     assert (answer.value, answer.confidence) == (value, confidence) and words in answer.says
     assert answer.sentence().count("\n") == 0 and answer.sentence().endswith(".")
@@ -668,7 +681,8 @@ def test_json_of_quick(command, capsys):
 @pytest.mark.parametrize("zones, answer", [("device-managed", "shingled"), (None, None)])
 def test_there_is_an_answer_where_there_was_no_time_for_a_file(command, monkeypatch, capsys,
                                                                zones, answer):
-    """A slow drive may have said it all of itself."""
+    """If the time ends before the file is written, the answer comes from what the drive reports of
+    itself. Without that, the sentence says that the time is used up."""
     def late(_, s):
         s.load.clock.begin -= 1000
         s.load.clock.check()
@@ -689,6 +703,7 @@ def test_the_folder_is_one_for_a_report(command, capsys):
 
 
 def test_without_leave_it_only_reads(command, capsys):
+    """Without --write nothing is written, and the report contains that statement."""
     drive = probe_drives.Drive(200_000)
     drive.write = None
     status, out = command(drive)

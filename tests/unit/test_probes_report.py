@@ -113,6 +113,8 @@ def whole(text):
 @pytest.mark.parametrize("tests", [("1",), ("13",), ("12", "13"), ("2",), ("1", "2", "6"),
                                    ("1", "2", "6", "11", "12", "13")])
 def test_any_subset(tmp_path, tests):
+    """The report of any subset of tests is a valid page with a section for each, and says why a
+    test was skipped, has failed or cannot tell."""
     page, machine = report.write(drive(tmp_path, tests))
     text = page.read_text(encoding="utf-8")
     whole(text)
@@ -132,6 +134,8 @@ def test_any_subset(tmp_path, tests):
 
 
 def test_pictures_are_vectors_with_pixels_where_there_are_many(tmp_path):
+    """Thousands of points become a bitmap inside the SVG, which keeps the page small, and no colour
+    is fixed that would be unreadable on a dark page."""
     text = report.html_of(report.load(drive(tmp_path, ("1",))))
     assert text.count("<svg") == 2      # wide and narrow
     assert text.count("data:image/png;base64") == 2
@@ -182,6 +186,8 @@ def with_cliff(folder, ident="6", numbers=None, tests=("1", "2", "6", "11", "12"
 
 
 def test_the_cliff_comes_first(tmp_path):
+    """The write at which the drive had to begin cleaning (the cliff) is the first thing on the
+    page."""
     text = with_cliff(tmp_path)
     whole(text)
     at = [text.index(f'id="{ident}"') for ident in ("cliff", "answers", "t1", "t6")]
@@ -232,6 +238,7 @@ def test_contents(tmp_path):
 
 
 def test_why_has_room():
+    """The column with the reasons is wide enough to read, and narrow screens stack the cells."""
     assert re.search(r"td\.says \{[^}]*width: 40%;[^}]*min-width: 18rem", STYLE)
     # Cells that are stacked on narrow screens have no minimum width.
     small = STYLE[STYLE.index("@media (max-width: 860px)"):]
@@ -240,6 +247,8 @@ def test_why_has_room():
 
 
 def test_jobs_are_folded_and_few(tmp_path, monkeypatch):
+    """The page hides fio's job files until the reader opens them, and includes only some of
+    thousands."""
     monkeypatch.setattr(report, "drawing", lambda ident: lambda *_: None)
     folder = drive(tmp_path, ("1",))
     path = folder / "t01.json"
@@ -305,12 +314,14 @@ def test_results_that_are_damaged_are_a_sentence(tmp_path, more):
 
 @pytest.mark.parametrize("ident", [1, "2", "1<x>", "../../x"])
 def test_a_result_is_of_the_test_that_its_file_says(tmp_path, ident):
+    """The name of a file, not a field in it, tells which test a result belongs to."""
     assert "1" in report.load(damaged(tmp_path, test=ident)).tests
 
 
 @pytest.mark.parametrize("link", [False, True])
 def test_a_page_has_nothing_of_files_elsewhere(tmp_path, link):
-    """Directories of runs are exchanged between people, and pages are sent back."""
+    """A report includes job files only from below its own directory: directories of runs are
+    exchanged, and a crafted one must not bring private files of the reader into the page."""
     (tmp_path / "secret").write_text("not for anybody")
     folder, name = tmp_path / "run", "../secret"
     if link:
@@ -324,7 +335,8 @@ def test_a_page_has_nothing_of_files_elsewhere(tmp_path, link):
     (("1", "2"), "This drive is <b>translated</b>, and whether it is shingled", ""),
     (("1", "11"), "This drive is <b>shingled</b>", "shingled (SMR)")])
 def test_what_only_moves_is_not_called_shingled(tmp_path, tests, sentence, cell):
-    """This holds for the page and for the JSON."""
+    """Without Test 11 a drive that moves blocks is called translated, on the page and in the
+    JSON."""
     folder = drive(tmp_path, tests)
     page, machine = report.write(folder)
     text = page.read_text(encoding="utf-8")
@@ -417,6 +429,8 @@ def test_compare(tmp_path):
 
 
 def test_overlay_keeps_every_series():
+    """A picture of the comparison has the data of all drives, without marks, and bars become
+    lines."""
     def one(shift):
         def draw(figure):
             left, right = plots.panels(figure, 2)

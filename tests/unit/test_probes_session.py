@@ -40,7 +40,8 @@ def a_file(tmp_path):
 
 
 def test_who_only_measures_wants_no_more_than_numpy():
-    """scripts/loads and the shows install only numpy, and use the same Screen for progress."""
+    """scripts/loads and the shows use skylight.cli and skylight.device and install only numpy, so
+    these modules must not import jinja2, matplotlib or scipy."""
     loaded = subprocess.run(
         [sys.executable, "-c", "import skylight.cli, skylight.device, sys; print(*sys.modules)"],
         cwd=TOP / "scripts/src", check=True, text=True, capture_output=True).stdout.split()
@@ -50,6 +51,8 @@ def test_who_only_measures_wants_no_more_than_numpy():
 @needs_fio
 @pytest.mark.parametrize("depth", [1, 8])
 def test_a_replay_comes_back_in_the_order_of_its_requests(fio, depth):
+    """fio logs requests when they end; the trace has them in the order in which they were given,
+    also with several in flight."""
     rng = np.random.default_rng(1)
     ops = (rng.random(200) < 0.5, rng.integers(0, 60, 200) * 65536,
            rng.choice([4096, 65536], 200))
@@ -110,14 +113,14 @@ def at_work_in(folder):
     return found
 
 
-# fio may have forked and not be ready for a signal yet.
+# Stands for an fio that has forked and does not handle signals yet.
 EARLY = "#!/bin/sh\nsleep 3600 &\nexec sleep 3600\n"
 
 
 @needs_fio
 @pytest.mark.parametrize("early", [False, True])
 def test_an_interruption_ends_the_load(fio, request, tmp_path, early):
-    """When Ctrl-C raises its exception, fio has ended."""
+    """After Ctrl-C no process of the load is left that could still write to the drive."""
     busy = []
     if early:
         fio.program = str(tmp_path / "early")
@@ -169,7 +172,8 @@ def test_an_interruption_while_the_load_begins_ends_it(fio, request, monkeypatch
 
 
 def test_times_of_issue_follow_from_latencies():
-    """Completions at 10.4, 20.8, 31.2, then a pause, 52.0 ms."""
+    """fio logs when requests end, in whole milliseconds. Here they end at 10.4, 20.8, 31.2 and,
+    after a pause, 52.0 ms; the computed times of issue are right to a millisecond."""
     lat = np.array([10400.0] * 3 + [10400.0])
     at = load.issued(np.array([10, 20, 31, 52]), lat, True)
     assert np.allclose(at[:3], [0, 10400, 20800], atol=1000)
@@ -268,7 +272,8 @@ def test_a_test_that_fio_fails_is_a_failed_test(tmp_path):
 
 @pytest.mark.parametrize("number", [float("nan"), np.float64("inf")])
 def test_a_number_that_is_none_is_a_failed_test(tmp_path, number):
-    """The other tests still run, and the report is written."""
+    """A result with a number that is not finite fails its own test, and does not end the run: NaN
+    and infinity cannot be stored."""
     s = session(tmp_path)
     for run in (lambda _: Result(numbers={"stall_ms": number}),
                 lambda _: Result(findings={"raw_bytes": Finding(1, low=number)})):
@@ -356,6 +361,7 @@ def test_the_most_confident_finding_counts(tmp_path):
 
 
 def test_only_who_may_resets(tmp_path):
+    """A session resets the drive only with permission (--reset), because that erases it."""
     assert not session(tmp_path).fresh()
     assert session(tmp_path / "b", allow_reset=True).fresh()
 
@@ -424,6 +430,7 @@ def test_tests_that_agree():
 
 
 def test_a_contradiction_is_no_answer():
+    """If two sure tests disagree there is no answer, and the report quotes both."""
     found = verdict_of(Finding("disk", confidence=0.99), Finding("flash", confidence=0.99))
     assert found.value is None and "Test 0 says disk" in found.says \
         and "Test 1 says flash" in found.says
@@ -442,7 +449,8 @@ def test_intervals_that_meet_are_no_contradiction():
 
 
 def test_what_was_refuted_is_no_answer():
-    """This holds however sure another test is. The remaining values count as usual."""
+    """A value that one test has refuted is no answer, however sure another test is of it. Other
+    values count as usual."""
     doubt = Finding.unknown("some moved", against="conventional")
     found = verdict_of(doubt, Finding("conventional", confidence=0.999, says="all stayed"))
     assert found.value is None and "some moved" in found.says and "all stayed" in found.says
@@ -465,7 +473,8 @@ def test_a_conventional_drive_has_no_bands():
 
 
 def test_that_there_is_none_is_more_than_not_to_know():
-    """One test that has found this suffices, if no test contradicts it."""
+    """"There is none" is a finding; noise is not. One test that finds it suffices, if no test
+    contradicts it."""
     seen, noise = Finding.unknown("nothing is cleaned", none=True), Finding.unknown("noise")
     assert verdict_of(seen, noise).none and verdict_of(noise, seen).none
     assert not verdict_of(noise).none and not verdict_of(noise, noise).none
@@ -502,6 +511,9 @@ EMPTIED = Finding("aggressive", confidence=0.997, says="all left the cache")
     (replace(MOVES, value="conventional"), {"band_bytes": BANDS}, "conventional", "40 of 40"),
     (Finding.unknown("no rotation"), {"band_bytes": BANDS}, None, "no rotation")])
 def test_only_bands_are_shingles(moves, others, value, words):
+    """A drive that moves blocks is called shingled only if bands were found too, and both findings
+    together are sure enough. Otherwise it is "translated": a write cache also moves blocks, fills
+    and is emptied when the host is idle."""
     found = verdict.answers({"1": Result(findings={"drive_type": moves}),
                              "6": Result(findings=others)})
     kind = found["drive_type"]
@@ -514,7 +526,8 @@ def test_only_bands_are_shingles(moves, others, value, words):
 
 
 def test_bands_do_not_settle_whether_blocks_move():
-    """Tests 1 and 2 contradict each other on the question that must be settled first."""
+    """If Tests 1 and 2 contradict each other on whether blocks move, the type of the drive stays
+    open, also if Test 11 finds bands."""
     found = verdict.answers({
         "1": Result(findings={"drive_type": MOVES}),
         "2": Result(findings={"drive_type": replace(MOVES, value="conventional")}),
@@ -567,6 +580,7 @@ def asked(tmp_path, *more):
 
 
 def test_what_a_run_was_begun_with_is_taken_from_it(tmp_path):
+    """--resume takes the options from the first call, except those that are given again."""
     dev = SimpleNamespace(path="/dev/a", label="a", identity=lambda: {"bytes": 1, "label": "a"})
     cli.remember(tmp_path, dev, asked(tmp_path, "--tests", "1,2", "--seed", "7", "--reset",
                                       "--scale", "paper", "--max-hours", "2", "--budget", "90"),
@@ -701,7 +715,8 @@ def test_the_terminal_has_the_words_of_the_report(name, finding, line):
         "drive_type": Finding("conventional", confidence=.99)}), 140.),
     (Result(numbers={"flat": {"1 GiB": {"median_us": 7e6}}}), 3600.)])
 def test_how_long_test_6_takes(first, most_s):
-    """The estimate depends on Test 1's findings and on the largest number of writes."""
+    """The estimate is the largest number of writes times the latency that Test 1 measured. It is
+    shorter for a conventional drive and never longer than the limit of the scale."""
     results = {"1": first} if first else {}
     s = SimpleNamespace(scale=SimpleNamespace(max_ops=100_000, max_s=3600), results=results,
                         finding=lambda name: first and first.findings.get(name))
@@ -744,6 +759,8 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch):
 
 
 def test_time_left_is_shown_on_a_terminal_only():
+    """On a terminal, progress shows the time left for the test and for all tests. Elsewhere it
+    writes nothing."""
     class Terminal(list):
         def __init__(self, tty):
             super().__init__()
@@ -832,7 +849,8 @@ def test_a_run_that_was_killed_is_made_good(drive, tmp_path):
 
 
 def test_a_reset_by_discard_is_remembered(monkeypatch, tmp_path, drive):
-    """A reset by message is not a discard."""
+    """The device remembers whether its last reset was a discard. A reset by a message to device
+    mapper is none, nor is one that failed."""
     answers = {"blkdiscard": (0, ""), "dmsetup message drive 0 reset": (0, "")}
     Tools(monkeypatch, answers)
     monkeypatch.setattr(drive, "held", lambda: 3, raising=False)
@@ -901,7 +919,7 @@ def test_another_drive_is_left_alone(coming, monkeypatch, tmp_path, what, other)
 
 
 def test_a_drive_that_does_not_come_back(coming, tmp_path):
-    """The test that cut the power fails with a sentence, and so do all others."""
+    """The test that cut the power fails with a sentence, and so do all later tests."""
     dev, _ = coming
     s = Session(dev, tmp_path / "out", load=Still(), say=lambda text: None, allow_reset=True)
 
@@ -920,8 +938,8 @@ def test_a_drive_that_does_not_come_back(coming, tmp_path):
 
 
 def test_a_name_that_leads_to_another_drive_is_not_followed(coming, tmp_path):
-    """A link as in /dev/disk/by-path, while another disk is put into that place. The open file is
-    still the first disk, but all other access goes by the name."""
+    """The name is a link, as in /dev/disk/by-path, and another disk takes the place. The open file
+    is still the first disk, but fio opens the name, so the name is checked before each load."""
     dev, _ = coming
     os.close(dev._fd)
     os.unlink(dev.path)

@@ -392,7 +392,8 @@ def test_no_cache_no_answers(drive, tmp_path):
 
 
 def test_fewer_places_than_reset_would_give(tmp_path):
-    """Without a reset a lazy drive's cache may hold older blocks: cannot tell."""
+    """Without a reset a lazy drive's cache may hold older blocks, so Test 6 cannot tell its size.
+    It still gives a lower bound."""
     s = session(SetAssociative(96, 400, 8), tmp_path, cleaning_type="lazy")
     s.allow_reset = False
     for name in ("raw_bytes", "writes_until_cleaning"):
@@ -454,6 +455,8 @@ def test_cleaning_time(name, tmp_path):
     (lambda: FullyAssociative(100, 4, 60, 10, 5), 100 * BLOCK,
      {"cleaning_type": "aggressive", "mapping": "dynamic"})])
 def test_streaming_threshold(drive, answer, known, tmp_path):
+    """Test 15 finds, to the block, how long a sequential write must be to bypass the cache, or that
+    no length does."""
     s = session(drive(), tmp_path, **known)
     s.run(t11)
     assert found(s, t15, "streaming_bytes").value == answer
@@ -461,6 +464,7 @@ def test_streaming_threshold(drive, answer, known, tmp_path):
 
 @pytest.mark.parametrize("risk,sure", [(0, None), (0.3, 0.7), (2, 0)])
 def test_a_length_that_chance_may_have_made_is_less_sure(risk, sure, tmp_path):
+    """The risk that the length came about by chance is taken off the confidence."""
     s = session(Drive(1000), tmp_path, mapping="static", cleaning_type="lazy")
     made = t15.finding(s, 57, True, "home", 1000, risk)
     assert made.value == 57 * BLOCK
@@ -501,7 +505,7 @@ def test_no_ends_in_noise(seed):
 
 
 def test_one_band_is_not_enough():
-    """Two places must agree."""
+    """Test 11 gives a band size only if bands at two places have the same length."""
     assert t11.answer([((0, 96), ""), (None, "no")], 0.005).value is None
     assert t11.answer([((0, 96), ""), ((960, 1100), "")], 0.005).value is None
     assert t11.answer([((0, 96), ""), ((960, 1056), "")], 0.005).value == 96 * BLOCK
@@ -686,6 +690,8 @@ def test_torn_verdicts_on_older_data():
 
 
 def test_only_cuts_that_were_met_are_a_bound():
+    """Only a power cut that interrupts a write can tear one, so only such cuts count for the bound;
+    below ten or so there is no answer."""
     some = t13.finding([0] * 50, 0, 25)
     assert some.value is False and some.high == pytest.approx(0.113, abs=0.001)
     assert "25 power cuts that a write has met, of 50" in some.says
@@ -761,6 +767,8 @@ def test_a_cut_that_cuts_nothing_is_noticed(tmp_path, monkeypatch, cuts):
     (lambda at, last: [at, at + 300, at + 301], True, (24, 12))],
     ids=["under way", "cached", "several under way", "older"])
 def test_what_was_being_written_is_no_older_data(tmp_path, monkeypatch, tears, value, blocks):
+    """Only damage to blocks that were not being written is a torn write. Any drive may damage the
+    request in flight; such blocks are counted apart."""
     pwrite, preadv, met = os.pwrite, os.preadv, threading.Event()
     torn, last, off, low, high = set(), [0], threading.Event(), 3072, 5120
 

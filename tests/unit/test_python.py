@@ -40,7 +40,8 @@ def test_no_program_edits_its_search_path():
 
 @pytest.mark.parametrize("path", ENTRIES)
 def test_entry_point_runs_from_any_directory(path, tmp_path):
-    """A file there that has the name of a module is not imported."""
+    """Each entry point works from any directory and through a link, and imports no module from the
+    current directory."""
     (tmp_path / "argparse.py").write_text("raise SystemExit('imported from this directory')")
     (tmp_path / "link").symlink_to(TOP / path)
     for program in (TOP / path, tmp_path / "link"):
@@ -52,7 +53,8 @@ def test_entry_point_runs_from_any_directory(path, tmp_path):
 @pytest.mark.parametrize("package", ["common.libraries", "experiments.__main__", "lab.main",
                                      "loads.__main__", "skylight.__main__"])
 def test_entry_points_start_without_libraries(package):
-    """They then restart in a Python that has them, or install them."""
+    """Modules of entry points import nothing outside the standard library: they must run first to
+    find a Python that has the libraries, or to install them."""
     subprocess.run([sys.executable, "-BS", "-c", f"import {package}"],
                    env={"PYTHONPATH": f"{TOP / 'scripts/src'}:{TOP / 'tests'}"}, check=True)
 

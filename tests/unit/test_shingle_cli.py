@@ -216,7 +216,8 @@ def test_tiny_geometry(run):
 
 
 def test_a_shell_takes_the_dmsetup_line_as_it_is_meant(run):
-    """A user may paste the printed line into a shell."""
+    """A shell splits the printed line into the intended words, even if names contain quotes or
+    `$(...)`: users paste the line."""
     data = blank(run.dir / "anna's-$(disk)", 400)
     run("format", "stl-set", "--band", "12K", data)
     line = run("open", data, "it's", "--dry-run").strip()
@@ -244,8 +245,9 @@ def test_cache_bands_of_their_own_length(run, where, blocks, size, cache):
 
 
 def test_cache_bands_as_they_are_asked_for(run):
-    """The device has exactly the requested number of data and cache bands, or format refuses with
-    a sentence. Guards follow each; a CACHE device takes as many cache bands as fit."""
+    """The device has exactly the requested number of data and cache bands, each followed by its
+    guards, or format refuses with one sentence. Without --cache-size, a CACHE device takes as many
+    cache bands as fit."""
     asked = ["--bands", "20", "--cache-size", "2b", "--cache-band", "20K", "--track", "8K",
              "--head-tracks", "2"]
     image = Image(run, *asked, blocks=280)
@@ -269,7 +271,8 @@ def test_cache_bands_as_they_are_asked_for(run):
 
 
 def regroup(image, change):
-    """The group table after @change has edited it as a list of lists, with valid checksums."""
+    """Rewrites the group table of both superblocks, with valid checksums: @change edits it as
+    lists."""
     raw = bytearray(image.read(0))
     groups = [list(g) for g in image.sb["groups"]]
     change({g[4]: g for g in groups}, groups)
@@ -281,13 +284,14 @@ def regroup(image, change):
 
 
 def cut(role, groups):
-    """Takes one data band away and gives another band of length 2 its own group."""
+    """Moves the last data band into a group of its own, where it is a block shorter."""
     start, stride, bands, track, _, dev, band = role[0]
     role[0][2] = bands - 1
     groups.append([start + (bands - 1) * stride, stride, 1, track, 0, dev, band - 1])
 
 
 def each(which, length):
+    """A change for regroup(): the bands of role @which get this length."""
     return lambda role, _: role[which].__setitem__(6, length)
 
 
@@ -298,7 +302,7 @@ def each(which, length):
     (each(2, 2), "staging band that is no shorter than its data bands"),
 ])
 def test_bands_that_cannot_be(run, change, what):
-    """The tool validates the band lengths of a superblock, whatever wrote them."""
+    """dump and check refuse a superblock with valid checksums and impossible band lengths."""
     image = Image(run, "--cache-size", "2b", blocks=20)
     regroup(image, change)
     assert what in run("dump", "--map", *image.args, rc=None)
@@ -316,6 +320,8 @@ def test_long_bands_do_not_go_round(run):
 
 
 def test_cache_on_its_own_device(run):
+    """With --cache, the staging and cache bands lie on CACHE, and open refuses the device without
+    it."""
     data, cache = blank(run.dir / "data", 4000), blank(run.dir / "cache", 62)
     run("format", "stl-set", "--band", "40K", "--cache", cache, data)
     out = json.loads(run("dump", "--json", data, "--cache", cache))
@@ -328,6 +334,8 @@ def test_cache_on_its_own_device(run):
 
 
 def test_create_dry_run_changes_nothing(run):
+    """A dry run prints the table line and writes nothing. Nor does a create that fails because
+    DATA is a file and no block device."""
     data = blank(run.dir / "data", 5000)
     out = run("create", "stl-set", "--dry-run", "--band", "40K", "--set-shift", "2", data, "x")
     assert f"stl-set {data} - -'" in out and "set-shift 2" in out
@@ -356,7 +364,8 @@ def test_create_dry_run_changes_nothing(run):
 ])
 @pytest.mark.parametrize("more", [["--dry-run"], ["--force"]])
 def test_create_knows_keys(run, target, options, what, more):
-    """The tool refuses what the kernel would refuse, before it writes anything."""
+    """The tool refuses keys and values that the kernel would refuse, before it writes anything and
+    also with --force."""
     data = blank(run.dir / "data", 5000)
     said = run("create", target, *more, "--track", "80K", data, "x",
                *(["--band", "80K"] if target != "imr" else []),
@@ -403,8 +412,8 @@ def test_set_shift_and_label_are_kept(run):
     (b"\xc0\x80", "\\xc0\\x80"), (b"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"),
     (b"\xe2\x98", "\\xe2\\x98"), (b"\xc2\x9b1m", "\\xc2\\x9b1m")])
 def test_labels_come_out_as_they_went_in(run, label, printed):
-    """Text output escapes bytes that are not UTF-8 or that control a terminal; all output is
-    valid JSON."""
+    """dump escapes the bytes of a label that are not UTF-8 or that control a terminal, and its
+    JSON output stays valid."""
     image = Image(run, "--label", os.fsdecode(label))
     done = subprocess.run([run.tool, "dump", "--json", *image.args], check=True,
                           stdout=subprocess.PIPE)
@@ -473,7 +482,7 @@ NONSENSE = {"band": "5000B", "bands": "0", "cache-size": "91%", "cache-band": "0
 
 
 def wrong_words():
-    """Words that are wrong for the target on any device."""
+    """Pairs of a target and options that the tool refuses without looking at a device."""
     for target in PARAMS:
         cached = target in ("stl-set", "dualbuffer", "rmwf")
         for name, value in NONSENSE.items():
@@ -520,6 +529,7 @@ def test_wrong_words_need_no_device(run):
 ])
 @pytest.mark.parametrize("target", PARAMS)
 def test_wrong_settings_need_no_device(run, target, words):
+    """The tool refuses wrong settings before it opens the device, which does not exist here."""
     out = run("create", target, *words, "absent", "x", rc=USAGE)
     assert "absent" not in out
     run("create", target, "--set", "commit_ms=1", "absent", "x", rc=FAILED)
@@ -573,7 +583,8 @@ class Tracks:
 
 
 def assert_harmless(out, tracks, head, meta_apart=False):
-    """No write reaches blocks of another part; each part begins on a track."""
+    """No write to a band or an area destroys blocks of another one, and each of them begins at
+    the start of a track."""
     parts = []
     for g in out["groups"]:
         for b in range(g["bands"]):
@@ -599,6 +610,8 @@ def assert_harmless(out, tracks, head, meta_apart=False):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_any_uniform_tracks(run, seed):
+    """On random shingled media with tracks of one length, no write of one part destroys another
+    part, every block is accounted for, and no room for a further band is left."""
     rng = random.Random(seed)
     track, head = rng.randint(1, 12), rng.randint(1, 4)
     band, apart = rng.randint(1, 30), rng.random() < 0.5
@@ -652,8 +665,8 @@ def test_any_zones(run, seed):
 
 
 def test_longer_slots_for_more_bands(run):
-    """A checkpoint slot has room for the chunks of all bands, the chunk of core and a footer;
-    there are two slots."""
+    """A checkpoint slot is twice as long as a full checkpoint: the chunks of all bands, the chunk
+    of core and a footer."""
     out = layout_of(run, 300000, "--band", "12K")
     bands = out["bands"]
     chunks = (1 + -(-bands["data"] // 32256) + bands["cache"] +
@@ -759,6 +772,8 @@ def test_what_became_of_the_capacity(run, options):
         assert {re.match(r" +(\w+(?: free| over| to tracks)?) +(\d+) blocks", line).groups()
                 for line in part.splitlines()} == \
             {(use.replace("_", " "), str(n)) for use, n in told.items() if n}
+
+
 # A file, BIG, that looks like a block device with logical blocks of 16 KiB, which kernels support
 # since 6.15.
 BIG = r"""
@@ -810,8 +825,8 @@ int ioctl(int fd, unsigned long request, ...)
 @pytest.mark.parametrize("big", ["data", "meta", "cache"])
 @pytest.mark.parametrize("command", ["format", "check"])
 def test_blocks_of_more_than_4096_bytes_are_refused(run, monkeypatch, command, big):
-    """The tool refuses them as the targets do, whichever device has them, and also with
-    --force."""
+    """The tool refuses a device with longer logical blocks, as the targets do. It does so for DATA,
+    META and CACHE, and also with --force."""
     (run.dir / "big.c").write_text(BIG)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", run.dir / "big.so", run.dir / "big.c", "-ldl"],
                    check=True)
@@ -850,8 +865,9 @@ ssize_t pwrite64(int fd, const void *buf, size_t n, off64_t at)
 @pytest.mark.parametrize("sink", ["data", "meta"])
 @pytest.mark.parametrize("more", [[], ["--force"]])
 def test_what_keeps_nothing_takes_no_metadata(run, monkeypatch, sink, more):
-    """A target that keeps no metadata takes no metadata device. A platter is an example; the
-    target itself would only answer that this cannot be."""
+    """Format reads back what it writes, and puts no metadata on a device that does not store it,
+    such as a platter over 'none': the target could not open such a device. DATA may be such a
+    device if META holds the metadata."""
     (run.dir / "sink.c").write_text(SINK)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", run.dir / "sink.so", run.dir / "sink.c",
                     "-ldl"], check=True)
@@ -863,7 +879,7 @@ def test_what_keeps_nothing_takes_no_metadata(run, monkeypatch, sink, more):
     monkeypatch.setenv("LD_PRELOAD", str(run.dir / "sink.so"))
     if sink == "meta":
         args += ["--meta", path["meta"]]
-    if more:  # the other bytes of the format are left unchanged
+    if more:  # the refusal comes before CACHE is wiped
         args += ["--cache", path["cache"]]
     said = run(*args, rc=FAILED)
     assert said.startswith(f"shingle: {sink.upper()} ") and said.count("\n") == 1
@@ -871,7 +887,7 @@ def test_what_keeps_nothing_takes_no_metadata(run, monkeypatch, sink, more):
         (sink == "data")
     assert path["cache"].read_bytes() == before
     assert not any(path["data"].read_bytes() + path["meta"].read_bytes())
-    if sink == "data":  # with more, it is written
+    if sink == "data":  # with --meta, the device is formatted
         said = run(*args, "--meta", path["meta"])
         assert "does not store what is written: it gets no header" in said
     else:
@@ -879,7 +895,8 @@ def test_what_keeps_nothing_takes_no_metadata(run, monkeypatch, sink, more):
 
 
 def test_full_scale(run):
-    """Layouts of 4 TB and 8 TB on sparse files, which take no time."""
+    """With the default options, drives of 4 TB and 8 TB (sparse files here) present more than
+    85 % of their capacity."""
     for size in (4000787030016, 8001563222016):
         out = layout_of(run, size // BLOCK, "--track", "2M")
         assert out["band_blocks"] == 7680 and out["head_tracks"] == 2
@@ -903,7 +920,8 @@ def test_tracks_that_cannot_be_described(run, engine, tib, track, what):
 
 @pytest.fixture(scope="session", name="drive")
 def build_drives():
-    """The answer of a platter for one of its named drives, at full size: path, blocks."""
+    """A function that writes the geometry of a named drive, at full size, in the form in which a
+    platter reports it, and returns its path and the number of blocks."""
     if not os.environ.get("SHINGLE"):
         subprocess.run(["make", "-s", "-C", str(TOP / "tests"), "windows-check"],
                        check=True, stdout=subprocess.DEVNULL)
@@ -961,7 +979,8 @@ def test_checkpoint_on_tops(run, tracks, tops):
 
 
 def test_interlaced_data_and_shingled_metadata(run):
-    """With an interlaced DATA it is META that has the wide head: --track of DATA is for imr."""
+    """With --meta and --head-tracks, the superblock still describes DATA as interlaced, and no
+    wide head is recorded for it."""
     disk, meta = blank(run.dir / "d", 2000), blank(run.dir / "m", 2000)
     made = json.loads(run("format", "imr", "--json", "--track", "64K", "--head-tracks", "2",
                           "--meta", meta, disk))
@@ -988,6 +1007,7 @@ def test_default_journal(run):
      "run 320 6 64 0 0 5 in imr\nrun 704 5 64 0 1 9 out imr\n", "a bottom follows a bottom"),
 ])
 def test_odd_geometry(run, text, what):
+    """Format refuses a geometry file that is incomplete, contradictory or too complicated."""
     (run.dir / "g").write_text(text)
     assert what in layout_of(run, 6000, "--geometry", run.dir / "g", "--band", "4K", rc=FAILED)
 
@@ -997,7 +1017,8 @@ def test_odd_geometry(run, text, what):
     ("1.0005", None), ("1.", None), ("1.x", None), ("x", None), ("65", None),
     ("4294968", None), ("1,5", None)])
 def test_width_of_a_head(run, said, mtracks):
-    """On the command line, zeroes at the end may be omitted."""
+    """head_tracks of a geometry file has at most three decimals, and zeroes at the end may be
+    omitted. The superblock stores it in thousandths of a track."""
     (run.dir / "g").write_text(
         f"platter 1\nblocks 6000\nmedia smr\nhead_tracks {said}\nwindow_tracks 1\nsurfaces 1\n"
         "density 1000\nzone 0 0 6000 600 10 600 0 8000\nrun 0 600 10 0 0 0 in smr\n")
@@ -1038,7 +1059,8 @@ def sparse(path, size):
     ("stl-full --band 1G --zone-bands 9999 --provision 3000 --log-bands {}", 2047, 2048),
 ])
 def test_most_cache(run, line, least, most):
-    """The kernel allocates no larger array; the tool refuses before it writes anything."""
+    """A larger cache needs an array that is longer than the kernel allocates, so the tool refuses
+    it. One band less is accepted."""
     disk = sparse(run.dir / "d", 9 << 40)
     for size, rc in (least, 0), (most, FAILED):
         out = run("format", *line.format(size).split(), "--dry-run", disk, rc=rc)
@@ -1106,8 +1128,8 @@ def test_bad_lines(run, args, what, rc):
     ("stl-set", "CACHE"), ("dualbuffer", "CACHE"), ("rmwf", "CACHE")])
 @pytest.mark.parametrize("size", [0, BLOCK - 1])
 def test_less_than_a_block_is_no_device(run, target, which, size):
-    """Such a device was once treated as present in one place and absent in another: metadata were
-    laid on DATA, and an interlaced disk had no end."""
+    """Format refuses a device that is smaller than a block. It once treated such a device as
+    present in one place and absent in another: it put the metadata on DATA."""
     large, small = blank(run.dir / "large", 60000), run.dir / "small"
     small.write_bytes(bytes(size))
     devices = [small] if which == "DATA" else [large, f"--{which.lower()}", small]
@@ -1157,7 +1179,8 @@ def test_help_of_a_target_has_its_options_alone(run, command, target):
 @pytest.mark.parametrize("words", [["create"], ["format"], ["open"],
                                    *(["create", t] for t in sorted(ALL_TARGETS))])
 def test_help_is_aligned(run, words):
-    """Every explanation begins in column 24, or 20 where the text is fixed, and fits into 90."""
+    """Every explanation begins in column 24, or 20 where the text is fixed, and no line is longer
+    than 90 characters."""
     said = run(*words, "--help")
     for line in said.splitlines():
         assert len(line) <= 90, line
@@ -1167,7 +1190,8 @@ def test_help_is_aligned(run, words):
 
 
 def test_status_where_nothing_is_open(run):
-    """Nothing is open, and status works, even without a device mapper."""
+    """Without a device mapper nothing is open: status reports that and succeeds. It fails only if
+    it is given a name."""
     if Path("/sys/class/misc/device-mapper").exists():
         pytest.skip("this kernel has a device mapper, and may have devices")
     assert json.loads(run("status", "--json")) == []
@@ -1242,7 +1266,8 @@ def test_unknown_options_are_named_as_they_were_given(run, args, word):
 
 
 def test_options_with_and_without_a_blank(run):
-    """Full option names work before and behind operands, also if a value looks like an option."""
+    """A value that looks like an abbreviated option is taken as a value, after a blank and after
+    an equals sign."""
     blank(run.dir / "d", 3000)
     for label in (["--label", "--labe"], ["--label=--labe"]):
         out = json.loads(run("format", "stl-set", "d", "--band", "40K", "--dry-run", "--json",
@@ -1258,7 +1283,8 @@ def test_options_with_and_without_a_blank(run):
     ["create", "stl-set", "d", "control"], ["open", "d", ".."], ["remove", "."],
 ])
 def test_names_without_slash(run, args):
-    """libdevmapper would take the part of a path behind the last slash for a name."""
+    """The tool refuses names with a slash: libdevmapper would take the part behind the last slash
+    for the name, and the command would change another device."""
     blank(run.dir / "d", 3000)
     assert "is not valid: 1 to 127 characters without '/'" in run(*args, rc=USAGE)
     assert not any((run.dir / "d").read_bytes())
@@ -1357,6 +1383,8 @@ def signatures(path):
                                         (make_mbr, "partition table of type dos")])
 @pytest.mark.parametrize("which", ["data", "meta", "cache"])
 def test_what_is_there_is_left_alone(run, make, what, which):
+    """Format refuses a device that holds a signature. With --force it removes the signature, and
+    on a device that gets only headers it changes little else."""
     path = {n: blank(run.dir / n, 3000) for n in ("data", "meta", "cache")}
     make(path[which])
     before = {n: p.read_bytes() for n, p in path.items()}
@@ -1390,6 +1418,7 @@ def test_force_wipes_whole_and_broken(run):
 
 
 def test_another_format_is_left_alone(image):
+    """Format without --force refuses a dm-shingle device, also if both superblocks are damaged."""
     before = image.read(0)
     assert "labelled" not in image.run("format", "stl-set", *image.args, rc=FAILED)
     image.flip(0, 5000)
@@ -1430,6 +1459,8 @@ def test_wrong_devices(image):
 
 
 def test_unknown_engine_and_version(image):
+    """All commands refuse a superblock with an engine or a format version that the tool does not
+    know. The message tells whether the version is newer or older."""
     raw = bytearray(image.read(0))
     raw[48:64] = b"stl-next".ljust(16, b"\0")
     for at in (0, image.last):
@@ -1447,8 +1478,8 @@ def test_unknown_engine_and_version(image):
             assert what in image.run(command, *image.args, *more, rc=FAILED)
 
 
-# -------------------------------------------------------------------------- Devices of another
-# set
+# --------------------------------------------------------------------------
+# Devices of another set
 
 DEVICES = ("data", "cache", "meta")
 
@@ -1697,8 +1728,8 @@ def test_flips_in_headers(run, which):
 
 
 def test_both_headers_damaged(run):
-    """The device is refused. Repair restores the headers while other metadata still identify
-    it."""
+    """The device is refused. Repair restores damaged headers that can still be recognized, but
+    not headers that are gone."""
     one = Set(run, "a")
     path = one.path["data"]
     whole = path.read_bytes()
@@ -1715,7 +1746,8 @@ def test_both_headers_damaged(run):
 
 
 def test_one_header_of_another(run):
-    """Another user overwrote part of the device with a header of its own."""
+    """The first header is of another set, the last one is its own: the device is refused, because
+    part of it may be overwritten."""
     one, two = Set(run, "a"), Set(run, "b")
     put(one.path["cache"], 0, content(two.path["cache"], 0))
     one.keep()
@@ -1822,8 +1854,8 @@ def test_nonsense_under_a_good_checksum(image, record):
 
 @pytest.mark.parametrize("number", [2**64 - 1, 2**64 - 2, 2**63, 2**62 + 1])
 def test_numbers_that_nobody_counts_to(image, number):
-    """The next number must be higher, so the highest number is refused: its successor would be
-    0."""
+    """Transactions and checkpoints are numbered upwards, so impossibly high numbers are refused:
+    the successor of the highest one would be 0."""
     for i in range(3):
         image.commit([(MAP, 1, 0, i, i)])
     state, at = image.map(), image.pos
@@ -1854,7 +1886,9 @@ def test_generation_that_nobody_counts_to(image, copies):
 
 
 def test_list_of_unreadable_blocks_is_full(run):
-    """The checkpoint has the list in its final state, the journal in an earlier one."""
+    """The list of unreadable blocks has a fixed length. Replay may find a full list in the
+    checkpoint and records of an earlier state in the journal, so the length counts only at the
+    end; but the list must not grow without limit on the way."""
     image = Image(run, "--cache-size", "5b", blocks=2000)
     full = 4032 // 8
     image.checkpoint(1, 2, {1 << 63: struct.pack(f"<{full}Q", *range(1, full + 1))})
@@ -1871,7 +1905,8 @@ def test_list_of_unreadable_blocks_is_full(run):
 
 
 def test_state_that_contradicts_itself(image):
-    """An example is a set with a fill mark above a slot that was never used."""
+    """A checkpoint with valid checksums and a contradictory state is an error. Here it has a set
+    with a block that belongs to another set."""
     image.checkpoint(1, 2, {2: struct.pack("<3I", 3, 0 + 2, 0)})
     image.checkpoint(1, 2, {2: struct.pack("<3I", 2, 4 + 2, 1)})    # block of another set
     assert image.check(rc=ERRORS)["errors"]
@@ -1917,12 +1952,13 @@ def test_dump_of_records(run):
     assert "\n    LEVEL track=2 tracks=4 level=6\n" in said
 
 
-# -------------------------------------------------------------------------- Traces of a power cut
-# are not damage
+# --------------------------------------------------------------------------
+# Traces of a power cut are not damage
 
 
 @pytest.mark.parametrize("skip", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
 def test_unfinished_transaction(busy, skip):
+    """A transaction with missing blocks at the end of the journal counts as never written."""
     before = busy.map()
     busy.commit(*[[(MAP, 1, 0, 30 + i, 3 * i)] for i in range(3)], skip=skip)
     assert busy.check()["transactions"] == 3
@@ -1973,6 +2009,8 @@ def test_rotten_block_of_an_earlier_round(image):
 
 
 def test_one_superblock_newer(image):
+    """Copies of different generations come from a power cut between two writes: a note tells of
+    the older copy, and there is no error."""
     image.write(0, seal(image.read(0), SB, seq=2))
     out = image.check()
     assert [f["severity"] for f in out["findings"]] == ["note"]
@@ -1987,7 +2025,8 @@ def shingled_image(run):
 
 
 def test_head_destroys_what_lies_ahead(shingled):
-    """Noise, zeroes or copies of neighbours before the journal's end are no damage."""
+    """A wide head leaves noise, zeroes or copies of neighbours behind the last transaction. Check
+    must not report them, and must still find every flipped bit before them."""
     image = shingled
     for i in range(3):
         image.commit([(MAP, 1, 0, i, i)])
@@ -2160,8 +2199,8 @@ def test_repair_hole(busy):
 
 @pytest.mark.parametrize("gap", [2**64 - 1, 2**64 - 4, 2**63])
 def test_gap_that_overflows(image, gap):
-    """Old blocks of a ring in front of an impossibly large gap are not counted as a long
-    journal."""
+    """A journal gap near 2^64 in the superblock must not wrap, so that the journal seems to be
+    long enough for it."""
     for at in (0, image.last):
         raw = bytearray(image.read(at))
         struct.pack_into("<Q", raw, 176, gap)
@@ -2171,6 +2210,8 @@ def test_gap_that_overflows(image, gap):
 
 
 def test_repair_torn_end(busy):
+    """If the last transaction is damaged, repair cannot know whether it was ever complete, and its
+    list of losses says that."""
     busy.flip(busy.journal[-1], 600)
     assert_repaired(busy, "if it was complete")
 
@@ -2331,7 +2372,8 @@ def test_no_settings_are_zeroes(image):
 
 
 def test_create_keeps_or_does_not(run):
-    """Create stores the settings or not; show displays what would be written."""
+    """create stores the settings, or only uses them if --volatile is given; the dry run shows
+    which."""
     data = blank(run.dir / "d", 17000)
     make = ["create", "stl-set", "--band", "48K", "--dry-run", "--set", "idle_ms=7", data, "x"]
     assert "  settings idle_ms=7\n" in run(*make)
@@ -2341,6 +2383,8 @@ def test_create_keeps_or_does_not(run):
 
 
 def test_set_of_a_closed_device(kept):
+    """set on a closed device writes both superblocks with a new generation, and no other block of
+    META. The next open uses the settings."""
     run = kept.run
 
     def now():
@@ -2462,6 +2506,8 @@ def test_copies_that_keep_different_settings(kept):
 
 
 def test_damage_is_not_for_set_to_mend(kept):
+    """set refuses a device with a damaged superblock or the mark needs_check, and changes nothing.
+    A repair keeps the settings."""
     for at in (0, kept.last):
         whole = kept.read(at)
         kept.flip(at, 5000)
@@ -2573,7 +2619,8 @@ def completer(run):
     ("shingle create imr d x --backup", ["--backup-tracks"]),
 ])
 def test_completion(complete, line, offered):
-    """Completion offers values of the named target, and not files."""
+    """Completion offers options and values of the named target, and file names only where a
+    device is expected."""
     got = complete(line)
     if isinstance(offered, set):
         assert offered <= set(got) and "a-file" not in got
@@ -2593,8 +2640,8 @@ def test_completion_where_equals_breaks_no_word(complete):
         ["--set=wcache=off", "--set=wcache=on"]
 
 
-# -------------------------------------------------------------------------- Open devices, with a
-# device mapper made of files
+# --------------------------------------------------------------------------
+# Open devices, with a device mapper made of files
 
 
 @pytest.fixture(scope="session", name="fake_dm")
@@ -2662,6 +2709,7 @@ def test_stats_of_one_and_of_all(two):
 
 
 def test_metrics_are_utf8_whatever_a_device_is_called(two):
+    """Prometheus accepts only UTF-8, so bytes of a device name that are not UTF-8 are escaped."""
     name = os.fsdecode(b'a"\xff\\\xc3\xa9')
     two.add(name, "stl-set", stats=LAYER)
     for words in ([], [name]):
@@ -2683,7 +2731,8 @@ def test_the_line_for_dmsetup_is_one_for_a_shell(kept, name):
 
 
 def test_who_is_not_root_is_told_so(two, tmp_path):
-    """Without root rights the tool says so, and does not report a missing device."""
+    """Without root rights the message names them as the cause and does not report a missing
+    device."""
     (tmp_path / "dm.denied").touch()
     for words in (["status", "disk"], ["stats", "disk"], ["set", "disk"],
                   ["set", "disk", "commit_ms=5"], ["remove", "disk"], ["reset", "--force", "disk"],
@@ -2746,6 +2795,8 @@ def test_set_of_an_open_device(at_work):
 
 
 def test_set_for_one_time(at_work):
+    """set --volatile sends the new value to the open device and stores nothing. It refuses what
+    would take effect only when the device is opened again."""
     at_work.run("set", "disk", "commit_ms=7", "--volatile")
     assert at_work.changes() == ["message disk commit_ms 7"]
     for words, what in ((["wcache_blocks=9"], "can be set only when the device is opened"),
@@ -2795,6 +2846,7 @@ def test_stats_of_none(dm):
 
 
 def test_stats_of_all_but_the_one_that_does_not_answer(two):
+    """A device that does not answer costs only its own statistics; the exit status reports it."""
     two.add("gone", "stl-full")
     said = two.run("stats", "--json", rc=FAILED)
     assert {d["name"] for d in json.loads(said[:said.rindex("]") + 1])} == {"disk", "medium"}
@@ -2969,6 +3021,8 @@ def test_prometheus_is_in_the_page():
 
 
 def test_dry_run_of_what_is_open(two):
+    """The dry runs of remove and reset change nothing, and refuse what the real commands would
+    refuse."""
     assert "disk would be closed" in two.run("remove", "disk", "--dry-run")
     assert "all contents of disk, 400 KiB, would be erased" in \
         two.run("reset", "disk", "--dry-run", "--force")
@@ -2984,7 +3038,8 @@ def test_dry_run_of_what_is_open(two):
 
 
 def test_remove_tries_again_for_seconds(two):
-    """udev or another reader may hold the device for a moment after its last writer."""
+    """udev or another reader may hold the device for a moment after its last user has closed it.
+    remove tries again 25 times and then reports that the device is in use."""
     (two.dir / "disk/busy").write_text("25")
     two.run("remove", "disk")
     assert two.changes() == ["remove disk"]
@@ -2996,7 +3051,8 @@ def test_remove_tries_again_for_seconds(two):
 @pytest.mark.parametrize("target, counter", [("stl-set", "unsaved_blocks"),
                                              ("platter", "unreported_blocks")])
 def test_remove_reports_what_could_not_be_saved(two, target, counter):
-    """The device is closed all the same; the exit status is that of damage left."""
+    """remove closes a device that has lost acknowledged writes, but reports the loss and exits
+    with status 4, as check does for damage."""
     two.add("broken", target, stats=f"mode ro\n{counter} 3\n")
     said = two.run("remove", "broken", rc=4)
     assert "3 acknowledged blocks could not be made durable and are lost" in said
@@ -3060,7 +3116,7 @@ def test_a_device_that_is_larger_now_is_used_as_far_as_it_went(dm, which, sector
 @pytest.mark.parametrize("meta", [64, 0])
 def test_the_second_superblock_of_a_larger_device_counts(run, meta):
     """The second superblock stays where the device ended at format. A superblock at the present
-    end is older."""
+    end belongs to an earlier format and is not used, even if its generation is higher."""
     image = Image(run, meta=meta, blocks=300)
     raw = bytearray(image.read(image.last))
     words = b"commit_ms=7"
@@ -3119,7 +3175,8 @@ def test_a_device_that_was_cut_short_is_refused_with_the_way_out(dm, which):
     ("ro", "its device is read-only: data"), ("ro", "cleaning can make no progress"),
     ("fail", "the map contradicts itself")])
 def test_status_says_why_it_is_not_read_write(dm, mode, why):
-    """The target gives the cause; the tool has one sentence for each."""
+    """status and its JSON output quote the cause that the target gives. Without one, status points
+    to the kernel log."""
     dm.add("disk", "stl-set", mode=f"{mode} {why}\n")
     (dm.dir / "disk/status").write_text(f"1/2 3/4 5 idle - {mode}")
     name = {"ro": "read-only", "fail": "failed"}[mode]
@@ -3132,6 +3189,7 @@ def test_status_says_why_it_is_not_read_write(dm, mode, why):
 
 
 def test_status_of_what_is_well_asks_nothing(two):
+    """status sends no message to a device that is read-write."""
     assert "mode_why" not in json.loads(two.run("status", "disk", "--json"))
     assert "  mode     read-write\n" in two.run("status")
     assert not two.changes()
@@ -3170,7 +3228,8 @@ def test_a_refusal_of_the_kernel_is_explained(dm, stage, err, log, said):
 @pytest.mark.parametrize("version, said", [
     ("0.9.1", True), ("1.0.0", False), (None, False)])
 def test_modules_of_another_version_are_named_when_a_table_is_refused(dm, version, said):
-    """Such modules may know another format, or fewer options."""
+    """If the kernel refuses a table and its modules have another version than the tool, the
+    message names both: such modules may know another format, or fewer options."""
     release = re.search(r'PACKAGE_VERSION="(.*)"', (TOP / "dkms.conf").read_text())[1]
     disk = Disk(dm)
     (dm.run.dir / "dm.reload").write_text("22\n")
@@ -3181,7 +3240,8 @@ def test_modules_of_another_version_are_named_when_a_table_is_refused(dm, versio
 
 
 def test_a_device_with_longer_logical_blocks_is_refused_before_anything_is_written(dm):
-    """The device could not write a block of 4096 bytes by itself."""
+    """Such a device cannot write one block of 4096 bytes, the unit of all metadata. A first format
+    must be refused as well as the use of an earlier one."""
     path = blank(dm.run.dir / "long.blk", 4096)
     for size in (512, 4096):
         Path(f"{path}.ssz").write_text(str(size))
@@ -3267,7 +3327,7 @@ def test_latency_of_no_request(two):
 @pytest.mark.parametrize("answer", ["", "0+800 1 2 3\n", region(23 * [1]),
                                     region(24 * [1]).replace(":", ",")])
 def test_latency_that_is_not_understood(two, answer):
-    """The tool deletes the region even so."""
+    """The tool reports an answer of an unknown form, and deletes the region even so."""
     two.dir.joinpath("disk/@stats_create").write_text("7")
     two.dir.joinpath("disk/@stats_print").write_text(answer)
     two.dir.joinpath("disk/@stats_delete").write_text("")
@@ -3304,7 +3364,8 @@ def test_latency_until_a_signal(two, signo):
 
 
 def test_latency_goes_on_where_a_hangup_is_ignored(two):
-    """Under nohup the measurement ends after the given time."""
+    """A SIGHUP that is ignored at the start, as under nohup, stays ignored, so that the measurement
+    lasts for the given time."""
     with counting(two, "--ignore-signal=HUP") as p:
         ignored = int(re.search(r"^SigIgn:\s*(\w+)$", Path(f"/proc/{p.pid}/status").read_text(
             encoding="ascii"), re.M)[1], 16)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""shingle-imr.h: what it sends for a range."""
+"""Tests of shingle-imr.h: the messages that it sends to the target for a range of bytes."""
 
 import subprocess
 from pathlib import Path
@@ -53,6 +53,8 @@ def program(tmp_path_factory):
                  "level 196608 3392 3"]),
 ])
 def test_long_ranges_are_said_in_parts(program, first, n, said):
+    """A range is extended to whole tracks, and one of more than 65,536 tracks takes several
+    messages."""
     done = subprocess.run([program, str(first * 4096 + 1), str(n * 4096 - 1)],
                           capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [*said, f"0 {len(said)}"]

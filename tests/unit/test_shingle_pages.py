@@ -117,6 +117,7 @@ def test_pages_are_read(image):
 
 
 def test_what_does_not_count_may_be_anything(image):
+    """Check does not read the slots of pages that the checkpoint does not name."""
     for page in range(2 * REGIONS):
         for side in (0, 1):
             if page // 2 not in (0, 5) or side != page // 2 // 5:
@@ -127,6 +128,8 @@ def test_what_does_not_count_may_be_anything(image):
 @pytest.mark.parametrize("page, side, first, last", [(1, 0, 0, 11), (11, 1, 60, 71),
                                                      (10, 1, 60, 71)])
 def test_damaged_page_is_named_and_never_zeroes(image, page, side, first, last):
+    """Check names a damaged page and its blocks. After a repair these blocks are lost, so that
+    reads fail: they must not read as zeroes, as unwritten blocks do."""
     image.spoil(page, side)
     out = tool("check", image.path, rc=4)
     assert f"page {page} of the map, which locates blocks {first} to {last}, is damaged" \
@@ -154,7 +157,8 @@ def test_pages_that_make_no_sense(image, content, what):
 @pytest.mark.parametrize("at, what", [(480, "room for another number of pages"),
                                       (96, "paged presents three quarters")])
 def test_superblock_that_no_engine_believes(image, at, what):
-    """The number of pages is wrong, or the size of the presented device."""
+    """Check and dump refuse a superblock with a wrong number of pages or a wrong size of the
+    presented device before they read any page."""
     for block in (0, 1023):
         raw = bytearray(image.block(block))
         less = struct.unpack_from("<Q", raw, at)[0] - 2
@@ -179,7 +183,8 @@ def test_first_transaction_that_is_damaged_is_given_up_once(image, at, value):
 
 
 def test_journal_that_begins_before_the_first_transaction(image):
-    """No checkpoint records this start, and the content of the journal is unknown."""
+    """Transactions are numbered from 1, so no valid checkpoint names 0 as the start of its journal.
+    It is unknown which transactions would follow, so repair refuses."""
     at = image.sb["ckpt"][1][0]
     crc = b"".join(image.block(at + i)[4:8] for i in range(2))
     crc = ondisk.crc32c(ondisk.crc32c(0, crc[:4]), crc[4:])
@@ -303,7 +308,8 @@ def test_page_given_up_before_hides_no_other(tmp_path):
 
 @pytest.mark.parametrize("in_page", [True, False])
 def test_two_blocks_of_a_region_at_one_place(tmp_path, in_page):
-    """Both blocks would read the data of one of them, and no other check detects this."""
+    """Check finds a map that gives two blocks one place: both would read the data of one of them,
+    and no other check detects this. Repair cannot know which is right and changes nothing."""
     image = Regions(tmp_path / "disk")
     if in_page:
         image.write_page(0, 0, struct.pack("<HHH", 1, 0, 1).ljust(4032, b"\0"))
@@ -319,7 +325,8 @@ def test_two_blocks_of_a_region_at_one_place(tmp_path, in_page):
 
 
 def test_plan_says_what_pages_will_take(tmp_path):
-    """64 MiB of pages, or as many as the table asks for, and at most all of them."""
+    """The memory that create announces has 64 MiB of pages by default, or as many as the table asks
+    for, and never more than the map has."""
     data, meta = tmp_path / "data", tmp_path / "meta"
 
     def ram(*more, mib=8 << 20):

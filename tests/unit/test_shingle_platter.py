@@ -184,7 +184,8 @@ def test_other_targets_take_no_options_of_a_platter(dm):
 
 
 def test_a_platter_cannot_be_opened(dm):
-    """Wherever one would try it, the tool names the command that makes the platter again."""
+    """A platter stores no metadata, so it cannot be opened or formatted. Where a user may try that,
+    the tool names the command that creates it again."""
     disk = blank(dm.run.dir / "disk.blk", 4096)
     for said in (dm.run("open", "platter", disk, "medium", rc=USAGE),
                  dm.run("open", disk, "medium", rc=FAILED),

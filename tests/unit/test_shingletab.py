@@ -64,6 +64,8 @@ def unit(text):
 
 
 def test_a_unit_for_a_line(run, tab, generate):
+    """The files for one line, complete: a service that waits for its devices, links that start it,
+    and no time limit for the mapped device."""
     made = generate("# disks", "",
                     f"smr0\tUUID={UUID.upper()}  meta=PARTUUID=C9E0-02,cache=/dev/nvme0n1 ")
     device = "dev-mapper-smr0.device"
@@ -104,6 +106,8 @@ def test_a_unit_for_a_line(run, tab, generate):
     ("_netdev", "remote-fs.target", "remote-fs-pre.target"),
     ("_netdev,nofail", "remote-fs.target", None)])
 def test_when_a_unit_is_wanted(generate, options, wanted_by, waits):
+    """nofail, noauto and _netdev have the same effects as in fstab: which target starts the unit,
+    and whether mounting waits for it."""
     made = generate(f"a /dev/sda {options}")
     before = unit(made["shingle-a.service"])["Unit"]["Before"]
     assert [b for b in before if b.endswith("-pre.target")] == ([waits] if waits else [])
@@ -165,7 +169,7 @@ def test_a_bad_line_is_told_and_costs_no_other(run, tab, generate, line, what):
     said = generate.said
     assert said.startswith(f"shingle-generator: {tab.path}, line 3: ") and what in said
     assert said.count("\n") == 1 and len(said) < 400
-    # A person puts it right before anything is opened or closed.
+    # With a bad line, --all opens and closes nothing until the user has corrected it.
     for command in ("open", "remove"):
         told = run(command, "--tab", "--all", rc=USAGE)
         assert told == said.replace("shingle-generator: ", "shingle: ")
@@ -173,7 +177,8 @@ def test_a_bad_line_is_told_and_costs_no_other(run, tab, generate, line, what):
 
 @pytest.mark.parametrize("line", ["a /dev/" + "-" * 70, "b" + "#" * 100 + " /dev/sda"])
 def test_names_that_systemd_would_not_take(generate, line):
-    """A unit that waits for nothing would be worse than none."""
+    """A name too long for systemd's unit names gives an error and no unit. A unit that does not
+    wait for its devices would be worse than none."""
     alone = generate("good /dev/sdx")
     assert generate("good /dev/sdx", line, rc=FAILED) == alone
     assert "is too long: the name of its systemd unit" in generate.said
@@ -212,6 +217,7 @@ def test_the_generator_overwrites_nothing(run, generate):
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze")
 def test_systemd_takes_the_units(run, generate, monkeypatch):
+    """systemd-analyze verify finds nothing to report in the generated units."""
     made = generate(f"a-b UUID={UUID} nofail", "c /dev/sdc cache=/dev/sdd", "d /dev/sde _netdev")
     monkeypatch.setenv("SYSTEMD_UNIT_PATH", f"{generate.dest}:")
     units = [name for name in made if re.fullmatch(r"[^/]*\.service", name)]
@@ -224,18 +230,20 @@ def test_systemd_takes_the_units(run, generate, monkeypatch):
 
     ours = [line for line in verify().stderr.splitlines() if "shingle" in line]
     assert not ours, ours
-    # Or it would find nothing wrong with anything.
+    # systemd-analyze does report a wrong value.
     (generate.dest / units[0]).write_text(made[units[0]].replace("Type=oneshot", "Type=twoshot"))
     assert "shingle" in verify().stderr
 
 
 def opened(run, *args, rc=CLEAN):
-    """{name: what the table says}"""
+    """{name: target and arguments of its table line}"""
     out = run("open", "--tab", *args, "--dry-run", rc=rc)
     return dict(re.findall(r"^dmsetup create (\S+) --table '\d+ \d+ (.*)'$", out, re.M))
 
 
 def test_what_a_line_opens(run, tab):
+    """Options and the preset of a line are combined with the stored settings and override them. A
+    line that fails does not keep others from opening."""
     image = Image(run, "--cache-size", "5b", "--set", "commit_ms=5000", "--feature", "inplace")
     alone = blank(run.dir / "alone", 3000)
     run("format", "stl-full", "--band", "48K", alone)
@@ -294,7 +302,8 @@ def test_remove_by_tab(dm, tab):
 
 
 def test_all_leaves_what_is_open(dm, tab):
-    """The tool reads none of these devices: it would report that /dev/absent is missing."""
+    """open --tab --all skips devices that are open and lines with noauto. It does not even read
+    them: it would report that /dev/absent is missing."""
     dm.add("a", "stl-set")
     tab("a /dev/absent", "b /dev/absent2 noauto")
     assert dm.run("open", "--tab", "--all") == ""
@@ -303,7 +312,8 @@ def test_all_leaves_what_is_open(dm, tab):
 
 
 def test_what_is_open_is_left_so_when_it_is_named(dm, tab):
-    """As when a unit is started for a mount, and a person has opened the device by hand."""
+    """open --tab NAME succeeds if the device is open already: systemd may start the unit for a
+    mount after the user has opened the device by hand."""
     dm.add("a", "stl-set")
     dm.add("d", "linear")
     tab("a /dev/absent", "d /dev/absent2")
@@ -322,6 +332,7 @@ def test_completion_of_the_tabs_names(complete, tab):
 
 
 def test_completion_runs_no_names(complete, tab, dm, run):
+    """Completion does not let the shell expand names with `$(...)`, which would run commands."""
     tab("a$(>ran) /dev/sda", "a`>ran`$HOME /dev/sda", "a'b /dev/sdb")
     assert complete("shingle open --tab a") == ["a$(>ran)", "a`>ran`$HOME", "a'b"]
     dm.add("a$(>ran)b", "stl-set")

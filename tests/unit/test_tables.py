@@ -160,7 +160,8 @@ def described(text):
 
 @pytest.mark.parametrize("of", ["core", "platter", *ENGINES])
 def test_sentences(of, told):
-    """The message for a wrong value names every valid word."""
+    """Each option has a short help text, and its message for a wrong value names every valid word
+    or the limits of the number."""
     for name, (kind, when, low, high, _, words, help_, range_, busy) in options(told, of).items():
         assert 10 < len(help_) < 90 and not help_.endswith("."), name
         if kind == FEATURE or not range_:
@@ -214,6 +215,8 @@ def test_parameters(engine, told):
 
 
 def test_options_of_platter(told):
+    """dm-platter.rst has all options with their defaults, words and limits, and lists as messages
+    the features that a message can change."""
     text, known = section(document("platter"), "Table line"), options(told, "platter")
     rst = {name: cells for cells in rows(text) for name in names(cells[0])
            if name in known or len(cells) == 3}

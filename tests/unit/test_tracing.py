@@ -97,6 +97,8 @@ def test_each_symbol_is_known_outside():
 
 
 def test_kinds_of_steps_fit():
+    """The events copy the name of a step's kind into an array, which must have room for the longest
+    one."""
     room = int(re.search(r"#define SHINGLE_TRACE_KIND\s+(\d+)",
                          (TOP / HEADERS["shingle"]).read_text(encoding="utf-8"))[1])
     kinds = [kind for path in TOP.glob("dm-*/**/*.c") for table in
@@ -185,7 +187,8 @@ def test_recipe(tmp_path, awk, recipe):
 
 
 def test_a_write_that_destroys_again_is_another(tmp_path):
-    """The destroyed blocks were written again in between, by a write that destroyed nothing."""
+    """A write that destroys the same blocks at a later time counts again. Between the two the
+    blocks were written by a write that destroyed nothing and left no event."""
     again = [line(at, "platter_destroy", "252:0", f"block=0 n=1 first={first} count=1 cyl=1 head=0 "
                   "sector=3") for at, first in (("1.0", 928), ("1.0", 930), ("2.0", 928))]
     (tmp_path / "trace").write_text(HEAD + "".join(again), encoding="ascii")
@@ -221,7 +224,7 @@ def a_shingle_trace(tmp_path):
     (tmp_path / "shingle-trace").write_text(script, encoding="utf-8")
 
     def start(*words):
-        # Otherwise a test that runs in the background would ignore SIGINT.
+        # Without env, a test that runs in the background would ignore SIGINT.
         return subprocess.Popen(["env", "--default-signal", "sh", tmp_path / "shingle-trace",
                                  *words], text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -233,6 +236,7 @@ def a_shingle_trace(tmp_path):
 @pytest.mark.parametrize("name, number", [("a.b", 0), ("aXb", 1), ("my smr", 2), ("smr", None),
                                           ("a*", None), (r"a\.b", None)])
 def test_only_the_device_of_that_name_is_traced(shingle_trace, name, number):
+    """-d takes the name literally: dots, stars and blanks in it match only themselves."""
     start, gone = shingle_trace
     with start("-d", name, "events", "true") as traced:
         _, said = traced.communicate(timeout=20)
@@ -245,6 +249,7 @@ def test_only_the_device_of_that_name_is_traced(shingle_trace, name, number):
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_ring_goes_whatever_ends_it(shingle_trace, how):
+    """A signal ends shingle-trace with its trace instance switched off and removed."""
     start, gone = shingle_trace
     with start("events") as traced:
         assert "until ^C" in traced.stderr.readline()
@@ -294,6 +299,7 @@ def test_the_shell_is_sound():
 
 
 def test_the_page_has_the_triggers_that_are_tried():
+    """Every histogram trigger in tracing.rst is one that the guest test runs, and vice versa."""
     suite = (TOP / "tests/guest/tracing.py").read_text(encoding="utf-8")
     tried = dict(re.findall(r'"((?:shingle|platter)/\w+)": "(hist:[^"]+)"', suite))
     text = (DOCUMENTS / "tracing.rst").read_text(encoding="utf-8").replace("\\\n     ", "")

@@ -86,6 +86,8 @@ int main(int argc, char **argv)
 
 @pytest.mark.parametrize("most", (4, 16, 2048))
 def test_it_says_what_was_discarded(tmp_path, most):
+    """The list never reports a block as discarded that was written since. A full list may forget
+    discards; one with room must know all of them."""
     (tmp_path / "trims.c").write_text(PROGRAM, encoding="ascii")
     subprocess.run(["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined",
                     f"-DSHINGLE_MAX_TRIMS={most}", "-I", TOP / "userspace/include",

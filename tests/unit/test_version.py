@@ -130,7 +130,8 @@ def test_the_changelog_begins_with_it():
 
 
 def test_pages_name_no_other():
-    """The version in commands for users, as in README's section on DKMS."""
+    """Commands for users that contain the version, as in README's section on DKMS, have the present
+    one."""
     for path in (TOP / "README.md", *(TOP / "Documentation").rglob("*.rst")):
         for found in re.findall(r"dm-shingle[-/](\d+\.\d+\.\d+)", path.read_text("utf-8")):
             assert found == RELEASE, path

@@ -36,4 +36,6 @@ def test_windows_are_what_is_destroyed():
 
 
 def test_a_head_that_is_wider_than_told_is_noticed():
+    """If core assumes a head that is too narrow, the check must find blocks destroyed outside the
+    window. Otherwise it would compare nothing."""
     assert check(1, 100, "narrow")[0] > 1000
