@@ -448,7 +448,7 @@ static bool asked(struct exercise *x, enum shingle_asker asker, bool absent)
 	return again;
 }
 
-/* Count an attempt; report an error if there were so many that the operation would never end. */
+/* Count an attempt; report an error if the operation seems never to end. */
 static bool too_often(struct exercise *x, u32 *tries)
 {
 	if (++*tries < 64)

@@ -1170,8 +1170,7 @@ def cut_commits(ctx, geo):
             game.stack.verify()
             game.flush()        # reports what the cut has lost
         expect(torn > 12, f"{torn} cuts left something destroyed")
-        # Zero the last transaction: once it is the first after a checkpoint, once a later one whose
-        # predecessor a mark confirms.
+        # Zero the last transaction: at first the only one after a checkpoint, then a later one.
         _, start, n = game.areas["journal"]
         for commits, back, what in ((1, 2, "right behind the checkpoint"),
                                     (4, 3, "in front of its mark")):

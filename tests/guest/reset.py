@@ -534,6 +534,7 @@ def refused(ctx, game, why, number):
 
 
 def refusals(ctx, geo):
+    """A reset of a suspended or read-only device is refused, and no data are lost."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.write(1, must=True)
