@@ -601,7 +601,7 @@ static u32 mapped_content(struct exercise *x, u64 lblk)
 }
 
 /*
- * Release the space whose new use is durable, or only a part of it, so that other operations come
+ * Release space as far as that is safe by now, or only a part of it, so that other operations come
  * between the parts.
  */
 static void release_some(struct exercise *x)

@@ -27,7 +27,7 @@ NEEDS_CHECK = 1         # flag of a superblock
 
 @dataclass(frozen=True)
 class Outcome:
-    """What follows when the target writes to the bad block.
+    """The effects when the target writes to the bad block.
 
     @text: the cell of the table in design.rst
     @host: "once": a write of the host fails; "always": the same write fails again when repeated

@@ -244,7 +244,7 @@ def wipe_device(path, blocks):
 
 
 class Context:
-    """What every case receives: the target, the pool of RAM, options, the kernel's log, notes."""
+    """The argument of every case: the target, the pool of RAM, options, the kernel's log, notes."""
 
     def __init__(self, pool, target, options):
         self.pool, self.target, self.options = pool, target, options

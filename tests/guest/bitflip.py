@@ -25,7 +25,7 @@ from guest.targets import stack
 
 
 class Patient:
-    """A device that was used and closed, and whose contents reset() restores after each damage."""
+    """A device that was used and closed; reset() restores its contents after each damage."""
 
     def __init__(self, ctx, geo, seed):
         self.ctx, self.geo = ctx, geo

@@ -118,7 +118,7 @@ class Model:
         return max(sent for m, sent in self.flushes if m <= mark)
 
     def compare(self, data, mark=None):
-        """Return a sentence for each block whose contents are not allowed: now, or after a cut
+        """Return a sentence for each block with contents that are not allowed: now, or after a cut
         that followed @mark."""
         wrong = []
         sent = None if mark is None else self.sent_by(mark)

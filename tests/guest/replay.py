@@ -624,7 +624,7 @@ def cases(target, options):
                     lambda ctx, g=geo.but(features=(feature,), **needs),
                     load=LOADS[load]: proof(ctx, g, g.features[0],
                                             load=load)))
-        # The same loads with all protections on: a load whose model promises too much would report
+        # The same loads with all protections on: a load with a model that promises too much would report
         # violations here as well.
         for what, (needs, load) in tried.items():
             out.append((

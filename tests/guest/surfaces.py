@@ -2,8 +2,8 @@
 """Layers on media with several surfaces, created by the tool without special options.
 
  16 surfaces                     two zones
- 5 surfaces of several densities three zones, and tracks of thirteen lengths; a target whose
-                                 tracks must have one length refuses this medium
+ 5 surfaces of several densities three zones, and tracks of thirteen lengths; a target that
+                                 needs tracks of one length refuses this medium
 
 `shingle create` asks the medium for its geometry.  The host writes all blocks and overwrites parts
 of them repeatedly, so that the layer uses every surface and cleans.  All blocks are compared

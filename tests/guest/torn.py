@@ -91,7 +91,7 @@ def unreadable(dev, blocks):
 
 
 class Bench:
-    """A formatted disk, all written and cleaned, whose contents restore() puts back for each cut.
+    """A formatted disk, all written and cleaned; restore() puts its contents back for each cut.
     """
 
     def __init__(self, ctx, geo, wcache):

@@ -224,8 +224,8 @@ static int sim_discard(struct kv_disk *d, u64 offset, u64 bytes)
 }
 
 /*
- * As on an interlaced disk, where a written track has a fixed place: the store must set the level of
- * a band before it writes the band, or with @moved when the band has been written.
+ * As on an interlaced disk, where a written track has a fixed place: the store must set the level
+ * of a band before it writes the band, or with @moved when the band has been written.
  */
 static int sim_level(struct kv_disk *d, u64 offset, u64 bytes, u32 level, bool moved)
 {

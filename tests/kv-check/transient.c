@@ -193,7 +193,7 @@ static void log_once(void)
 	sim_free(s);
 }
 
-/* A merge whose input cannot be read is tried again after a while, even if no write comes. */
+/* A merge that cannot read its input is tried again after a while, even if no write comes. */
 static void merge_once(void)
 {
 	struct sim *s = formatted(BYTES);
