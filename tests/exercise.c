@@ -803,8 +803,8 @@ static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f, int *tol
 }
 
 /*
- * Try a waiting write again.  What the engine does not accept goes on waiting; a full engine ends
- * the write.  Return 0, or -EUCLEAN if the engine broke a rule.
+ * Try a waiting write again.  The part that the engine does not accept goes on waiting; a full
+ * engine ends the write.  Return 0, or -EUCLEAN if the engine broke a rule.
  */
 static int retry(struct exercise *x, struct waiting *w, struct flight *f)
 {

@@ -624,8 +624,8 @@ def cases(target, options):
                     lambda ctx, g=geo.but(features=(feature,), **needs),
                     load=LOADS[load]: proof(ctx, g, g.features[0],
                                             load=load)))
-        # The same loads with all protections on: a load with a model that promises too much would report
-        # violations here as well.
+        # The same loads with all protections on: a load with a model that promises too much would
+        # report violations here as well.
         for what, (needs, load) in tried.items():
             out.append((
                 f"raw {what or 'unsafe'}, as in the proof, with every protection",
