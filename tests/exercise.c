@@ -7,10 +7,11 @@
  * tracks after the one it writes.  An interlaced medium also has a write cache, which writes
  * unflushed blocks in any order: the engine can rely on nothing but syncs.  A shingled medium may
  * have a cache that loses the latest writes.  After each read and each cut the exerciser compares
- * the contents with what was promised.  It does core's part by core's rules (engine.h), so an
- * engine that passes fulfils these rules: the host goes on between two parts of what tidy(),
- * release() and verify() do, too, and recovery finds the same whichever moments the pieces are
- * from.
+ * the contents with what was promised.
+ *
+ * The exerciser takes the place of core and calls the engine as engine.h allows.  In particular,
+ * host requests come between the parts of what tidy(), release() and verify() do, and a recovered
+ * state is compared with one recovered from pieces of the checkpoint written at another moment.
  */
 #ifndef __KERNEL__
 #include <stdarg.h>
@@ -27,8 +28,8 @@
 #define MAX_CHUNKS	512U
 #define MAX_DRIVE	48U
 
-/* Contents of a block: 0 is zeroes, otherwise the number of the write. */
-#define POISON		U32_MAX
+/* The content of a block is the number of the write that wrote it, or 0 if it reads as zeroes. */
+#define POISON		U32_MAX		/* destroyed by a write to another track */
 
 /**
  * struct model - the allowed contents of a block
@@ -43,9 +44,9 @@ struct model {
 };
 
 /**
- * struct flight - a placed write in flight
+ * struct flight - a write in flight, for which the engine has found a place
  * @used: the entry is in use
- * @run: its place
+ * @run: the logical blocks and their place
  * @first: content of its first block; the next block has the next number
  */
 struct flight {
@@ -58,8 +59,7 @@ struct flight {
  * struct waiting - a write that was refused and will be tried again
  * @lblk: first block
  * @n: length, 0 = none
- * @told: the last refusal: -EBUSY, -ENOSPC or SHINGLE_ABSENT; 0 if there was none since a
- *	part was accepted
+ * @told: result of the last place(): -EBUSY, -ENOSPC or SHINGLE_ABSENT; 0 if it accepted a part
  */
 struct waiting {
 	u64 lblk;
@@ -69,7 +69,7 @@ struct waiting {
 
 /**
  * struct drive - a block in the drive's write cache
- * @pblk: its place
+ * @pblk: the physical block
  * @content: its content
  */
 struct drive {
@@ -90,12 +90,12 @@ static bool same_piece(const struct chunk *a, const struct chunk *b)
 }
 
 /**
- * struct exercise - a run
- * @plan: the plan
+ * struct exercise - state of a run
+ * @plan: the parameters
  * @res: the result
  * @e: the engine
  * @rng: state of the random numbers
- * @calm: a chance to cut the power is taken once in @calm times
+ * @calm: factor by which power cuts are rarer than by default
  * @good: one in @good writes fails
  * @hasty: free space is released as soon as possible, mostly before anything new is durable
  * @caching: the drive has a write cache
@@ -103,36 +103,35 @@ static bool same_piece(const struct chunk *a, const struct chunk *b)
  * @stamp: number of the last write
  * @stream: end of the last sequential write
  * @medium: contents of each device
- * @kept: for each device and block, the number of the logical block for which recovery would
- *	look there, plus 1; 0: none
+ * @kept: for each device and block, 1 + the logical block that recovery would read there; 0: none
  * @drive: blocks in the drive's cache, in the order in which they were written
- * @nr_drive: their number
+ * @nr_drive: number of entries in @drive
  * @dirty: for each logical block, content that was gathered, 0 if none
  * @frozen: for each logical block, content in the open epoch, 0 if none
- * @model: for each logical block
+ * @model: the allowed contents of each logical block
  * @flight: writes in flight
  * @waiting: writes that were refused
  * @rec: room for the records of a step
  * @journal: all records since the last checkpoint began
  * @nr_records: number of records in @journal
- * @durable: number of durable ones
+ * @durable: number of records in @journal that are durable
  * @seq: number of the open transaction
- * @ckpt: the newest content of each piece in the checkpoints so far
- * @order: the pieces in them, in the order in which they were written
- * @nr_ckpt: number of these pieces
- * @ckpt_from: first record to replay on them
+ * @ckpt: by number of the piece, its newest content in the checkpoints so far
+ * @order: numbers of these pieces, in the order in which they were written
+ * @nr_ckpt: number of entries in @order
+ * @ckpt_from: first record of @journal to replay after loading @ckpt
  * @next: pieces of the checkpoint in progress
- * @nr_next: their number so far
+ * @nr_next: number of pieces in @next so far
  * @all: the checkpoint contains all pieces, not only changed ones
  * @loaded: no checkpoint of this engine has been taken yet
- * @next_from: first record to replay on the checkpoint in progress
+ * @next_from: @ckpt_from once the checkpoint in progress is complete
  * @cursor: position of the checkpoint in progress, U64_MAX if there is none
  * @store: for each page, the contents of its two places
  * @places: places of the pages according to the last footer
  * @next_places: places of the pages according to the next footer
  * @page_cursor: where the checkpoint in progress looks for changed pages, SHINGLE_NO_PAGE
- *	when it has them all
- * @places_cursor: the piece of the places that it takes next
+ *	when it has written them all
+ * @places_cursor: the next piece of the places in the checkpoint in progress
  * @spoiling: reads of pages return damaged content
  * @spoiling_seed: selects the damage
  * @walk: position of verify(), 0 at the beginning
@@ -220,7 +219,10 @@ static int fail(struct exercise *x, const char *fmt, ...)
  * The medium
  */
 
-/* Index of the first of @n blocks that cannot be written; @n if all can. */
+/*
+ * Return the index of the first of @n blocks that cannot be written; @n if all can.  The seed
+ * determines the worn blocks, so that a block stays worn for the whole run.
+ */
 static u32 first_worn(const struct exercise *x, u64 pblk, u32 n)
 {
 	enum shingle_role role;
@@ -262,7 +264,10 @@ static void destroy_and_write(struct exercise *x, u64 pblk, u32 content)
 	}
 }
 
-/* The drive writes the oldest version of a random block; a shingled one writes in order. */
+/*
+ * The drive moves a block from its cache to the medium: an interlaced drive the oldest version of a
+ * random block, a shingled one the oldest entry.
+ */
 static void drive_writes(struct exercise *x)
 {
 	u32 which = x->plan->layout->interlaced ? rnd(x, x->nr_drive) : 0, i;
@@ -378,7 +383,7 @@ static struct shingle_reader store_reader(struct exercise *x)
 	return (struct shingle_reader){ .read = read_store, .ctx = x };
 }
 
-/* Complete the reads of the wanted pages. */
+/* Read all pages that the engine has asked for, from the places of the last valid checkpoint. */
 static void read_pages(struct exercise *x)
 {
 	const struct shingle_layout *l = x->plan->layout;
@@ -402,8 +407,9 @@ static void read_pages(struct exercise *x)
 }
 
 /*
- * The engine lacks a page or room: provide it.  Returns whether the operation is repeated now;
- * otherwise it waits, but never while the host is quiet.
+ * The engine lacks a page or a frame for it: read the page, or make room by a checkpoint.  Return
+ * whether the caller repeats the operation now.  Otherwise it waits; while the host is quiet it
+ * always repeats, because nothing else would wake it.
  */
 static bool see_to(struct exercise *x)
 {
@@ -428,21 +434,21 @@ static bool see_to(struct exercise *x)
 }
 
 /*
- * The engine was called for @asker; @absent: it lacks a page or room.  Returns whether the call is
- * repeated now.
+ * End a call of the engine on behalf of @asker; @absent: the engine lacked a page or a frame.
+ * Return whether the caller repeats the call now.
  */
 static bool asked(struct exercise *x, enum shingle_asker asker, bool absent)
 {
 	bool again = absent && see_to(x);
 
-	/* A checkpoint, which has another asker, may have been taken meanwhile. */
+	/* see_to() may have taken a checkpoint, which sets another asker. */
 	if (x->e->pages)
 		x->e->pages->call.asker = asker;
 	shingle_pages_end(x->e, absent);
 	return again;
 }
 
-/* Report an error if the operation would wait without end. */
+/* Count an attempt; report an error if the operation seems never to end. */
 static bool too_often(struct exercise *x, u32 *tries)
 {
 	if (++*tries < 64)
@@ -456,7 +462,10 @@ static enum shingle_asker host(const struct exercise *x)
 	return x->quiet ? SHINGLE_ASKER_FRONT : SHINGLE_ASKER_HOT;
 }
 
-/* A step by turns, or if @t is NULL for *@why; a step that lacks a page is offered later. */
+/*
+ * Ask the engine for a step: for the reason that @t chooses and *@why returns, or without @t for
+ * *@why.  -EAGAIN also stands for a step that lacks a page; the engine offers it again later.
+ */
 static int take_turn(struct exercise *x, struct shingle_turns *t, enum shingle_why *why,
 		     struct shingle_step *step)
 {
@@ -501,7 +510,10 @@ static void resolve(struct exercise *x, u64 lblk, u32 n, struct shingle_run *run
 	}
 }
 
-/* One round of a checkpoint: take some of the changed pages. */
+/*
+ * A part of a checkpoint: write some of the changed pages, each to the place that the last valid
+ * checkpoint does not use.
+ */
 static void checkpoint_pages(struct exercise *x)
 {
 	const struct shingle_layout *l = x->plan->layout;
@@ -522,7 +534,7 @@ static void checkpoint_pages(struct exercise *x)
 	}
 }
 
-/* Take the next piece of the places; false if there is no other. */
+/* Take the next piece that says at which of its two places each page is; false if none is left. */
 static bool checkpoint_places(struct exercise *x)
 {
 	u8 *buf = x->next[MAX_CHUNKS].payload;
@@ -554,7 +566,7 @@ static void checkpoint_counts(struct exercise *x)
 		;
 }
 
-/* A checkpoint without a footer may have written any content to the unused place of a page. */
+/* After a cut the unused place of a page may hold any part of an unfinished checkpoint's write. */
 static void tear_pages(struct exercise *x)
 {
 	u64 i;
@@ -579,7 +591,7 @@ static void take_records(struct exercise *x, const struct shingle_emit *emit)
 		x->journal[x->nr_records++] = emit->rec[i];
 }
 
-/* Content of a block according to the map, without what was gathered since. */
+/* Content of a block on the medium according to the map; gathered content is not considered. */
 static u32 mapped_content(struct exercise *x, u64 lblk)
 {
 	struct shingle_run run;
@@ -588,14 +600,17 @@ static u32 mapped_content(struct exercise *x, u64 lblk)
 	return run.kind == SHINGLE_RUN_MAPPED ? medium_read(x, run.pblk) : 0;
 }
 
-/* Release all that is durable, or a part of it: another operation may come between. */
+/*
+ * Release space as far as that is safe by now, or only a part of it, so that other operations come
+ * between the parts.
+ */
 static void release_some(struct exercise *x)
 {
 	while (x->plan->ops->clean.release(x->e, x->seq - 1) && rnd(x, 2))
 		;
 }
 
-/* Record where recovery would look for each block from now on. */
+/* Record for check_kept() where recovery would read each block from now on. */
 static void note_kept(struct exercise *x)
 {
 	const struct shingle_layout *l = x->plan->layout;
@@ -639,7 +654,7 @@ static void make_durable(struct exercise *x)
 			m->maybe[m->nr++] = x->dirty[i];
 	}
 	note_kept(x);
-	/* Writes in flight may still be found or not. */
+	/* After a cut, the data of writes in flight may be there or not. */
 	for (i = 0; i < MAX_FLIGHT; i++) {
 		struct flight *f = &x->flight[i];
 		u32 j;
@@ -668,7 +683,7 @@ static void may_be(struct exercise *x, u64 lblk, u32 content)
  * Operations
  */
 
-/* Content that a read of one block would return. */
+/* Content that the host would read: gathered content before that of the open epoch and the map. */
 static u32 content_of(struct exercise *x, u64 lblk)
 {
 	return x->dirty[lblk] ?: x->frozen[lblk] ?: mapped_content(x, lblk);
@@ -714,7 +729,7 @@ static int check_all(struct exercise *x)
 	return 0;
 }
 
-/* Gathered blocks are acknowledged at once. */
+/* The engine lets core gather this write: the host has its acknowledgement at once. */
 static void gather_write(struct exercise *x, struct flight *f)
 {
 	u32 i;
@@ -729,7 +744,7 @@ static void gather_write(struct exercise *x, struct flight *f)
 	x->res->gathered += f->run.n;
 }
 
-/* Is any of these blocks gathered? */
+/* Is any of these blocks gathered, or part of the open epoch? */
 static bool gathered(const struct exercise *x, u64 lblk, u64 n)
 {
 	for (; n; n--, lblk++) {
@@ -740,8 +755,9 @@ static bool gathered(const struct exercise *x, u64 lblk, u64 n)
 }
 
 /*
- * Place a write.  Returns 0; 1 if it has to wait, with the reason in *@told; SHINGLE_FULL, after
- * which nothing of the write remains.
+ * Have the engine place a write.  Return 0 if it placed or gathered the first f->run.n blocks; 1 if
+ * the write has to wait, with the reason in *@told; SHINGLE_FULL if the host gets an error;
+ * -EUCLEAN if the engine broke a rule.
  */
 static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f, int *told)
 {
@@ -786,7 +802,10 @@ static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f, int *tol
 	return 0;
 }
 
-/* Try a waiting write again.  Returns 0, even if it still has to wait; the rest goes on waiting. */
+/*
+ * Try a waiting write again.  The part that the engine does not accept goes on waiting; a full
+ * engine ends the write.  Return 0, or -EUCLEAN if the engine broke a rule.
+ */
 static int retry(struct exercise *x, struct waiting *w, struct flight *f)
 {
 	int r;
@@ -804,13 +823,13 @@ static int retry(struct exercise *x, struct waiting *w, struct flight *f)
 	return min(r, 0);
 }
 
-/* A new write of one random block. */
+/* A new write of one block, at a random place. */
 static struct waiting anywhere(struct exercise *x)
 {
 	return (struct waiting){ .lblk = rnd(x, x->plan->layout->logical_blocks), .n = 1 };
 }
 
-/* A half or more of the writes continue where the last write of this kind has ended. */
+/* Try a waiting write, or start one: half of them or more continue a sequential stream. */
 static int start_write(struct exercise *x)
 {
 	const struct shingle_layout *l = x->plan->layout;
@@ -896,7 +915,10 @@ static void end_some_write(struct exercise *x)
 		end_write(x, f, rnd(x, x->good));
 }
 
-/* Discard a prefix.  Returns the number of blocks, 0 if it has to wait, or -errno. */
+/*
+ * Discard the blocks from @lblk on, at most @n.  Return how many the engine has discarded, 0 if the
+ * discard has to wait, or -EUCLEAN.  A full engine refuses all @n, and they count as done.
+ */
 static int forget_some(struct exercise *x, u64 lblk, u64 n)
 {
 	struct shingle_record rec[16];
@@ -963,7 +985,7 @@ static int tell(struct exercise *x)
 	return 0;
 }
 
-/* Send a message, mostly one that changes a key. */
+/* Set a random key of the plan, or send the engine a message if it takes any. */
 static int turn(struct exercise *x)
 {
 	const char *const *key = x->plan->turns, *why = "";
@@ -1020,7 +1042,7 @@ static int meanwhile(struct exercise *x)
 	}
 }
 
-/* The next extent of a step that is not empty. */
+/* Get the next extent of a step that has blocks; false if there is none. */
 static bool next_extent(struct exercise *x, const struct shingle_step *step, u64 *cursor,
 			struct shingle_extent *ext)
 {
@@ -1031,7 +1053,11 @@ static bool next_extent(struct exercise *x, const struct shingle_step *step, u64
 	return true;
 }
 
-/* A step must write the blocks that it announces, in ascending order, and no block in use. */
+/*
+ * Check a step before it is carried out: its extents lie in bands, in ascending order and have
+ * step->n blocks in all; writing them overwrites and destroys no block in use, and destroys no
+ * block that the step itself has written.
+ */
 static int check_step(struct exercise *x, const struct shingle_step *step, const char *who)
 {
 	struct shingle_extent ext;
@@ -1060,7 +1086,10 @@ static int check_step(struct exercise *x, const struct shingle_step *step, const
 	return 0;
 }
 
-/* Collect blocks [@from, @from + @n) of an extent as core does: runs, then contents. */
+/*
+ * Collect the new contents of blocks [@from, @from + @n) of an extent as core does: read the source
+ * extent, replace what step_source() finds elsewhere, and then what the open epoch holds.
+ */
 static void gather(struct exercise *x, const struct shingle_step *step,
 		   const struct shingle_extent *ext, u32 from, u32 n, u32 *buf)
 {
@@ -1087,7 +1116,7 @@ static void gather(struct exercise *x, const struct shingle_step *step,
 		buf[i] = x->frozen[step->lblk + from + i] ?: buf[i];
 }
 
-/* Copy the first @n blocks of a step. */
+/* Write the first @n blocks of a step, and let other operations come between. */
 static int copy(struct exercise *x, const struct shingle_step *step, u32 n)
 {
 	u32 piece = step->whole_in_memory ? step->n : 1 + rnd(x, 6), at, some, i;
@@ -1115,7 +1144,10 @@ static int copy(struct exercise *x, const struct shingle_step *step, u32 n)
 	return err;
 }
 
-/* Core writes a step in parts.  Find the first part with a block that cannot be written. */
+/*
+ * Core writes a step in parts of this many blocks.  worn_part() finds the first part with a block
+ * that cannot be written, and returns the number of blocks before it.
+ */
 #define PART	8U
 
 static u32 worn_part(struct exercise *x, const struct shingle_step *step,
@@ -1201,7 +1233,7 @@ static int carry_out(struct exercise *x, const struct shingle_step *step)
 	return err;
 }
 
-/* A read has failed, or a write of a whole extent. */
+/* Report a failed step without the engine's fault: a read error, or a failed write of an extent. */
 static void any_failure(struct exercise *x, const struct shingle_step *step)
 {
 	struct shingle_unwritten bad = { 0 };
@@ -1215,7 +1247,10 @@ static void any_failure(struct exercise *x, const struct shingle_step *step)
 	x->plan->ops->clean.step_failed(x->e, step, &bad);
 }
 
-/* One cleaning step, perhaps interrupted.  Returns 1 if it was; then the power must be cut. */
+/*
+ * One cleaning step, if the engine has one.  Return 1 if the caller must cut the power now, in the
+ * middle of the step or right after it.
+ */
 static int clean(struct exercise *x, enum shingle_why why, bool may_cut)
 {
 	struct shingle_step step;
@@ -1299,7 +1334,7 @@ static int epoch_step(struct exercise *x, const struct shingle_step *step, bool 
 		r = copy(x, step, step->n ? rnd(x, step->n + 1) : 0);
 		return r ?: 1;
 	}
-	/* As in clean(). */
+	/* A failed step has no effect, unless it overwrote its own sources. */
 	if (!step->whole_in_memory && !rnd(x, 64)) {
 		r = copy(x, step, step->n ? rnd(x, step->n) : 0);
 		any_failure(x, step);
@@ -1317,7 +1352,10 @@ static int epoch_step(struct exercise *x, const struct shingle_step *step, bool 
 	return 0;
 }
 
-/* One epoch, perhaps interrupted.  Returns 1 if a power cut interrupted it. */
+/*
+ * One epoch: freeze gathered blocks and let the engine write all of them.  A failed step gives the
+ * epoch up, and its blocks are gathered again.  Return 1 if the caller must cut the power now.
+ */
 static int run_epoch(struct exercise *x, bool may_cut)
 {
 	struct shingle_step step;
@@ -1352,7 +1390,7 @@ static int run_epoch(struct exercise *x, bool may_cut)
 	return 0;
 }
 
-/* A FLUSH. */
+/* Do what core does for a flush: epochs until no block is gathered, then a commit. */
 static int flush_all(struct exercise *x, bool may_cut)
 {
 	u32 limit = 100 + 4 * x->plan->layout->logical_blocks;
@@ -1381,7 +1419,7 @@ static void end_all_writes(struct exercise *x)
 	}
 }
 
-/* Do the step that was offered, if there was one, then a commit and a release. */
+/* @r is the result of next_step(): carry the step out if there is one, then commit and release. */
 static int carry_on(struct exercise *x, int r, const struct shingle_step *step)
 {
 	checkpoint_if_full(x);
@@ -1433,8 +1471,8 @@ static int help_refused(struct exercise *x, bool busy, const char *who)
 }
 
 /*
- * All waiting writes besides @w are tried again; if none of them is accepted, the cleaner has to
- * help.
+ * Write @w waits: try the other waiting writes again, as core does.  If the engine accepts none of
+ * them, the cleaner has to wake them.
  */
 static int help_waiting(struct exercise *x, const struct waiting *w)
 {
@@ -1457,8 +1495,8 @@ static int help_waiting(struct exercise *x, const struct waiting *w)
 }
 
 /*
- * Does a write of a crowd stay in flight?  With pages, one write does, if there is a frame for each
- * page.
+ * Does write @i of crowd() stay in flight?  A write in flight keeps its page, so with pages only
+ * the first one stays, and only if there is a frame for each page.
  */
 static bool stays(struct exercise *x, u32 i)
 {
@@ -1468,8 +1506,8 @@ static bool stays(struct exercise *x, u32 i)
 }
 
 /*
- * Start more writes than there is room for.  Returns 1 if some wait, 0 if all find room.  Some may
- * be in flight afterwards.
+ * Start writes until one has to wait, at most @limit rounds.  Return 1 if some wait, 0 if all found
+ * room, -EUCLEAN after an error.  Some may be in flight afterwards.
  */
 static int crowd(struct exercise *x, u64 limit)
 {
@@ -1500,7 +1538,7 @@ static int crowd(struct exercise *x, u64 limit)
 	return waits;
 }
 
-/* End all writes and write the same blocks again before the cleaner runs. */
+/* A step waits for writes: end them, and write the same blocks again before the cleaner runs. */
 static int write_again(struct exercise *x)
 {
 	struct waiting again[MAX_FLIGHT] = { 0 };
@@ -1521,12 +1559,12 @@ static int write_again(struct exercise *x)
 }
 
 /*
- * A requested clean must end beside such writes, and no write may wait for more than one of its
- * jobs at a time.
+ * A requested clean must end although writes find no room all the time (crowd()), and those writes
+ * may not wait for more than one job of the clean in a row.
  */
 static int progress_in_crowd(struct exercise *x, u64 limit)
 {
-	/* The first may be the rest of an earlier clean. */
+	/* The first clean may only complete one that an earlier operation began. */
 	struct shingle_turns t = { .forced_again = true };
 	u32 most = 2 * x->plan->layout->logical_blocks, asked = shingle_turns_ask(&t);
 	u32 jobs, waited = 0;
@@ -1561,7 +1599,7 @@ static int progress_in_crowd(struct exercise *x, u64 limit)
 	return 0;
 }
 
-/* Discard everything; a discard that waits must have something to wait for. */
+/* Discard all blocks; if the discard has to wait, the cleaner must wake it (help_refused()). */
 static int forget_all(struct exercise *x, u64 limit)
 {
 	u64 lblk = 0, end = x->plan->layout->logical_blocks;
@@ -1628,7 +1666,7 @@ static int progress(struct exercise *x)
 			return fail(x, "a write finds no room, and no cleaning makes any");
 		return r;
 	}
-	/* The first may be the rest of an earlier clean. */
+	/* Twice: the first clean may only complete one that an earlier operation began. */
 	while (help(x, SHINGLE_WHY_FORCED) && --limit)
 		;
 	while (help(x, SHINGLE_WHY_FORCED) && --limit)
@@ -1658,7 +1696,7 @@ static int must_progress(struct exercise *x)
  * Checkpoints and power cuts
  */
 
-/* Older content of a piece is superseded. */
+/* Remove a piece from the checkpoints; a newer one or a full checkpoint replaces it. */
 static void forget_piece(struct exercise *x, u64 index)
 {
 	u32 i;
@@ -1672,6 +1710,7 @@ static void forget_piece(struct exercise *x, u64 index)
 	x->ckpt[index].bytes = 0;
 }
 
+/* The checkpoint in progress is complete: its pieces replace older ones. */
 static void put_pieces(struct exercise *x)
 {
 	u32 i;
@@ -1690,7 +1729,10 @@ static void put_pieces(struct exercise *x)
 	x->res->pieces += x->nr_next;
 }
 
-/* Unmarked pieces before *@cursor must equal the content that was written last. */
+/*
+ * The engine did not mark pieces [@from, @to) as changed: their content must equal what a
+ * checkpoint wrote last.
+ */
 static void check_unmarked(struct exercise *x, u64 from, u64 to)
 {
 	struct chunk *now = &x->next[MAX_CHUNKS];
@@ -1709,6 +1751,7 @@ static void check_unmarked(struct exercise *x, u64 from, u64 to)
 	}
 }
 
+/* Begin a checkpoint, or continue it by one part: pages, pieces, places, and last the commit. */
 static void checkpoint_some(struct exercise *x)
 {
 	struct chunk *c = &x->next[x->nr_next];
@@ -1823,7 +1866,7 @@ static int start_engine(struct exercise *x, struct shingle_engine **e)
 	return 0;
 }
 
-/* Is the content of each block in the recovered map an allowed one? */
+/* After recovery each block must hold a content that its model allows, from now on its only one. */
 static int check_recovered(struct exercise *x)
 {
 	u64 lblk;
@@ -1855,10 +1898,7 @@ static void report(void *ctx, const char *fmt, ...)
 	va_end(args);
 }
 
-/*
- * Continue the walk over all of the state; a page that it lacks is kept for it when it has been
- * read.
- */
+/* Continue the engine's verify() by one part; a page that it lacks is read for the next call. */
 static int verify_part(struct exercise *x)
 {
 	u32 bad;
@@ -1875,7 +1915,7 @@ static int verify_part(struct exercise *x)
 	return 0;
 }
 
-/* Finish the walk, while the host goes on. */
+/* Call verify() until its walk is complete, while host requests go on between the parts. */
 static int verify_rest(struct exercise *x)
 {
 	u32 tries = 0;
@@ -1895,7 +1935,7 @@ static int verify_rest(struct exercise *x)
 	return err;
 }
 
-/* Verify all of the state at once. */
+/* Verify the whole state without other operations between; return the number of errors. */
 static u32 verify(struct exercise *x, struct shingle_engine *e)
 {
 	const struct shingle_reader reader = store_reader(x);
@@ -1903,7 +1943,7 @@ static u32 verify(struct exercise *x, struct shingle_engine *e)
 	return shingle_fetch_verify(&reader, x->plan->layout, e, report, x);
 }
 
-/* Perhaps change a random byte of a piece of metadata or of a record. */
+/* Damage metadata: with a chance of one in four, change one random byte of @buf. */
 static void spoil(struct exercise *x, void *buf, u32 bytes)
 {
 	u8 *p = buf;
@@ -1918,7 +1958,7 @@ static int take_back(struct exercise *x, struct shingle_engine *e, const struct 
 				     c->payload, c->bytes);
 }
 
-/* Make the calls with which core asks for the parts of a step. */
+/* Call the engine for the extents or sources of a step as core does, without copying anything. */
 static void ask_step(struct shingle_engine *e, const struct shingle_step *step)
 {
 	struct shingle_extent ext;
@@ -1934,7 +1974,7 @@ static void ask_step(struct shingle_engine *e, const struct shingle_step *step)
 	}
 }
 
-/* A clean of everything must end, whatever it moves. */
+/* With damaged metadata that the engine has accepted, a clean of everything must end as well. */
 static int clean_nonsense(struct exercise *x, struct shingle_engine *e)
 {
 	const struct shingle_engine_ops *ops = x->plan->ops;
@@ -1980,7 +2020,7 @@ static int place_nonsense(struct exercise *x, struct shingle_engine *e, u64 lblk
 	return r;
 }
 
-/* A write finds a valid place, or waits. */
+/* With accepted damage, a write must get a valid place or be refused. */
 static int write_nonsense(struct exercise *x, struct shingle_engine *e)
 {
 	u64 blocks = x->plan->layout->logical_blocks;
@@ -2025,7 +2065,10 @@ static void no_report(void *ctx, const char *fmt, ...)
 {
 }
 
-/* Damage of a page is detected when it is accessed, not before, and not all of it. */
+/*
+ * Return the errors that verify() finds in accepted damage.  Pages are walked but their errors do
+ * not count: an engine detects damage of a page when it uses the page, and need not detect all.
+ */
 static u32 nonsense_shows(struct exercise *x, struct shingle_engine *e)
 {
 	const struct shingle_reader reader = store_reader(x);
@@ -2119,8 +2162,8 @@ static int load_nonsense(struct exercise *x)
 }
 
 /*
- * Load the checkpoints and the first @end records.  @late: as if all pieces had been written after
- * these records, and in reverse order.
+ * Recover: load the pieces of the checkpoints and replay the records before @end.  @late: load the
+ * pieces in reverse order and replay twice, as if they were written after these records.
  */
 static int load(struct exercise *x, struct shingle_engine *e, u32 end, bool late)
 {
@@ -2151,7 +2194,10 @@ static int load(struct exercise *x, struct shingle_engine *e, u32 end, bool late
 	return 0;
 }
 
-/* Reads must return the same whichever moments the pieces are from. */
+/*
+ * Recover a second engine from the same records, with or without @late: it must read the same
+ * contents, because core writes the pieces of a checkpoint at different moments.
+ */
 static int check_twin(struct exercise *x, bool late)
 {
 	const struct shingle_reader reader = store_reader(x);
@@ -2180,6 +2226,10 @@ static int check_twin(struct exercise *x, bool late)
 	return err;
 }
 
+/*
+ * Cut the power: an arbitrary part of what is not durable survives.  Recover a new engine, and
+ * check what it reads, what a second recovery reads, and how it handles damaged metadata.
+ */
 static int power_cut(struct exercise *x)
 {
 	/* If only the host has crashed, the drive still writes its cache. */
@@ -2201,7 +2251,7 @@ static int power_cut(struct exercise *x)
 	memset(x->waiting, 0, sizeof(x->waiting));
 	memset(x->dirty, 0, x->plan->layout->logical_blocks * sizeof(*x->dirty));
 	memset(x->frozen, 0, x->plan->layout->logical_blocks * sizeof(*x->frozen));
-	/* The commit in progress may have succeeded: data first. */
+	/* The commit in progress may have succeeded; then the data written before it are there. */
 	end = rnd(x, 2) ? x->durable : x->nr_records;
 	i = x->nr_drive;
 	if (end == x->durable || x->e->unsafe_order)
@@ -2210,7 +2260,7 @@ static int power_cut(struct exercise *x)
 		drive_writes(x);
 	if (lost)
 		x->nr_drive = 0;
-	/* Core's first action on a device is a flush. */
+	/* Core flushes the drive before it does anything else. */
 	drive_flush(x);
 	end_engine(x);
 	tear_pages(x);
@@ -2223,7 +2273,7 @@ static int power_cut(struct exercise *x)
 	x->res->cuts++;
 	if (check_recovered(x) || check_twin(x, !late) || load_nonsense(x))
 		return -EUCLEAN;
-	/* As core does before it accepts requests. */
+	/* Replay changed more pages than may be dirty: like core, take a checkpoint first. */
 	if (x->e->pages && x->e->pages->changes.spoken > x->e->pages->changes.most) {
 		do
 			checkpoint_some(x);
@@ -2237,7 +2287,7 @@ static int power_cut(struct exercise *x)
 			    (unsigned long long)x->plan->ops->observe.cached_blocks(x->e),
 			    (unsigned long long)cached);
 	make_durable(x);
-	/* The host does not wait for the recovery step. */
+	/* Host requests may come before the recovery step. */
 	return rnd(x, 4) ? clean(x, SHINGLE_WHY_RECOVERY, false) : 0;
 }
 
@@ -2317,7 +2367,7 @@ static int allocate(struct exercise *x)
 	x->journal = kvcalloc(JOURNAL, sizeof(*x->journal), GFP_KERNEL);
 	x->ckpt = kvcalloc(MAX_CHUNKS, sizeof(*x->ckpt), GFP_KERNEL);
 	x->order = kvcalloc(MAX_CHUNKS, sizeof(*x->order), GFP_KERNEL);
-	/* One more entry for comparisons. */
+	/* The last entry is a buffer of check_unmarked() and checkpoint_places(). */
 	x->next = kvcalloc(MAX_CHUNKS + 1, sizeof(*x->next), GFP_KERNEL);
 	x->store = kvcalloc(max_t(u64, 2 * nr_pages(x), 1), sizeof(*x->store), GFP_KERNEL);
 	x->places = kvcalloc(2, SHINGLE_CHUNK_BYTES, GFP_KERNEL);
@@ -2479,7 +2529,7 @@ int shingle_exercise(const struct shingle_exercise_plan *plan,
 	x->plan = plan;
 	x->res = result;
 	x->rng = plan->seed * 2654435761U + 1;
-	/* Some states are reached only after a long time. */
+	/* With some seeds cuts are rare: an engine reaches some states only after a long time. */
 	x->calm = 1 << plan->seed % 3;
 	x->good = plan->seed % 7 < 3 ? 3 : 16;
 	x->hasty = plan->seed % 7 == 2 || plan->seed % 7 == 3;

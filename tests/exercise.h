@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Exerciser of engines; KUnit and the userspace unit tests use it. */
+/* Exerciser of engines: a random test that KUnit and the userspace unit tests run. */
 #ifndef SHINGLE_EXERCISE_H
 #define SHINGLE_EXERCISE_H
 
@@ -10,13 +10,13 @@
  * @ops: the engine
  * @layout: layout of the simulated device; metadata areas are not used
  * @features: NULL-terminated list of features to switch on, or NULL
- * @keys: NULL-terminated list of keys and values to set, or NULL
- * @turns: such a list of keys that may be set at any moment, or NULL
- * @seed: seed of the random numbers
- * @rounds: operations to try
+ * @keys: NULL-terminated list of keys and values to set at the start, or NULL
+ * @turns: NULL-terminated list of keys and values to set at random moments of the run, or NULL
+ * @seed: seed of the random numbers; it also selects how often writes fail and power cuts come
+ * @rounds: number of random operations
  * @cuts: cut the power at random
- * @first: first records of the journal, or NULL
- * @nr_first: their number
+ * @first: records that the journal holds at the start, or NULL
+ * @nr_first: number of records in @first
  * @worn: one in @worn blocks of the cache bands cannot be written; 0: none
  */
 struct shingle_exercise_plan {
@@ -35,28 +35,28 @@ struct shingle_exercise_plan {
 
 /**
  * struct shingle_exercise_result - results of one run
- * @error: a sentence if an error was found, else empty
+ * @error: the first error as a sentence, empty if there is none
  * @writes: blocks written
  * @refused: writes and discards that the engine refused with SHINGLE_FULL
- * @gathered: blocks that were gathered
+ * @gathered: blocks that the engine had core gather (SHINGLE_GATHER)
  * @epochs: completed epochs
- * @steps: cleaning steps
- * @scattered: number of scattered steps
+ * @steps: completed cleaning steps
+ * @scattered: completed steps with several extents (step.scattered)
  * @spoilt: cleaning steps that failed because a block cannot be written
  * @cuts: power cuts survived
  * @checkpoints: checkpoints taken
- * @pieces: pieces of the state written into them
- * @unchanged: unmarked pieces that were compared with what was written last
+ * @pieces: pieces of the state that these checkpoints wrote
+ * @unchanged: pieces that a checkpoint left out, found equal to what an earlier one wrote
  * @emptied: cleans of everything that left nothing to clean
- * @beside: cleans that ended beside writes that found no room
- * @walks: walks over all of the state that found no error
- * @bypassed: blocks written that bypassed the cache, according to the engine
- * @nonsense: cases of damaged metadata that led to a consistent map
- * @destroyed: blocks that wide writes destroyed
+ * @beside: cleans that ended while writes waited for room
+ * @walks: complete walks of verify()
+ * @bypassed: written blocks that bypassed the cache, by the engine's counter
+ * @nonsense: damaged metadata that the engine accepted, with a consistent map
+ * @destroyed: blocks that writes to other tracks destroyed
  * @pages_read: pages of the map that were read
  * @pages_written: pages that checkpoints have written
- * @crowds: cases in which a checkpoint had to make room for changed pages
- * @grown: recoveries after which a checkpoint had to do that
+ * @crowds: operations for which a checkpoint had to make room in the page frames
+ * @grown: recoveries that changed more pages than allowed, so that a checkpoint followed
  */
 struct shingle_exercise_result {
 	char error[256];
@@ -92,11 +92,11 @@ struct shingle_exercise_result {
  * @track_blocks: blocks per track, 0 = no tracks
  * @head_tracks: width of the head
  * @interlaced: every band is a track, bottom, top, bottom, ...
- * @columns: the layout describes which blocks lie side by side
- * @skew_units: then, skew from a track to the next, in 512-byte sectors
+ * @columns: the layout describes the medium, so that the engine knows which blocks lie side by side
+ * @skew_units: with @columns, the skew from a track to the next, in 512-byte sectors
  * @cache_band_blocks: blocks per cache band, 0: as in other bands
  * @staging_band_blocks: blocks per staging band, 0: as in other bands
- * @density: blocks on a track of the surface, per mille of the zone's, 0: all; 500 or 250
+ * @density: density of the surface, in permille of the zone's: 500, 250, or 0 for 1000
  * @cache_apart: the cache is on a separate device, which is not shingled
  */
 struct shingle_exercise_shape {

@@ -27,13 +27,15 @@ NEEDS_CHECK = 1         # flag of a superblock
 
 @dataclass(frozen=True)
 class Outcome:
-    """The effect of a write to the block.
+    """The effects when the target writes to the bad block.
 
-    @text: the cell of the table.  @host: a write of the host fails; "always": so does the same
-    write when it is repeated.  @mode: afterwards.  @lost: blocks that are lost although a FLUSH
-    had covered an older version; a FLUSH fails.  @unflushed: blocks that no FLUSH has covered may
-    be lost, and are reported.  @learns: nothing is written to the block again, also after a reload
-    and a power cut.  @repair: exit status of `shingle repair` while the block is bad.
+    @text: the cell of the table in design.rst
+    @host: "once": a write of the host fails; "always": the same write fails again when repeated
+    @mode: the device's mode afterwards
+    @lost: number of lost blocks of which a FLUSH had covered an older version; a FLUSH fails
+    @unflushed: blocks that no FLUSH has covered may be lost, and the loss is reported
+    @learns: the target never writes to the bad block again, even after a reload and a power cut
+    @repair: exit status of `shingle repair` while the block is bad
     """
     text: str
     host: str = ""
@@ -81,7 +83,7 @@ class Spot:
 
 
 def place_of(game, block):
-    """Return (device, block) where a block of the host lies."""
+    """Return (device, block) where a logical block lies; reopens the stack to find out."""
     game.close()
     which, at = game.ctx.target.lies(game.stack.paths, game.geo)[block]
     game.stack.open()
@@ -94,7 +96,8 @@ def home(game):
 
 
 def host(game):
-    """A place in a band to which the host writes, and which no step writes meanwhile."""
+    """Return (device, block, first logical block of the band) of a place that the next host writes
+    to that band reach, and that no cleaning step writes meanwhile."""
     geo, last = game.geo, 2 * game.geo.band - 1
     if game.ctx.target.name == "imr":
         return top_of(game)
@@ -137,7 +140,7 @@ def superblock(number):
 
 
 def where(game):
-    """The place of host writes."""
+    """Return (device, block) of a place that takes new data: in the cache if there is one."""
     return area("cache")(game) if "cache" in game.areas else host(game)[:2]
 
 
@@ -179,9 +182,11 @@ def mode_of(game):
 
 
 class Load:
-    """Writes with flushes, cleaning and checkpoints in between, until the mode changes.  It counts
-    the FLUSHes that failed before.  With @band all writes are to that band, and no message
-    cleans."""
+    """Random writes with flushes, cleaning and checkpoints in between, until the device is no
+    longer writable.
+
+    @band: write only to this band, and send no `clean`
+    self.host: as Outcome.host; self.flushes: FLUSHes that failed while the device was writable."""
 
     def __init__(self, game, spot, band=None):
         self.host, self.flushes = "", 0
@@ -207,7 +212,8 @@ class Load:
 
 
 def broken_promises(game, sent):
-    """Return the blocks that hold nothing of what they must hold after a cut."""
+    """Return the blocks that cannot be read or hold a version that the model does not allow after
+    a power cut."""
     out = set()
     for b in range(game.geo.logical):
         try:
@@ -230,7 +236,7 @@ def judge(game, when, outcome, reported):
             continue
         raise Failure(f"{when}: block {b} is lost and can be read")
     lost = lost_of(game)
-    # Where writes are gathered, those in memory may be lost, too.
+    # A target that gathers writes may also lose those that are in memory only.
     if not game.ctx.target.gathers and not outcome.unflushed:
         expect(lost == broken, f"{when}: blocks {sorted(lost)[:4]} are lost")
     expect(reported or not lost, f"{when}: the loss of {len(lost)} blocks is not reported")
@@ -249,8 +255,9 @@ def reload(game):
 
 
 def expect_outcome(game, spot, band, outcome, when):
-    """Run the load and expect what the table says of a write to the block; return the load.  When
-    the device is open for the second time its data may lie elsewhere."""
+    """Run the load and expect @outcome; return the load.  With @when "again" (after the power cut
+    and a repair) the data may lie elsewhere: if the target never writes to the bad block, nothing
+    may fail."""
     load = Load(game, spot, band)
     hits = spot.hits()
     expect(hits or when == "again", f"{when}: nothing was written to the block")
@@ -268,7 +275,8 @@ def marked(game):
 
 
 def spoil(ctx, place, geo, outcome):
-    """Run one case."""
+    """Run one cell of TABLE: make the block at @place unwritable and expect @outcome in use, after
+    a reload, after a power cut and after a repair; then heal it and expect no further effect."""
     with faulty(ctx, geo) as game:
         game.fill()
         which, at, *band = place(game)

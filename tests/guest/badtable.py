@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Random table lines and messages (hypothesis).
+"""Wrong table lines, messages and devices, some random (hypothesis) and some that users will try.
 
-Each either works, and then its table loads again unchanged; or is refused with exactly one sentence
-in the kernel's log, and then not one byte on the devices has changed.  An oops in the guest fails
-the case.
+A table line either works, and then the table that the device shows loads again unchanged; or it is
+refused with exactly one message in the kernel's log, and then not one byte on the devices has
+changed.  An oops in the guest fails the case.
 """
 
 import errno
@@ -63,7 +63,7 @@ def content(made):
 
 
 def refusals(lines):
-    """Return the sentences of refused tables, without the lines that dm itself adds."""
+    """Return the target's messages about refused tables, without the lines that dm itself adds."""
     out = []
     for line in lines:
         if "cannot activate" in line or "is in use by" in line:
@@ -76,7 +76,7 @@ def refusals(lines):
 
 
 def lines(ctx, geo, count):
-    """Random table lines."""
+    """Try @count random variations of a good table line, see the head of this file."""
     hypothesis = _hypothesis()
     given, st = hypothesis.given, hypothesis.strategies
     made = stack(ctx.pool, ctx.target, geo)
@@ -146,8 +146,11 @@ def lines(ctx, geo, count):
 
 
 def messages(ctx, geo, count, jobs=0):
-    """Random messages; @jobs processes write and read meanwhile, and each read must return what
-    was written, or zeroes after a reset."""
+    """Try @count random messages: each works or is refused with one message in the log, and the
+    device stays writable.
+
+    @jobs: processes that write and read meanwhile; each read returns what was written, or zeroes
+    after a reset."""
     hypothesis = _hypothesis()
     given, st = hypothesis.given, hypothesis.strategies
     made = stack(ctx.pool, ctx.target, geo)
@@ -212,7 +215,7 @@ def scribbler(path, mine):
 
 
 def sentence(device, table, what, ctx):
-    """Expect that a table is refused; return the sentence."""
+    """Expect that loading a table fails with one message in the log; return the message."""
     ctx.kernel()
     try:
         device.load(table)
@@ -227,9 +230,9 @@ def sentence(device, table, what, ctx):
 
 
 def resized(ctx, made):
-    """A table cannot grow or shrink, nor may a device below shrink, even under an open target; the
-    sentence names the right length and a solution.  A device below that has grown is used up to its
-    old size."""
+    """A table of another length is refused, also while the device is open, and so is a device below
+    that has shrunk; the message names the right length and what to do.  A device below that has
+    grown is used up to its old size."""
     good = made.target.table(made.paths, made.geo)
     device = made.open()
     with made.blk() as dev:
@@ -270,7 +273,7 @@ def resized(ctx, made):
                 dev.write(1 + at, bytes([at + 1]) * blk.BLOCK)
                 dev.flush()
             made.close()
-            # And back: the second copies of the headers must be in the old places.
+            # At the old size again: the second copies of the headers are still in their places.
             under.reload([table[0]])
             made.open().message("verify")
             made.close()
@@ -282,9 +285,9 @@ def resized(ctx, made):
     made.close()
 
 
-# Lines that users will type, and the sentence for each.
-
 def matrix(ctx, geo):
+    """Mistakes that users make in a table line: each is refused with one message in the log, and
+    the devices stay unchanged."""
     made = stack(ctx.pool, ctx.target, geo)
     paths, sectors = made.paths, geo.logical * SECTORS
     name = made.target.name
@@ -345,8 +348,9 @@ def matrix(ctx, geo):
 
 
 def strangers(ctx, geo):
-    """Every device names the set it belongs to: a device of another set is refused, when the table
-    is loaded and when it is activated."""
+    """Every device has a header that names the target it was formatted for.  A device of another
+    target, an empty one and metadata of another version are refused when the table is loaded, and a
+    device exchanged after that when it is activated."""
     made = stack(ctx.pool, ctx.target, geo)
     other = stack(ctx.pool, ctx.target, geo.but(name="another"), name="other")
     good = made.target.table(made.paths, geo)
@@ -418,7 +422,9 @@ def strangers(ctx, geo):
 
 
 def forgetful(ctx):
-    """A medium that stores nothing can be used, but not a device with another set's header."""
+    """A medium that stores nothing can hold the data, with the metadata on another device, although
+    its headers cannot be read back.  That exemption must not admit a device with the header of
+    another target."""
     tool = ctx.target.name
     words = ["--track", "80K"] if tool == "imr" else ["--band", "40K"]
     meta = ctx.pool.slice(4000, "meta")
@@ -440,8 +446,8 @@ def forgetful(ctx):
 
 
 def interrupting(ctx):
-    """A removal interrupts a running verify, as a suspend does.  The map is large enough for the
-    removal to come in the middle of it."""
+    """Removing a device interrupts a running `verify`.  The map is so large that the removal can
+    come in the middle; the case repeats until it does."""
     size = (256 << 30) // blk.BLOCK
     meta = ctx.pool.slice(20000, "meta")
     with dm.Device("forgets", [(0, size * SECTORS, "zero", "")]) as data:
@@ -471,19 +477,20 @@ def interrupting(ctx):
 
 
 def refused_by_tool(what, *args):
-    """Expect that the tool refuses with one sentence; return it."""
+    """Expect that the tool fails with status 8 and one line; return the line."""
     status, said = run(SHINGLE, *args, ok=None)
     expect(status == 8 and said.count("\n") == 1, f"{what}: {status}: {said}")
     return said
 
 
 def rotten(ctx):
-    """A device with an unreadable part does not count as empty."""
+    """`shingle format` refuses a device of which it cannot read the places where others keep their
+    signatures, because it may not be empty; --force formats it and leaves no old signature."""
     under = ctx.pool.slice(4096, "under")
     run("mkfs.ext4", "-q", "-F", under.path)
     end = under.blocks * SECTORS
     whole = (0, end, "linear", f"{under.path} 0")
-    # Some targets take no tracks: a map in pages does not go with a head, nor do unknown angles.
+    # Targets with a map in pages, or that need the angles of the medium, take no --track here.
     tracks = [] if ctx.target.paged or ctx.target.angles else ["--track", "64K"]
     command = ["format", ctx.target.name, *tracks,
                *([] if ctx.target.medium == "imr" else ["--band", "160K"])]
@@ -515,7 +522,8 @@ def rotten(ctx):
 
 
 def removing(ctx, geo):
-    """The tool removes this project's devices and no others."""
+    """`shingle remove` removes this project's devices, also suspended ones and ones without a
+    table, and refuses all others."""
     made = stack(ctx.pool, ctx.target, geo)
     other = ctx.pool.slice(256, "other")
     with dm.Device("mixed", [
@@ -546,8 +554,8 @@ def removing(ctx, geo):
 
 
 def medium_messages(ctx, geo):
-    """A medium's keys by message: changeable ones are changed; all others are refused with one
-    sentence, and nothing changes."""
+    """A dm-platter changes the keys that may change by message, and refuses all others with one
+    message in the log, without an effect."""
     other = ctx.pool.slice(256, "other")
     with platter("disk", other, geo.but(band=4, track=4), ctx.target.medium) as disk:
         before = disk.table()

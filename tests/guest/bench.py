@@ -64,7 +64,8 @@ def run(*argv, ok=(0,), **kw):
 
 @contextlib.contextmanager
 def beside(function):
-    """Run it in a thread meanwhile; raise its failure here."""
+    """Run a function in a thread during the with block, which yields the thread; then wait for it
+    and raise its failure."""
     failed = []
 
     def body():
@@ -101,7 +102,7 @@ class Held:
         return self
 
     def also(self, function):
-        """Begin it in a thread."""
+        """Run a function in a thread, for which the end of the block waits; return the thread."""
         return self._begun.enter_context(beside(function))
 
     def go(self):
@@ -114,7 +115,7 @@ class Held:
 
 
 class Log:
-    """The kernel's log from now on."""
+    """The lines of the kernel's log since the object was created."""
 
     def __init__(self):
         self._fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
@@ -222,7 +223,7 @@ class Pool:
         return dev
 
     def reset(self):
-        """Begin again, with all devices above removed, and give the RAM back."""
+        """Take all slices back and free their RAM; the devices above must have been removed."""
         if self._at:
             wipe_device(self.path, self._at)
         self._at = 0
@@ -243,7 +244,7 @@ def wipe_device(path, blocks):
 
 
 class Context:
-    """The argument of every case."""
+    """The argument of every case: the target, the pool of RAM, options, the kernel's log, notes."""
 
     def __init__(self, pool, target, options):
         self.pool, self.target, self.options = pool, target, options

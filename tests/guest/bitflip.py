@@ -3,13 +3,14 @@
 checksum.
 
 One bit is flipped after a clean close.  If its block is in use, `shingle check` must report it.
-Activation may then refuse; or find all data right (there are two superblocks); or, when the newest
-journal transaction was hit, return to an older state, because a damaged end of the journal looks
-like one torn by a power cut.  The blocks of a damaged map page are unreadable, unless the journal
-has their places.  No block may ever read as anything that was not once written to it.  `shingle
-repair` must then make the device clean for check, or report that it cannot.
+Activation may then fail; or succeed with all data right (there are two superblocks); or, when the
+newest journal transaction was hit, return to an older state, because a damaged end of the journal
+looks like one torn by a power cut.  The blocks of a damaged map page are unreadable, unless the
+journal has their places.  A block never reads as data that were not once written to it.  `shingle
+repair` then either makes the device clean for `shingle check` or reports that it cannot.
 
-Crafted blocks must not crash anything, nor be believed.
+Blocks with random fields and a valid checksum must not crash the kernel or the tool, and must not
+make a block return data that were never written to it.
 """
 
 import os
@@ -24,7 +25,7 @@ from guest.targets import stack
 
 
 class Patient:
-    """A device that was used and closed, and can be restored."""
+    """A device that was used and closed; reset() restores its contents after each damage."""
 
     def __init__(self, ctx, geo, seed):
         self.ctx, self.geo = ctx, geo
@@ -130,8 +131,11 @@ class Patient:
         return f"page {(at - start) // 2} of the map"
 
     def look(self, exact, strangers=False):
-        """Activate and return 'refused', 'right', 'unreadable' (some blocks are, the others are
-        right), or 'older'.  @strangers: a block may hold what was written to another one."""
+        """Activate the device and compare it.  Return 'refused'; 'right'; 'unreadable' if some
+        blocks are and the others are right; or 'older' if some hold older data.
+
+        @exact: only 'refused' and 'right' are allowed
+        @strangers: a block may hold what was written to another one."""
         try:
             self.stack.open()
         except OSError:
@@ -165,7 +169,8 @@ class Patient:
         return "older" if not right else "right" if readable else "unreadable"
 
     def check(self, names=""):
-        """Run check; return its status; its findings must contain @names."""
+        """Run `shingle check`; return its status.  If it finds damage, its output must contain
+        @names."""
         status, text = self.ctx.target.check(self.stack.paths, self.geo)
         expect(status in (0, 4, 8), f"check ended with {status}: {text}")
         expect(not status or names in text, f"not a word of {names}: {text}")
@@ -224,7 +229,8 @@ def flips(ctx, geo, seed, kinds, per_block):
 
 
 def dead(ctx, geo, seed, count):
-    """Blocks that are not in use may hold anything."""
+    """A flipped bit in a block that is not in use changes no data: activation either finds all data
+    right, or it fails and `shingle check` has objected as well."""
     patient = Patient(ctx, geo, seed)
     live = patient.live()
     rng = random.Random(seed)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""More writes than the layer has room for, and a clean beside them: the clean ends while only a
-bounded amount is cleaned for the writes.
+"""The message `clean` beside more writes than the layer has room for: the clean must end, although
+the writes always leave something to clean.
 
-The bound is a count, not a time: the amount present when the clean was sent, the same amount for
-the writes, which alternate with it, and what is cleaned until the end of the clean is noticed.
+The bound is a count, not a time.  It allows for what had to be cleaned when the clean was sent, for
+as much on behalf of the writes, which take turns with it, and for what the target cleans until the
+test notices the end.
 """
 
 import errno
@@ -21,24 +22,26 @@ from guest.wcache import Slow
 
 GEO = Geometry("crowded", band=60, data=40, cache=1, cache_band=400, meta="separate",
                journal=64, ckpt=64, options=(("commit_ms", 0),))
-OTHERS = {  # With a single set, the clean would end with any cleaning that a write causes.
+OTHERS = {  # Several sets: cleaning a single one for a write would complete the clean as well.
           "stl-set": GEO.but(cache=4, cache_band=100),
-          # A buffer of the default size would hold all of it.
+          # A buffer of the default size would hold the whole load.
           "imr": GEO.but(options=(*GEO.options, ("buffer_tracks", 4))),
-          # With lazy writes, which destroy nothing, regions would never be cleaned.
+          # Lazy writes destroy nothing, so that no region would need cleaning.
           "tiler": GEO.but(options=(*GEO.options, ("lazy", "off")))}
 # More room than the load writes to.
 HOT = {"stl-full": GEO.but(band=400, data=10, cache=10)}
 HOT_WRITES, HOT_CLEANS = 5000, 20
-# {target: (its counters of cleaning, or of writing gathered data; the largest count allowed)}
+# {target: (its counters of cleaning or of writing gathered data, the largest sum during a clean)}
 COUNTED = {"stl-set": (("sets_cleaned",), 400), "stl-full": (("bands_cleaned",), 2000),
            "imr": (("wcache_destages",), 200), "tiler": (("tiler_cleans",), 1000),
            "dualbuffer": (("rounds",), 200),
            "rmwf": (("collections", "collections_forced"), 1000)}
-CLEANS = 20     # one of them may find a moment without waiting writes and end at once
+CLEANS = 20     # several, because a clean ends at once if no write waits just then
 
 
 def clean(ctx):
+    """Random writes always find the cache full, and each of CLEANS cleans ends within the bound of
+    COUNTED."""
     if not os.path.exists("/usr/bin/fio"):
         raise Skip("no fio")
     made = media.stack(ctx, OTHERS.get(ctx.target.name, GEO), "ram")
@@ -59,13 +62,14 @@ def clean(ctx):
         fio.terminate()
     made.verify()
     made.close()
-    # A clean also ends when the load does, but that shows no alternation.
+    # ask() ends the load when the bound is exceeded; a clean that ends then proves nothing.
     expect(max(took) <= most, f"beside a clean {took} {' or '.join(names)} were")
     return {"beside": max(took)}
 
 
 def ask(made, done, most, fio):
-    """Return the amount cleaned until a clean ends, or a number above @most."""
+    """Send a clean; return how much the target cleans until it ends.  Above @most, end the load
+    and return that number."""
     began = done()
     with beside(lambda: made.device.message("clean")) as asked:
         until(lambda: not asked.is_alive() or done() - began > most,
@@ -77,8 +81,8 @@ def ask(made, done, most, fio):
 
 
 def hot(ctx):
-    """Some blocks are written all the time, and there is room for them: a clean that waits until
-    none of these writes is in flight goes before newer writes that wait for it."""
+    """The host rewrites a few blocks all the time, and there is room for them.  A clean has to wait
+    for writes in flight to its band; newer writes must wait behind it, or it would never end."""
     if not os.path.exists("/usr/bin/fio"):
         raise Skip("no fio")
     slow = Slow(ctx, HOT.get(ctx.target.name, GEO), 2)
@@ -111,11 +115,12 @@ def hot(ctx):
 
 
 class Asker(Child):
-    """A process that sends a clean; the constructor returns when the message waits."""
+    """A process that sends `clean`; the constructor returns when the message waits in the kernel.
+    """
 
     def __init__(self, device):
         def ask_for_one():
-            # Otherwise Python would wait for its end to report the interrupt.
+            # Python's own handler would run only after the message has ended.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             device.message("clean")
 
@@ -125,8 +130,7 @@ class Asker(Child):
         expect(not self.over(), f"a clean ended with {self.code} while nothing goes on")
 
     def sleeps(self):
-        """Return whether it is in state D, a sleep that only a kill ends, as a waiting message is.
-        """
+        """Return whether the process is in state D, in which a waiting message sleeps."""
         with open(f"/proc/{self.pid}/stat", encoding="utf-8") as handle:
             return handle.read().rpartition(")")[2].split()[0] == "D"
 
@@ -139,14 +143,15 @@ class Asker(Child):
         return self.ended() is not None
 
     def waits(self):
-        """Return whether it still waits: a process that is awake either ends or sleeps again."""
+        """Return whether the message still waits.  A process that is awake at the moment will end
+        or sleep again, so wait for either."""
         until(lambda: self.over() or self.sleeps(), "somebody who is awake ends or sleeps")
         return not self.over()
 
 
 class Together:
-    """Writes are held until a test lets all held ones go; in each band there is something to
-    clean, and only the messages clean it."""
+    """A context for several cleans at once: every band has a cached block, idle cleaning is off, a
+    first clean has begun, and all writes below are held until the test lets them go."""
 
     def __init__(self, ctx):
         geo = OTHERS.get(ctx.target.name, GEO)
@@ -177,24 +182,24 @@ class Together:
         return int(self.device.status(noflush=True).split("/")[0])
 
     def let_go(self):
-        """Let held writes go, and wait until others are held or the first clean has ended."""
+        """Let the held writes go; wait until others are held or the first clean has ended."""
         self.slow.stand_still()
         until(lambda: self.slow.stand() or self.first.over(), "something stands")
 
     def done(self):
-        """Let all writes go on; expect that a clean ended after the last write."""
+        """Expect that the cleans have left no cached block, and close the device."""
         expect(not self.cached(), f"{self.cached()} blocks are cached after a clean")
         self.slow.close()
 
 
 def together(ctx, sig):
-    """One of three senders of a clean is ended by a signal; each of the others waits for the
-    blocks cached when it began, not for later ones."""
+    """Three processes wait for a clean, and a signal ends one of them at once.  Each of the others
+    waits for the blocks that were cached when it sent its clean, not for later ones."""
     with Together(ctx) as at:
         killed = at.asker()
         while at.first.waits() and at.cached() > len(at.blocks) // 4:
             at.let_go()
-        # The first clean is nearly done when the same amount is written again.
+        # The first clean has little left to do when the host writes to every band again.
         queue = blk.Aio(at.slow.dev, len(at.blocks))
         for block in at.blocks:
             queue.write(block + 1, stamp(block + 1, 1), None)
@@ -219,7 +224,8 @@ def together(ctx, sig):
 
 
 def suspended(ctx):
-    """Three cleans wait, and a suspend interrupts all of them."""
+    """Three cleans wait, and a suspend interrupts all of them with EAGAIN; after the resume three
+    new cleans succeed."""
     with Together(ctx) as at:
         at.asker()
         at.asker()
@@ -245,10 +251,10 @@ def suspended(ctx):
 
 def cases(target, _options):
     out = [("a clean beside writes", clean)]
-    # Gathered data are in memory, and no request waits until they are written.
+    # imr gathers data in memory, and no request waits until they are written.
     if target.name != "imr":
         out.append(("a clean of what is written to", hot))
-    # With other targets a block in each band is in its place, or one step cleans many bands.
+    # The other targets write such blocks in place, or clean many bands in one step.
     if target.name in ("stl-set", "dualbuffer"):
         out += [("one of three who ask for a clean is killed",
                  lambda c: together(c, signal.SIGKILL)),

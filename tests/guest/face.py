@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Effects of tables, messages and suspends on a device: a read-only table writes nothing; no
-message changes a table that is not active; none delays a suspend; and the table reports the actual
-settings.  Cases of badtable."""
+"""Tables, messages and suspends, as an administrator meets them: a read-only table writes nothing;
+a message to a table that is not active changes nothing; a waiting message does not delay a suspend;
+the table shows the actual settings; and the tool passes on what the kernel reports.
+
+badtable.py runs these cases."""
 
 import contextlib
 import errno
@@ -30,7 +32,8 @@ WRITING = ("clean", "commit", "checkpoint", "reset")
 
 
 def refused(ctx, device, text, number, why):
-    """Expect that a message is refused with the right errno and one sentence in the log."""
+    """Expect that a message fails with errno @number and leaves one message with @why in the log.
+    """
     ctx.kernel()
     try:
         device.message(text)
@@ -59,7 +62,7 @@ def set_ro(path, on):
 
 
 def blocks_of(path, logical):
-    """Return each block's stamp, or None if it cannot be read."""
+    """Return the version that each block holds, None for blocks that cannot be read."""
     out = []
     with blk.Blk(path, os.O_RDONLY) as dev:
         for b in range(logical):
@@ -71,15 +74,15 @@ def blocks_of(path, logical):
 
 
 def left_over(game):
-    """Prepare a device with much to do when it is opened: a journal to replay, steps to finish,
-    blocks to clean."""
+    """Leave the closed stack in a state that gives activation much to write: a journal to replay, a
+    cleaning step to finish, and blocks to clean."""
     game.fill()
     game.message("checkpoint", must=True)
     for b in range(0, game.geo.logical, game.geo.band):
         game.write(b, must=True)
     game.flush(must=True)
     saved = None
-    # Cleaning ends in the middle of a step, and then the power is cut.
+    # Cleaning fails in the middle of a step; the contents saved then are what a power cut leaves.
     game.break_("data", "error_writes")
     game.message("clean")
     game.write(1)
@@ -93,7 +96,9 @@ def left_over(game):
 
 
 def read_only(ctx, geo, table_too):
-    """With a read-only table, or on read-only devices, not a byte is written."""
+    """With a read-only table on read-only devices the target writes not one byte, whatever I/O and
+    messages come; reads return what they return with a writable table.  Without @table_too the
+    table is loaded for writing: then dm either refuses it or it is read-only as well."""
     with faulty(ctx, geo) as game:
         left_over(game)
         before = contents(game)
@@ -136,8 +141,8 @@ def read_only(ctx, geo, table_too):
                     raise Failure("a write succeeded")
             above.remove()
             fd = os.open(device.path, os.O_RDONLY)
-            # An engine that had gathered a write when cleaning failed has lost it: the first FLUSH
-            # reports that.
+            # The first flush may fail: it reports a gathered write that was lost when cleaning
+            # failed in left_over().
             with contextlib.suppress(OSError):
                 os.fsync(fd)
             os.fsync(fd)
@@ -145,7 +150,7 @@ def read_only(ctx, geo, table_too):
             expect(game.state() == "ro", f"it is {device.status(noflush=True)}")
             device.suspend()
             device.resume()
-            time.sleep(.05)         # time for idle_ms and commit_ms to act
+            time.sleep(.05)         # longer than the idle_ms and commit_ms set above
             expect(blocks_of(device.path, geo.logical) == found,
                    "its content has changed")
             game.stack.close()
@@ -164,7 +169,8 @@ def read_only(ctx, geo, table_too):
 
 
 def held(game, which, name, start, n):
-    """Place some blocks of a device below on a device that can be suspended."""
+    """Put blocks [start, start + n) of a device below on a dm device @name of their own, and return
+    that: while it is suspended, I/O to these blocks waits."""
     _, length, _, params = game.plain[which][0]
     path, offset = params.split()
     first, count, offset = start * SECTORS, n * SECTORS, int(offset)
@@ -178,7 +184,7 @@ def held(game, which, name, start, n):
 
 
 def below_waits(path):
-    """Return whether a device has requests in flight for longer than RAM would take."""
+    """Return whether a device has requests in flight all the time for 100 ms: they are held."""
     name = os.path.basename(os.path.realpath(path))
     for _ in range(20):
         with open(f"/sys/block/{name}/inflight", encoding="ascii") as handle:
@@ -189,8 +195,8 @@ def below_waits(path):
 
 
 def activating(ctx, geo):
-    """Messages during activation: none sees the unfinished state, the status is available, and the
-    device comes up in order."""
+    """Messages that come while activation reads the journal fail with EAGAIN, because the state is
+    not complete; status and table work, and the activation succeeds."""
     with faulty(ctx, geo) as game:
         game.fill()
         for b in range(0, geo.logical, geo.band):
@@ -235,7 +241,8 @@ def activating(ctx, geo):
 
 @contextlib.contextmanager
 def standstill(game):
-    """Hold all I/O for data meanwhile; metadata go on."""
+    """Hold all I/O to the devices below except the metadata device; yield a function that ends
+    this."""
     gates = [held(game, which, f"gate-{which}", 0, device.blocks)
              for which, device in game.under.items() if which != "meta"]
     shut = []
@@ -256,14 +263,14 @@ def standstill(game):
 
 
 def waits(game):
-    """Return whether a request is held."""
+    """Return whether standstill() holds a request."""
     return any([below_waits(path) for which, path in game.stack.paths.items()
                 if which != "meta"])
 
 
 def interrupted(ctx, game, text):
-    """A suspend comes while a message waits: the message ends at once with EAGAIN, although no I/O
-    below goes on, and can be sent again."""
+    """A suspend comes while a message waits for I/O that is held: the message ends at once with
+    EAGAIN instead of delaying the suspend, and leaves one message in the log.  Then resume."""
     device = game.stack.device
     ctx.kernel()
     with standstill(game) as go:
@@ -293,8 +300,8 @@ def interrupted(ctx, game, text):
 
 
 def suspended_clean(ctx, geo):
-    """A clean of all bands is interrupted with most bands left; sent again, it cleans the rest.  A
-    suspend that is given up changes nothing."""
+    """A suspend interrupts a clean before it has cleaned most bands; a second clean cleans the
+    rest.  A suspend that is itself interrupted by a signal leaves the device usable."""
     # No idle cleaning, so that only the message cleans.
     geo = geo.but(options=(*geo.options, ("idle_ms", 0)))
     with faulty(ctx, geo) as game:
@@ -303,7 +310,7 @@ def suspended_clean(ctx, geo):
         for b in range(0, geo.logical, geo.band):
             game.write(b, must=True)
         game.flush(must=True)
-        if ctx.target.gathers:      # it has no cache, so gather blocks
+        if ctx.target.gathers:      # the clean has work only while blocks are gathered
             for b in range(1, geo.logical, geo.band):
                 game.write(b, must=True)
         device.message("stats_clear")
@@ -334,7 +341,8 @@ def suspended_clean(ctx, geo):
 
 
 def suspended_clean_again(ctx, geo):
-    """An interrupted clean is sent again, and also cleans what was written in between."""
+    """A suspend interrupts a clean, and the host writes to other bands: a second clean also cleans
+    these, although the first did not know of them."""
     geo = geo.but(options=(*geo.options, ("idle_ms", 0)))
     with faulty(ctx, geo) as game:
         game.fill()
@@ -352,8 +360,9 @@ def suspended_clean_again(ctx, geo):
 
 
 def suspended_drain(ctx, geo, text):
-    """Messages that write the contents of the write cache."""
-    # Nothing else is in flight when the message begins.
+    """A suspend interrupts message @text while it waits for the write cache to be written: the
+    suspend writes the cache, no data are lost, and the message works when sent again."""
+    # No idle cleaning, so that the message alone waits for I/O.
     geo = geo.but(options=(*geo.options, ("idle_ms", 0)))
     with faulty(ctx, geo) as game:
         game.fill()
@@ -376,7 +385,8 @@ def suspended_drain(ctx, geo, text):
 
 
 def options_agree(ctx, geo):
-    """While messages change it, the table's option count matches its options."""
+    """The table is read while messages change keys: the number of options in it always matches the
+    options that follow, or the line would not load again."""
     made = stack(ctx.pool, ctx.target, geo)
     device = made.open()
 
@@ -401,7 +411,7 @@ def options_agree(ctx, geo):
 
 
 def measured(ctx, geo):
-    """IMA's measurement contains every option."""
+    """The table that dm passes to IMA for measurement names every key and feature that is set."""
     seen = 0
     made = stack(ctx.pool, ctx.target, geo)
     for options, features in ((ctx.target.keys, ()), ((), ctx.target.features)):
@@ -422,7 +432,8 @@ def regions(device):
 
 
 def told(ctx, geo):
-    """The tool reports the statistics of all open devices, and the latencies of requests."""
+    """`shingle stats` reports the counters of one device and of all open devices, as JSON and for
+    Prometheus; --latency counts each request once and removes its statistics region."""
     made = stack(ctx.pool, ctx.target, geo)
     name, logical = (device := made.open()).name, geo.logical
     watching = subprocess.Popen([SHINGLE, "stats", name, "--latency", "3600", "--json"],
@@ -437,7 +448,7 @@ def told(ctx, geo):
     seen = json.loads(watching.communicate()[0])
     expect(watching.returncode == 0, f"it ended with {watching.returncode}")
     expect(not regions(device), "the region is still there")
-    # Other programs may read a new device, but none writes.
+    # udev and others may read a new device, so there can be more reads.
     expect(seen["writes"] == 4 and seen["reads"] >= 2, seen)
     count = sum(row["requests"] for row in seen["histogram"])
     expect(count == seen["writes"] + seen["reads"], seen)
@@ -465,7 +476,7 @@ def sleeps(pid):
 
 
 def spoil_checkpoints(made):
-    """Make both checkpoints unusable; return a function that restores them."""
+    """Zero both checkpoint slots; return a function that restores them."""
     where, _, _ = made.target.areas(made.geo)["checkpoint"]
     path = made.paths[where]
     with blk.opened(path) as dev:
@@ -484,8 +495,9 @@ def spoil_checkpoints(made):
 
 
 def explained(ctx, geo):
-    """The tool repeats the kernel's message when the kernel refuses something, and the cause of a
-    read-only disk; it removes a device that is held for a moment."""
+    """When the kernel refuses something the tool prints the kernel's message, and `shingle status`
+    the cause of a read-only device.  `shingle remove` waits for a device that is open for a moment.
+    """
     made = stack(ctx.pool, ctx.target, geo)
     device, opens = made.open(), made.target.tool_opens
     device.suspend()
@@ -501,7 +513,7 @@ def explained(ctx, geo):
         fd = os.open(dm.Device.found("first").path, os.O_RDONLY)
         stop.callback(os.close, fd)
         with subprocess.Popen([SHINGLE, "remove", "--no-udev", "first"]) as remove:
-            # It has found the device in use and waits: no other call of it sleeps.
+            # The tool only sleeps after it has found the device in use.
             until(lambda: sleeps(remove.pid), "the removal waits")
             stop.close()
             expect(remove.wait() == 0, f"remove ended with {remove.returncode}")
@@ -530,8 +542,8 @@ def explained(ctx, geo):
 
 
 def beside_udev(ctx, geo):
-    """A removal waits for udev, which runs on every machine but not in guests of other cases,
-    and for no event that the kernel does not send."""
+    """`shingle remove` ends on a machine with a running udevd: it waits for udev's events, and only
+    for those that the kernel sends.  The other cases run without udevd."""
     udevd = "/lib/systemd/systemd-udevd"
     if not os.path.exists(udevd):
         raise Skip("no systemd-udevd on this machine")
@@ -552,8 +564,8 @@ def beside_udev(ctx, geo):
 
 
 def nodes(ctx, geo):
-    """Characters that udev does not allow in a name are escaped; no node stays behind, where it
-    could be taken for a later device with the same number."""
+    """The tool escapes characters that udev does not allow in a node's name, and removes the node
+    with the device: a node left behind would later name another device with the same number."""
     made = stack(ctx.pool, ctx.target, geo)
     made.open()
     made.close()

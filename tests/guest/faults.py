@@ -3,12 +3,12 @@
 
 The rules: an error on data fails only the request that met it; an error on metadata makes the
 device read-only; wrong data are never returned; and when the fault is gone and the device is
-activated again, everything that was acknowledged and flushed ("promised") is there.
+activated again, all data that were acknowledged and flushed ("promised") can be read.
 
-A test aims at a phase by the place of the fault: cache and metadata lie on devices of their own,
-staging and native places at known blocks.  Faults are tables loaded under the running target:
-dm-error, dm-flakey, dm-dust, dm-platter; on a debug kernel also failing allocations (only those of
-our modules) and fail_make_request.
+A test selects the phase by the area that it breaks: the cache and the metadata lie on devices of
+their own, the staging area and the native places at known blocks.  The test loads a faulty table
+(dm-error, dm-flakey, dm-dust or dm-platter) under the running target.  On a debug kernel it also
+makes allocations of the target's own modules fail, and requests by fail_make_request.
 """
 
 import contextlib
@@ -34,7 +34,8 @@ CROWDS = 40             # factor by which requests for pages exceed the page fra
 
 
 class Faulty:
-    """A stack with devices that can be broken and healed while it runs."""
+    """A target on devices that a test can break and heal while the target runs, with a model of
+    the data that the target must hold."""
 
     def __init__(self, ctx, geo):
         expect(modprobe("dm-flakey"), "no dm-flakey in this kernel")
@@ -48,8 +49,10 @@ class Faulty:
         self.dev = self.stack.blk()
 
     def break_(self, area, how="error"):
-        """Break an area.  @how: error, error_writes, error_reads, drop_writes; or medium, which
-        loses the contents of each block until it is written."""
+        """Break an area (cache, data, journal ...) until heal().
+
+        @how: "error" fails all requests; "error_writes", "error_reads" and "drop_writes" are
+        features of dm-flakey; "medium" makes each block unreadable until it is written."""
         which, start, n = self.areas[area]
         _, length, _, params = self.plain[which][0]
         path, offset = params.split()
@@ -67,14 +70,14 @@ class Faulty:
             self.under[which].message(f"poison 0 {n}", first)
 
     def break_part(self, area, offset, n=1):
-        """Make some blocks of an area unwritable."""
+        """Make the @n blocks from block @offset of an area on unwritable until heal()."""
         which, start, _ = self.areas[area]
         self.areas["part"] = (which, start + offset, n)
         self.break_("part", "error_writes")
 
     def failed_once(self):
-        """Expect that one step failed and was repeated, without other effects; return the
-        counters."""
+        """Expect that exactly one step of the engine failed, that no acknowledged block was lost,
+        and that the device is still writable.  Return the counters."""
         count = stats(self.stack.device)
         expect(count["step_failures"] == 1, f"{count['step_failures']} steps failed")
         expect(not count["wcache_lost_blocks"], "blocks were lost")
@@ -82,7 +85,8 @@ class Faulty:
         return count
 
     def poisoned(self, which, bad):
-        """Make the medium lose these blocks of a device until they are written."""
+        """Make the blocks @bad of a device unreadable until they are written, with an error of the
+        medium, which tells the target that their contents are lost."""
         _, length, _, params = self.plain[which][0]
         path, offset = params.split()
         under = self.under[which]
@@ -92,8 +96,8 @@ class Faulty:
             under.message(f"poison {b} 1")
 
     def dusty(self, which, bad):
-        """Make these blocks of a device unreadable until they are written, with an error that does
-        not name the medium as the cause."""
+        """Make the blocks @bad of a device unreadable until they are written, with a plain I/O
+        error: the target cannot conclude that their contents are lost."""
         if not modprobe("dm-dust"):
             raise Skip("no dm-dust in this kernel")
         _, length, _, params = self.plain[which][0]
@@ -110,7 +114,10 @@ class Faulty:
             device.reload(self.plain[which], noflush=True, lockfs=False)
 
     def write(self, block, n=1, must=None):
-        """Make a stamped write; return whether it succeeded."""
+        """Write @n stamped blocks; return whether the write succeeded.
+
+        @must: True or False if it has to succeed or to fail, None if either will do.  The same
+        holds for flush() and message()."""
         op = self.model.submit(block, n)
         return self._end(op, must, self.dev.write, block, self.model.data(op))
 
@@ -147,8 +154,10 @@ class Faulty:
         return True
 
     def compare(self, when, errors=()):
-        """Read all blocks one by one and expect the right data, or an error where one is allowed.
-        @errors: blocks that may fail, True for all."""
+        """Read all blocks one by one and expect the data of the model, or an error where @errors
+        allows one.  Return the blocks that could not be read.
+
+        @errors: the blocks that may fail, or True for all."""
         failed, wrong = set(), []
         for b in range(self.geo.logical):
             try:
@@ -168,12 +177,14 @@ class Faulty:
         return failed
 
     def say(self, text):
-        """Send a message that takes long, while other threads go on."""
+        """Send a message by dmsetup, so that other threads of the test run meanwhile; return the
+        exit status."""
         return run("dmsetup", "message", self.stack.device.name, "0", text,
                    ok=None)[0]
 
     def fill(self):
-        """Write every block, clean all of them to their native places, and flush."""
+        """Write every block, clean (if the target can) so that all data lie at their native places,
+        and flush."""
         step = self.geo.band
         for b in range(0, self.geo.logical, step):
             self.write(b, step, must=True)
@@ -189,7 +200,9 @@ class Faulty:
         self.stack.close()
 
     def again(self, repair=False):
-        """Remove the fault and activate the device again."""
+        """Activate the device again, and expect that it is writable.  The caller has healed it.
+
+        @repair: run `check` first, and `repair` if `check` finds damage."""
         self.close()
         if repair:
             status, text = self.ctx.target.check(self.stack.paths, self.geo)
@@ -202,11 +215,13 @@ class Faulty:
         self.stack.open()
         self.dev = self.stack.blk()
         expect(self.state() == "rw", f"after healing it is {self.state()}")
-        # The first FLUSH reports blocks that the table before could not save; ladder.py tests that.
+        # The first flush may fail: it reports blocks that the previous activation acknowledged and
+        # could not write (ladder.py tests that).
         self.flush()
 
     def alive(self):
-        """Expect that everything can be written and cleaned, and survives an activation."""
+        """Expect that a healed device works: all blocks can be written and cleaned, its map passes
+        `verify`, and the data survive another activation.  Close the device."""
         self.fill()
         self.compare("in the end")
         self.stack.verify()
@@ -216,16 +231,18 @@ class Faulty:
 
 
 def _platter(path, at, blocks):
-    """Return type and parameters of a platter with tracks of one block and a head that writes only
-    its own track."""
+    """Return the target type and the parameters of a dm-platter over @blocks blocks of @path from
+    sector @at on.  A track is one block and the head writes no neighbour, so that a block becomes
+    unreadable only by a `poison` message."""
     return "platter", (f"{path} {at} generic 0 14 media smr damage poison timing none "
                        f"head_tracks 1 surfaces 1 zones {blocks}x{SECTORS} track_sectors "
                        f"{SECTORS}")
 
 
 class Sluice:
-    """Hold writes to an area, however long the host takes. let_fail() lets those held so far fail,
-    and no others; at the end all writes go on and succeed."""
+    """Hold all writes to an area until the test decides about them, so that no test depends on
+    timing.  let_fail() fails the writes held so far and holds later ones; let_all_fail() and
+    let_all_pass() decide about the held and all later writes.  On exit the held writes succeed."""
 
     def __init__(self, game, area):
         expect(modprobe("dm-delay"), "no dm-delay in this kernel")
@@ -252,13 +269,13 @@ class Sluice:
         self.gate.reload(standing(self.broken.path, self.sectors), noflush=True, lockfs=False)
 
     def let_all_fail(self):
-        """Let all writes fail from now on."""
+        """Fail the writes held so far and all later ones."""
         self.gate.reload([(0, self.sectors, "linear", f"{self.broken.path} 0")],
                          noflush=True, lockfs=False)
 
     def let_all_pass(self):
         self.broken.reload(self.good, noflush=True, lockfs=False)
-        self.let_all_fail()             # writes now succeed there
+        self.let_all_fail()             # sends them to `broken`, which now passes them on
 
     def __enter__(self):
         return self
@@ -282,7 +299,8 @@ def faulty(ctx, geo):
 
 
 def read_home(ctx, geo):
-    """Reads of a band at its native place return an error while the fault lasts."""
+    """Blocks at their native places cannot be read: each read returns an error, the device stays
+    writable, and all data can be read when the fault is gone."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.break_("data", "error_reads" if error_reads() else "error")
@@ -295,13 +313,14 @@ def read_home(ctx, geo):
 
 
 def error_reads():
-    """Return whether dm-flakey has error_reads, as from 6.5 on."""
+    """Return whether dm-flakey has the feature error_reads (Linux 6.5 and later)."""
     release = os.uname().release.split("-")[0].split(".")
     return tuple(map(int, release[:2])) >= (6, 5)
 
 
 def write_error(ctx, geo):
-    """Data of a write cannot be written: only that write fails."""
+    """The area that takes new data cannot be written: writes fail, the device stays writable, and
+    the old contents remain readable, also after activation."""
     area = "cache" if "cache" in ctx.target.areas(geo) else "data"
     with faulty(ctx, geo) as game:
         game.fill()
@@ -321,7 +340,8 @@ def write_error(ctx, geo):
 def read_cached(ctx, geo):
     with faulty(ctx, geo) as game:
         game.fill()
-        # A quarter of a cache has room for them; with a predicted M it may have no more.
+        # Four blocks at most: they fit in a quarter of the cache, and a target that predicts its
+        # need of cache may keep no more than that.
         cached = set(range(0, 4 * geo.band, geo.band))
         for b in sorted(cached):
             game.write(b, must=True)
@@ -335,7 +355,8 @@ def read_cached(ctx, geo):
 
 
 def cleaning_write(ctx, geo, area):
-    """Cleaning cannot write its copy: nothing is lost, writes fail or wait."""
+    """Cleaning cannot write to @area: no block is lost.  If cleaning fails too often, the device
+    becomes read-only; after healing and activation cleaning succeeds."""
     with faulty(ctx, geo) as game:
         game.fill()
         for b in range(0, geo.logical, geo.band):
@@ -343,12 +364,12 @@ def cleaning_write(ctx, geo, area):
         game.break_(area, "error_writes")
         game.message("clean")
         for b in range(0, geo.logical, geo.band):
-            game.write(b + 1)       # some find their cache band full
+            game.write(b + 1)       # may fail: the cache band can be full
         game.compare("broken")
         game.flush()
         game.heal()
         game.compare("healed")
-        # Cleaning that fails repeatedly ends in read-only.
+        # The device becomes read-only when cleaning has failed repeatedly.
         state = game.state()
         expect(state in ("rw", "ro"), f"the state is {state}")
         sent = game.model.sent_by(game.model.marks)
@@ -364,7 +385,8 @@ def cleaning_write(ctx, geo, area):
 
 
 def cleaning_read(ctx, geo, area):
-    """Cleaning meets blocks that the medium has lost: only these stay unreadable."""
+    """Cleaning reads blocks of @area that the medium has lost: exactly these blocks are unreadable
+    afterwards, also after activation, and a write makes them readable again."""
     with faulty(ctx, geo) as game:
         game.fill()
         for b in range(0, geo.logical, geo.band):
@@ -379,7 +401,7 @@ def cleaning_read(ctx, geo, area):
         cached = set(range(0, geo.logical, geo.band))
         allowed = cached if area == "cache" else \
             set(range(geo.logical)) - cached if "cache" in game.areas else \
-            set(range(geo.logical))     # cached ones are among the bands
+            set(range(geo.logical))     # without a cache area, new data go to bands of "data"
         expect(failed <= allowed, f"blocks {sorted(failed - allowed)[:5]} "
                                   f"were lost that could be read")
         expect(failed, "nothing of what cleaning had to read was lost")
@@ -391,7 +413,7 @@ def cleaning_read(ctx, geo, area):
 
 
 def _none_lost(game, when):
-    """Expect that all promised data can be read."""
+    """Expect that the target has given up no block and does not ask for a check."""
     count = stats(game.stack.device)
     for name in ("bad_blocks", "wcache_lost_blocks"):
         expect(not count[name], f"{when}: {name} {count[name]}")
@@ -401,8 +423,9 @@ def _none_lost(game, when):
 
 
 def cleaning_link(ctx, geo, area):
-    """Cleaning meets a read error that is not the medium's: whether it passes soon or not, no
-    block is given up."""
+    """Cleaning cannot read @area because of an error that does not come from the medium, as from a
+    broken cable: the target must not mark any block as lost.  It tries again, and if the error
+    lasts it becomes read-only; after activation cleaning succeeds."""
     with faulty(ctx, geo) as game:
         game.fill()
         went = []
@@ -441,8 +464,9 @@ def cleaning_link(ctx, geo, area):
 
 
 def failures_far_apart(ctx, geo):
-    """Cleaning fails to read from time to time, and when reading works again there is nothing left
-    to move: that must not count as a device that fails repeatedly."""
+    """Four cleaning steps fail, 15 minutes apart, and the retry of each has nothing left to move
+    because the host discarded the data: the target must not add these failures up and become
+    read-only."""
     if os.environ.get("SHINGLE_CLOCK") != "virtual" or not error_reads():
         raise Skip("it takes 45 minutes, or a newer dm-flakey")
     with faulty(ctx, geo) as game:
@@ -469,8 +493,9 @@ def failures_far_apart(ctx, geo):
 
 
 def restoring_link(ctx, geo):
-    """During activation staged or saved blocks cannot be restored because of a read error that is
-    not the medium's: they stay where they are."""
+    """The target became read-only between staging and writing back.  At the next activation the
+    staging area cannot be read, by an error that does not come from the medium: the staged blocks
+    must not be given up, and the activation after that restores them."""
     with faulty(ctx, geo) as game:
         game.fill()
         anew = set(range(0, geo.logical, geo.band))
@@ -487,7 +512,7 @@ def restoring_link(ctx, geo):
         game.break_("staging", "error_reads" if error_reads() else "error")
         game.stack.open()
         game.dev = game.stack.blk()
-        game.message("clean")           # fails until it is restored
+        game.message("clean")           # fails: the staged blocks must be restored first
         count = stats(game.stack.device)
         most = len(anew) if ctx.target.gathers else 0
         expect(count["bad_blocks"] <= most, f"{count['bad_blocks']} blocks of what was "
@@ -496,7 +521,8 @@ def restoring_link(ctx, geo):
         game.write(1, must=False)
         game.heal()
         game.again()
-        # Writes that were gathered but could not be written were not promised.
+        # A target that gathers writes had acknowledged these without writing them; they were never
+        # flushed, so they may be lost.
         lost = _forget_unpromised(game, sent)
         expect(set(lost) <= (anew if ctx.target.gathers else set()),
                f"blocks {lost[:8]} were lost")
@@ -506,8 +532,8 @@ def restoring_link(ctx, geo):
 
 
 def read_by_habit(ctx, geo):
-    """Cleaning reads a whole band although it needs nothing, or only a part, of it: an error in
-    the part it does not need has no effect."""
+    """With read_home=always, cleaning reads a whole band from its native place even if it needs
+    only a part of it or nothing: a read error in a part that it does not need has no effect."""
     band = geo.band
     with faulty(ctx, geo) as game:
         for b in range(band, geo.logical, band):
@@ -520,7 +546,7 @@ def read_by_habit(ctx, geo):
         which, start, _ = game.areas["data"]
         for what, unread, writes in (
                 ("never written", (start, band), (1,)),
-                # Not in order, or the write might be made in place.
+                # Not in ascending order: a sequential write might go to the native place directly.
                 ("cached as a whole", (lies[band][1], band), (band + 1, band, *range(
                     band + 2, 2 * band))),
                 ("cached where it is bad", (lies[2 * band][1], 1), (2 * band,))):
@@ -532,7 +558,7 @@ def read_by_habit(ctx, geo):
             game.message("clean", must=True)
             count = stats(game.stack.device)
             game.heal()
-            # The staged copy is read, too.
+            # Cleaning with staging reads the band and then the staged copy.
             expect(count["clean_read_blocks"] - before["clean_read_blocks"] >=
                    band * (1 + ("staging" in game.areas)), f"{what}: not all of it was read")
             for name in ("read_errors", "bad_blocks", "step_failures", "cached_blocks"):
@@ -544,8 +570,8 @@ def read_by_habit(ctx, geo):
 
 
 def newer_than_staged(ctx, geo):
-    """A staged band is written to again, and then the staged copy of that block cannot be read:
-    nothing is lost, because the copy is obsolete."""
+    """The host rewrites a block of a band that is staged, and recovery cannot read the staged copy
+    of that block: no block is lost, because the newer version is in the cache."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.write(0, must=True)
@@ -570,8 +596,8 @@ def newer_than_staged(ctx, geo):
 
 
 def newer_than_moved(ctx, geo):
-    """A track is moved while its old place cannot be read: the block that the host has just
-    rewritten is not lost with the rest."""
+    """The target moves a track to another place and cannot read the old one: it marks the old
+    blocks as lost, but not the block that the host has just rewritten."""
     with faulty(ctx, geo) as game:
         game.write(0, geo.band, must=True)
         game.flush(must=True)
@@ -589,7 +615,10 @@ def newer_than_moved(ctx, geo):
 
 
 def meta_write(ctx, geo, area, trigger):
-    """Metadata cannot be written: the device becomes read-only, and no promised data are lost."""
+    """The metadata in @area cannot be written: the device becomes read-only and reports
+    needs_check.  After healing, repair and activation all promised data are there.
+
+    @trigger: called with the Faulty, makes the target write that area."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.write(2, must=True)
@@ -603,7 +632,7 @@ def meta_write(ctx, geo, area, trigger):
         expect("needs_check" in game.stack.device.status(noflush=True),
                "the status does not say needs_check")
         game.heal()
-        # Data that were not promised may be gone.
+        # Data written after the last successful flush may be lost.
         sent = game.model.sent_by(game.model.marks)
         game.close()
         game.again(repair=True)
@@ -613,8 +642,10 @@ def meta_write(ctx, geo, area, trigger):
 
 
 def _forget_unpromised(game, sent):
-    """Take the contents found after activation as the current ones.  Return the blocks that cannot
-    be read."""
+    """Expect that each block holds promised data or newer ones, and make what it holds the model's
+    only version, as after a power cut.  Return the blocks that cannot be read.
+
+    @sent: the versions submitted before the device was closed."""
     failed = []
     for b in range(game.geo.logical):
         try:
@@ -634,7 +665,8 @@ def _forget_unpromised(game, sent):
 
 
 def _write_unreadable(game, repair=False):
-    """Activate the device again and rewrite the blocks that cannot be read any more."""
+    """Activate the device again, compare it with what was promised, and rewrite the blocks that
+    cannot be read."""
     sent = game.model.sent_by(game.model.marks)
     game.again(repair=repair)
     for b in _forget_unpromised(game, sent):
@@ -642,14 +674,16 @@ def _write_unreadable(game, repair=False):
 
 
 def page_writes(game):
-    """Change a page after writes of pages began to fail, then ask for a checkpoint."""
+    """Trigger for meta_write(): change a page of the map and ask for a checkpoint, which has to
+    write that page."""
     game.write(4)
     game.message("checkpoint", False)
 
 
 def page_reads(ctx, geo):
-    """Pages of the map cannot be read for a while: requests that need one fail, others succeed.  As
-    soon as pages can be read again, all blocks are there and can be written."""
+    """Pages of the map cannot be read for a while: requests that need such a page fail, others
+    succeed, and the device stays writable.  As soon as pages can be read again, all blocks can be
+    read and written."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.message("checkpoint", must=True)
@@ -672,8 +706,8 @@ def page_reads(ctx, geo):
 
 
 def page_readers(ctx, geo):
-    """Concurrent reads need more pages than there are frames: each waits for a frame, and none
-    causes a checkpoint."""
+    """Concurrent reads need more pages than there are frames: each read waits for a frame, and
+    none causes a checkpoint, because unchanged pages can be evicted without one."""
     many = geo.but(data=40)
     with faulty(ctx, many) as game:
         game.fill()
@@ -699,8 +733,9 @@ def page_readers(ctx, geo):
 
 
 def page_holders(ctx, geo):
-    """Slow writes hold as many pages as may be changed: a request that needs another page waits
-    for one of them to end, and causes no checkpoints meanwhile, which would write nothing new."""
+    """Writes in flight pin as many pages as may be dirty: a write that needs another page waits
+    until one of them ends.  It must not start one checkpoint after another meanwhile, because
+    those would write no page."""
     many = geo.but(data=40)
     with faulty(ctx, many) as game:
         game.fill()
@@ -728,8 +763,9 @@ def page_holders(ctx, geo):
 
 
 def page_crowd(ctx, geo):
-    """Writing has failed for good, and requests need more pages than there are frames: each gets
-    one when another request releases it."""
+    """The device is read-only after a journal error, so its dirty pages keep their frames, and
+    reads need more pages than frames are left: each read gets a frame when another request
+    releases one."""
     many = geo.but(data=40)
     with faulty(ctx, many) as game:
         game.fill()
@@ -763,8 +799,8 @@ def page_crowd(ctx, geo):
 
 
 def page_frames(ctx, geo):
-    """Replayed pages take all frames of a read-only table, which cannot write them back: other
-    reads get a frame all the same."""
+    """A read-only table replays the journal into as many pages as it has frames, and may not write
+    them back: reads of other pages still get a frame."""
     few = geo.but(data=20)
     roomy = few.but(options=tuple((key, 1024 if key == "map_cache_kb" else value)
                                   for key, value in geo.options))
@@ -792,9 +828,9 @@ def page_frames(ctx, geo):
 
 
 def commit_behind(ctx, geo):
-    """A commit fails while a flush waits for its turn: the flush fails too, even if the fault is
-    gone by then, because the commit it depends on is not on the disk."""
-    # No write may wait for a clean, which would wait for that commit.
+    """A commit fails while a flush waits for it: the flush fails too, even if the fault is gone by
+    then, because the commit that it depends on is not on the disk."""
+    # Room for all writes: one that waited for cleaning would wait for that commit as well.
     with faulty(ctx, geo.but(places=3 * geo.band)) as game:
         game.fill()
         game.write(2, must=True)
@@ -824,8 +860,9 @@ def commit_behind(ctx, geo):
 
 
 def checkpoint_behind(ctx, geo):
-    """Cleaning makes the device read-only, which does not concern the metadata; then the
-    checkpoint in flight fails: the status must still report needs_check."""
+    """Cleaning fails and makes the device read-only while a checkpoint is in flight; then the
+    checkpoint fails.  The first failure does not concern the metadata, the second does: status
+    must report needs_check and the log the second cause."""
     with faulty(ctx, geo) as game:
         game.fill()
         for b in range(0, geo.logical, geo.band):
@@ -852,8 +889,9 @@ def checkpoint_behind(ctx, geo):
 
 
 def full_ring(ctx, geo):
-    """Commits fill the journal during a checkpoint that found it empty: the next checkpoint still
-    has room for its own commit."""
+    """Commits fill the journal while a checkpoint is being written that began with an empty
+    journal: there is still room for the commit of the next checkpoint, or the target would wait
+    forever."""
     with faulty(ctx, geo) as game:
         game.write(0, must=True)
         game.flush(must=True)
@@ -876,7 +914,7 @@ def full_ring(ctx, geo):
                 game.write(b) and game.flush() for b in range(4)), daemon=True)
             work.start()
             time.sleep(.2)
-            queue = blk.Aio(game.dev, 1)    # the other thread has the buffer
+            queue = blk.Aio(game.dev, 1)    # the other thread uses the buffer of game.dev
             op = game.model.submit(5, 1)
             queue.write(5, game.model.data(op), op)
             held.go()
@@ -894,14 +932,15 @@ def full_ring(ctx, geo):
 
 
 def activation(ctx, geo, area):
-    """Metadata cannot be read: activation is refused with one sentence."""
+    """The metadata in @area cannot be read: activation fails with a message in the log, and
+    succeeds when the fault is gone.  A superblock has a copy at the end of the device, so that one
+    unreadable superblock does not prevent activation."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.close()
         game.break_(area)
         ctx.kernel()
         if area == "superblock":
-            # The copy at the end is as good.
             game.stack.open()
             expect(game.state() == "rw", "the second superblock did not do")
         else:
@@ -922,14 +961,18 @@ def activation(ctx, geo, area):
 
 
 def superblocks(ctx, game):
-    """Return (the device with the superblocks, [their blocks])."""
+    """Return the device that holds the superblocks, and the block numbers of the two."""
     which, first, _ = game.areas["superblock"]
     return which, [first, ctx.target.sizes(game.geo)[which] - 1]
 
 
 def sound_one_last(ctx, geo, rotten, how):
-    """One of the two superblocks is damaged or unreadable, and cannot be written: `keep` is
-    refused, and the intact superblock stays unchanged."""
+    """One of the two superblocks is damaged or unreadable and cannot be written: `keep`, which
+    stores a setting in both, fails and leaves the intact superblock unchanged.  A failed write
+    there would leave no valid superblock.
+
+    @rotten: 0 or 1, the bad superblock
+    @how: "rotten" (readable but zeroed) or "unreadable"."""
     with faulty(ctx, geo) as game:
         game.fill()
         which, ends = superblocks(ctx, game)
@@ -951,7 +994,8 @@ def sound_one_last(ctx, geo, rotten, how):
 
 
 def superblock_heals(ctx, geo, bad):
-    """One of the two superblocks cannot be read: `keep` writes both, which heals it."""
+    """Superblock @bad cannot be read until it is written: `keep` writes both superblocks, so that
+    both are valid afterwards."""
     with faulty(ctx, geo) as game:
         game.fill()
         which, ends = superblocks(ctx, game)
@@ -967,7 +1011,9 @@ def superblock_heals(ctx, geo, bad):
 
 
 def refused(ctx, game, what):
-    """Expect that activation is refused, with a sentence about the metadata, and writes nothing."""
+    """Expect that activation fails, with exactly one "cannot activate" message in the log.
+
+    @what: describes the damage, for messages of the test."""
     ctx.kernel()
     try:
         game.stack.open()
@@ -981,8 +1027,10 @@ def refused(ctx, game, what):
 
 
 def failing_ring(ctx, geo):
-    """The head destroys blocks ahead of the journal's end.  A read error there that is not the
-    medium's does not show that a block was destroyed: activation is refused, nothing is lost."""
+    """On a shingled medium the head destroys blocks ahead of the journal's end, so recovery
+    accepts lost blocks there.  A read error that does not come from the medium does not prove that
+    a block was destroyed: activation must fail and write nothing, because the block may hold a
+    promised transaction."""
     with faulty(ctx, geo) as game:
         game.fill()
         which, start, n = game.areas["journal"]
@@ -1010,7 +1058,8 @@ def failing_ring(ctx, geo):
 
 
 class Headed(Faulty):
-    """A stack with one area of the metadata on shingled tracks of one block."""
+    """A Faulty with one area of the metadata on shingled tracks of one block, where each write
+    destroys the next gap blocks; the rest of that device is conventional."""
 
     def __init__(self, ctx, geo, area="journal"):
         super().__init__(ctx, geo)
@@ -1034,8 +1083,8 @@ class Headed(Faulty):
 
 
 def destroyed_ahead(ctx, geo):
-    """Blocks that the head destroyed ahead of the newest checkpoint held nothing and do not count
-    as damage."""
+    """The head destroyed blocks ahead of the newest checkpoint: they held nothing, so `check`
+    reports no damage and activation succeeds."""
     game = Headed(ctx, geo, "checkpoint")
     try:
         game.fill()
@@ -1051,10 +1100,10 @@ def destroyed_ahead(ctx, geo):
 
 
 def lost_at_activation(ctx):
-    """Metadata beside the data on a shingled medium: activation meets blocks that the head of
-    a journal write has destroyed.  It counts as many reads of them as the medium does.  The
-    only other reader is the tool, which formats over an older journal: it reads that in
-    pieces of 256 blocks, up to the first piece that cannot be read, and writes the rest."""
+    """Metadata and data share a shingled medium, and activation reads journal blocks that the head
+    has destroyed: its counter load_lost_reads must equal the medium's count of such reads, and
+    use must add none.  The only other reader is the tool when it formats over an older journal: it
+    reads that in pieces of 256 blocks up to the first piece that cannot be read."""
     blocks = 4096
     tracks = GEOMETRIES["faults"][0].but(track=32, head=2, band=32, skew=0)
     under = ctx.pool.slice(blocks, "under")
@@ -1095,8 +1144,9 @@ def lost_at_activation(ctx):
 
 
 def cut_commits(ctx, geo):
-    """Cut the power repeatedly in the middle of transactions of several blocks: promised data are
-    there.  Then damage promised transactions: the loss is noticed, and activation is refused."""
+    """Cut the power repeatedly in the middle of transactions of several blocks: all promised data
+    are there after activation.  Then zero a promised transaction: recovery must not take it for a
+    transaction cut by a power failure, and activation fails."""
     rng = random.Random(5)
     game = Headed(ctx, geo)
     torn = 0
@@ -1120,8 +1170,7 @@ def cut_commits(ctx, geo):
             game.stack.verify()
             game.flush()        # reports what the cut has lost
         expect(torn > 12, f"{torn} cuts left something destroyed")
-        # A stray write destroys promised records: the first ones after a checkpoint, or ones that a
-        # mark covers.
+        # Zero the last transaction: at first the only one after a checkpoint, then a later one.
         _, start, n = game.areas["journal"]
         for commits, back, what in ((1, 2, "right behind the checkpoint"),
                                     (4, 3, "in front of its mark")):
@@ -1150,9 +1199,9 @@ def cut_commits(ctx, geo):
 
 
 def much_to_replay(ctx, geo):
-    """After a power cut the last footer is damaged, and from the one before it there is more to
-    replay than commits would ever leave in the ring: nothing of it is overwritten before the next
-    checkpoint."""
+    """The newest checkpoint is damaged after a power cut, and from the one before it recovery
+    replays more blocks than commits ever leave in the ring: later commits must not overwrite any
+    of them before the next checkpoint is written."""
     with faulty(ctx, geo) as game:
         path, room = game.stack.paths["meta"], geo.journal - geo.gap
         for _ in range(2):
@@ -1183,9 +1232,10 @@ def much_to_replay(ctx, geo):
 
 
 def unreadable_journal(ctx, geo):
-    """An obsolete block of the ring cannot be read until it is written: activation is refused, and
-    repair fixes it without losing promised data.  Only where the block may have been the next
-    transaction repair reports that."""
+    """A block of the ring outside the part to replay cannot be read until it is written:
+    activation fails, and `repair` rewrites the block without losing promised data.  If it is the
+    block where the next transaction would stand, `repair` reports that a transaction may be
+    lost."""
     with faulty(ctx, geo) as game:
         which, start, n = game.areas["journal"]
         for ahead, link in ((0, False), (1, True), (n // 2, False), (n - 1, True), (0, True)):
@@ -1225,7 +1275,8 @@ def unreadable_journal(ctx, geo):
 
 
 def storm(ctx, geo, seed, inject):
-    """Random work while faults come and go."""
+    """Write, flush, clean and read at random while @inject adds faults at random times: no read
+    ever returns wrong data, and after healing and repair the device holds what was promised."""
     rng = random.Random(seed)
     with faulty(ctx, geo) as game:
         game.fill()
@@ -1276,7 +1327,8 @@ def inject_area(game, rng):
 
 
 def bad_blocks(ctx, geo):
-    """Cleaning meets single bad blocks; writing heals them."""
+    """Cleaning reads two blocks that the medium has lost: no other block becomes unreadable, and
+    writing the lost ones makes them readable again."""
     with faulty(ctx, geo) as game:
         game.fill()
         for b in range(0, geo.logical, geo.band):
@@ -1299,8 +1351,8 @@ def bad_blocks(ctx, geo):
 
 
 def full_list(ctx, geo):
-    """More blocks are unreadable than their list holds: blocks that cannot be moved stay where
-    they are, and no acknowledged data are lost."""
+    """More blocks become unreadable than the on-disk list of bad blocks can name: the device
+    becomes read-only instead of forgetting one, and no acknowledged data are lost."""
     with faulty(ctx, geo) as game:
         most = geo.logical // 2
         for b in range(0, most, geo.band):
@@ -1366,7 +1418,10 @@ def modules_text(names):
 
 
 def failing_memory(ctx, geo, group):
-    """Allocations made by our modules fail: no crash, no loss."""
+    """Allocations of the target's modules fail at random, in use and during activation: requests
+    may fail and activation may be refused, but no block is wrong or lost.
+
+    @group: the directory of the fault injection in debugfs, failslab or fail_page_alloc."""
     low, high = modules_text(ctx.target.modules)
     refused = 0
     with faulty(ctx, geo) as game:
@@ -1403,8 +1458,9 @@ def failing_memory(ctx, geo, group):
 
 
 def medium_without_memory(ctx):
-    """Blocks destroyed at four distant places are marked without free memory, and a second time
-    after the reserve was refilled."""
+    """A dm-platter records destroyed blocks at four distant places while no memory can be
+    allocated: it takes the records from its reserve.  The second turn shows that it refills the
+    reserve."""
     low, high = modules_text(("dm-platter",))
     far = (128 << 20) // BLOCK
     with dm.Device("medium", [(0, 20 * far * SECTORS, "platter",
@@ -1422,7 +1478,8 @@ def medium_without_memory(ctx):
 
 
 class Commits:
-    """Counts attempts to commit, including those with nothing to commit."""
+    """Counts attempts to commit by the tracepoint shingle_commit, including those that find
+    nothing to commit."""
 
     PATH = "/sys/kernel/tracing"
     EVENT = "events/shingle/shingle_commit/enable"
@@ -1445,11 +1502,11 @@ class Commits:
 
 
 def promised_ring(ctx, geo):
-    """Writes in flight reserve the whole journal when a cleaning step is done: the step waits for
-    them, and does not keep them from ending."""
+    """Writes in flight have reserved the whole journal when a cleaning step ends and needs a
+    commit: the step waits for them without trying again and again, and they can end."""
     expect(modprobe("dm-delay"), "no dm-delay in this kernel")
     with faulty(ctx, geo) as game, Commits() as commits:
-        game.write(0, must=True)            # for the first set
+        game.write(0, must=True)            # gives the first set something to clean
         queue = blk.Aio(game.dev, 2 * geo.band)
         ops = [game.model.submit(b, 1) for b in range(geo.band, 2 * geo.band)]
         start, length, _, params = game.plain["cache"][0]
@@ -1497,8 +1554,8 @@ def promised_ring(ctx, geo):
 
 
 def bad_place(ctx, geo):
-    """One block of a mapped track cannot be written any more, and there are free tracks: the data
-    move to one of them, and nothing is lost."""
+    """A block of a mapped track can no longer be written, and there are free tracks: the target
+    moves the track to a free one, and no block is lost."""
     step = geo.band
     with faulty(ctx, geo) as game:
         for track in range(6):
@@ -1523,8 +1580,8 @@ def bad_place(ctx, geo):
 
 
 def bad_free_place(ctx, geo):
-    """A free track cannot be written, and the policy always picks it first: the next attempt takes
-    another place, and the first one is not excluded for good."""
+    """A free track cannot be written, and the policy always picks it first: the retry takes
+    another track.  After healing, the bad track is used again without an activation."""
     step = geo.band
     with faulty(ctx, geo) as game:
         game.break_part("data", 1)
@@ -1556,8 +1613,9 @@ def _cleaned(game, bands):
 
 
 def bad_free_band(ctx, geo):
-    """A free band cannot be written, and idle cleaning would pick it each time: the next attempt
-    takes another one, and the bad one stays excluded until the next activation."""
+    """A free band cannot be written, and idle cleaning would pick it each time: the retry takes
+    another band, and the bad band stays excluded until the next activation, so that exactly one
+    step fails in each activation."""
     step = geo.band
     with faulty(ctx, geo) as game:
         # The band before it is the log.
@@ -1579,8 +1637,8 @@ def bad_free_band(ctx, geo):
 
 
 def bad_log_band(ctx, geo):
-    """No block of the open log band can be written: acknowledged data are tried in another band
-    before they are given up."""
+    """The open log band cannot be written: the target writes acknowledged data to another band
+    before it gives them up, so that no block is lost."""
     step = geo.band
     with faulty(ctx, geo) as game:
         game.break_part("data", geo.data // 2 * geo.stride, step)
@@ -1606,8 +1664,8 @@ def bad_log_band(ctx, geo):
 
 
 def bad_place_behind(ctx, geo):
-    """Data appended to a track on a top cannot be written there: the whole track moves to another
-    place."""
+    """The host appends to a track that lies on a top, and those blocks cannot be written: the
+    target moves the whole track, including its old blocks, to another place."""
     with faulty(ctx, geo) as game:
         game.write(0, 2, must=True)
         game.flush(must=True)
@@ -1623,8 +1681,8 @@ def bad_place_behind(ctx, geo):
 
 
 def bad_slot(ctx, geo):
-    """The first of three backup slots cannot be written any more: the other slots suffice, also
-    for more tops than there are slots."""
+    """The first of three backup slots can no longer be written: the target backs up the tops in
+    the other slots, also when it rewrites bottoms with more neighbouring tops than slots."""
     step = geo.band
     with faulty(ctx, geo) as game:
         for track in range(8):
@@ -1645,8 +1703,8 @@ def bad_slot(ctx, geo):
 
 
 def suspended_message(ctx, geo):
-    """A message to a suspended device could change the metadata beside the table that replaces
-    this one, so it is refused and nothing is written."""
+    """While a device is suspended another table may take over its metadata: a message that would
+    change them is refused, and the metadata stay unchanged until the device is resumed."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.stack.device.suspend()
@@ -1662,8 +1720,8 @@ def suspended_message(ctx, geo):
 
 
 def held_reader(ctx, geo):
-    """A step that overwrites its own sources holds readers back: they must go on when it has
-    failed, because no other step may come."""
+    """A step that overwrites its own sources makes reads of them wait.  When the step fails it
+    must let them go on, because there may be no later step that would."""
     expect(modprobe("dm-delay"), "no dm-delay in this kernel")
     with faulty(ctx, geo) as game:
         game.fill()
@@ -1676,7 +1734,7 @@ def held_reader(ctx, geo):
             # Writes are held there until the table is replaced; reads and flushes are not.
             under.reload([(0, length, "delay", " ".join(
                 f"{broken.path} 0 {ms}" for ms in (0, 3600000, 0)))], noflush=True, lockfs=False)
-            game.write(1, must=True)        # into the cache, which is elsewhere
+            game.write(1, must=True)        # goes to the cache, which is on another device
             game.flush(must=True)
             until(lambda: under.status(noflush=True).split()[1] != "0", "a step that writes")
             before = stats(game.stack.device)["deferred"]
@@ -1704,8 +1762,9 @@ def held_reader(ctx, geo):
 
 
 def starving_pieces(ctx, geo):
-    """No memory is left except the reserves, and pieces of one request wait for one another: each
-    piece is sent in its turn, although the next one finds no memory."""
+    """Only the memory reserves are left, and the pieces of one request wait for one another: the
+    target sends a piece that it has before it waits for memory for the next one.  Otherwise the
+    request would hang."""
     low, high = modules_text(ctx.target.modules)
     expect(modprobe("dm-delay"), "no dm-delay in this kernel")
     # Zeroes are written in pieces if the blocks cannot be discarded; a write is split where it
@@ -1750,7 +1809,7 @@ def starving_pieces(ctx, geo):
 
 
 def failing_requests(ctx, geo):
-    """Requests to the devices below fail at random."""
+    """Run storm() while requests to the devices below fail at random (fail_make_request)."""
     if not os.path.isdir(f"{DEBUG}/fail_make_request"):
         raise Skip("no fail_make_request in this kernel")
 
@@ -1763,7 +1822,7 @@ def failing_requests(ctx, geo):
                         handle.write(value)
 
     with injecting("fail_make_request", 8):
-        # The knob stays on; devices are armed here and disarmed by healing.
+        # The probability stays set; storm() selects the devices by arm() and heal() deselects them.
         real_heal = Faulty.heal
         try:
             Faulty.heal = lambda game: (arm(game, "0"), real_heal(game))
@@ -1785,9 +1844,12 @@ def _fua(game, block):
 
 
 def broken_destage(ctx, geo):
-    """Data of acknowledged writes cannot be written."""
+    """Acknowledged data in the write cache cannot be written to the disk: the blocks concerned
+    become unreadable, also after activation, until they are written again.  Exactly one flush
+    reports the loss, and the device stays writable."""
     area = "cache" if "cache" in ctx.target.areas(geo) else "data"
-    # tiler: a region with a place for each attempt.  It cleans a full one, which would fail, too.
+    # tiler: each attempt uses up a place of the region; in a full region it would clean, and that
+    # would fail as well.
     with faulty(ctx, geo.but(places=16)) as game:
         game.fill()
         game.write(0, must=True)
@@ -1820,7 +1882,8 @@ def broken_destage(ctx, geo):
 
 
 def passing_error(ctx, geo):
-    """An error that goes away in time has no effect."""
+    """A write from the write cache fails once and the fault is gone at the retry: the flush
+    succeeds, and no block is lost."""
     area = "cache" if "cache" in ctx.target.areas(geo) else "data"
     with faulty(ctx, geo) as game:
         game.fill()
@@ -1838,7 +1901,8 @@ def passing_error(ctx, geo):
 
 def no_room(ctx, geo):
     """An engine has no room for some blocks, and cleaning cannot make any: writes there end at
-    once with ENOSPC, and other blocks are not affected."""
+    once with ENOSPC, and other blocks are not affected.  The kernel module shingle_full provides
+    variants of the targets that have no room from a given block on."""
     knobs = "/sys/module/shingle_full/parameters"
     if not os.path.isdir(knobs):
         raise Skip("no target that is full in this kernel")
@@ -1886,8 +1950,8 @@ def no_room(ctx, geo):
             expect(game.state() == "rw", f"it is {game.state()}")
             game.compare("full", {edge} if late else ())
             if late:
-                # One by one, more than the number of attempts on a dead medium; and blocks with
-                # room that are acknowledged between, after or before them.
+                # More single blocks without room than write errors that make a device read-only,
+                # and blocks with room before and among them: only the former are lost.
                 full = set(range(edge, geo.logical, 2))
                 for b in (0, *sorted(full)):
                     game.write(b, must=True)
@@ -1910,8 +1974,9 @@ def no_room(ctx, geo):
 
 
 def dead_medium(ctx, geo):
-    """Nothing can be written any more: the device is read-only, writes are refused, data in memory
-    can be read, and flushed data are there afterwards."""
+    """The area that takes new data can no longer be written: the device becomes read-only without
+    asking for a check.  Data in the write cache stay readable, and flushed data are there after
+    healing and activation."""
     area = "cache" if "cache" in ctx.target.areas(geo) else "data"
     with faulty(ctx, geo) as game:
         game.fill()
@@ -1939,7 +2004,8 @@ def dead_medium(ctx, geo):
 
 
 def fua_fails(ctx, geo):
-    """A FUA write that fails leaves data that were flushed before."""
+    """A FUA write fails: the block keeps the contents that were flushed before, also after
+    activation."""
     area = "cache" if "cache" in ctx.target.areas(geo) else "data"
     with faulty(ctx, geo) as game:
         game.fill()
@@ -1956,8 +2022,8 @@ def fua_fails(ctx, geo):
 
 
 def flush_first(ctx, geo):
-    """If the disk cannot be flushed during activation, the device is read-only; promised data are
-    there."""
+    """The disk has a volatile cache and cannot be flushed during activation: the device is
+    read-only and does not ask for a check, and promised data can be read."""
     with faulty(ctx, geo.but(name="flushfirst", medium="cached")) as game:
         game.fill()
         game.close()
@@ -2016,8 +2082,8 @@ def cases(target, options):
     geo = GEOMETRIES["faults"][0]
     seed = int(options.get("seed", 1))
     out = [("reading at home", read_home)]
-    # Where writes are gathered, some end at once and some are retried together with others, and
-    # data that cannot be restored make the device read-only.
+    # A target that gathers writes acknowledges some at once and retries others together, so no
+    # single write has to fail there.
     if not target.gathers:
         out.append(("writing data", write_error))
     areas = target.areas(geo)
@@ -2054,8 +2120,8 @@ def cases(target, options):
                 c, g, "checkpoint",
                 lambda game: game.message("checkpoint", False))),
             ("journal, while a flush waits for its turn", commit_behind),
-            # A commit needs half of the journal free, and more during a checkpoint; the writes
-            # before it and cleaning's commits are few in comparison.
+            # A journal of 256 blocks: a commit waits while less than half of the journal is free
+            # (more during a checkpoint), and here none must wait.
             *(() if target.gathers else (
                 ("checkpoint, when cleaning has failed",
                  lambda c, g: checkpoint_behind(c, g.but(journal=256))),)),
@@ -2156,7 +2222,7 @@ def cases(target, options):
     if target.persistent and not target.gathers:
         tracks = geo.but(band=256, data=2, cache=2, cache_on="same", track=16,
                          head=2, journal=24, medium="loop")
-        # A target that can discard each block never writes zeroes.
+        # A target that can discard every single block never writes zeroes, so nothing is split.
         if target.paged or not target.forgets_blocks:
             out.append(("failslab, pieces that wait for one another",
                         lambda ctx: starving_pieces(ctx, tracks)))
@@ -2205,9 +2271,10 @@ def _trace(name, value):
 
 
 def reload_mounted(ctx, geo):
-    """Reload the table under a mounted file system with much dirty data.  Memory that recovery
-    allocates while the device is suspended must not wait for that write-back: the test looks at the
-    flags of its buffer, which is the only allocation of 64 pages."""
+    """Reload the table under a mounted file system with much dirty data.  While the device is
+    suspended, an allocation in recovery must not wait for write-back to it, which would deadlock:
+    the test reads the gfp flags of recovery's buffer, the only allocation of 64 pages, in the
+    trace."""
     expect(modprobe("ext4"), "no ext4 in this kernel")
     run("mount", "-t", "tracefs", "tracefs", TRACING, ok=None)
     if not os.path.isdir(f"{TRACING}/events/kmem/mm_page_alloc"):
@@ -2224,7 +2291,7 @@ def reload_mounted(ctx, geo):
                 handle.write(random.Random(i).randbytes(1 << 21))
             made.device.load(table)
             made.device.suspend()
-            with open(f"{where}/0", "rb") as handle:    # to use up memory
+            with open(f"{where}/0", "rb") as handle:    # takes memory for the page cache
                 handle.read()
             _trace("trace", "")
             _trace("events/kmem/mm_page_alloc/filter", "order == 6")

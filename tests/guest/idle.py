@@ -24,7 +24,7 @@ TICK = 0.02     # two jiffies: the tolerance of a kernel timer
 
 
 class Steps:
-    """Cleaning steps inside a with block: done = [(begin, end, blocks)]."""
+    """Records the cleaning steps during a with block: done = [(begin, end, blocks)]."""
 
     def __init__(self):
         self.done = []
@@ -61,13 +61,14 @@ def read_now_and_then(dev, rng, count, longest_gap):
 
 
 def during(reads, steps):
-    """Return the reads that met a running step."""
+    """Return the reads that were in flight while a step ran."""
     return [r for r in reads
             if any(begin < r[1] and r[0] < end for begin, end, _ in steps)]
 
 
 def too_slow(reads, steps):
-    """Return sentences about reads that took longer than every step they met."""
+    """Return a sentence for each read that took longer than the longest step beside it: a read may
+    wait for one step, not for several."""
     out = []
     for first, last in during(reads, steps):
         met = max(end - begin for begin, end, _ in steps
@@ -79,7 +80,8 @@ def too_slow(reads, steps):
 
 
 def too_early(reads, steps, idle):
-    """Return sentences about steps that began while the host was not idle."""
+    """Return a sentence for each step that began during a read, or less than @idle seconds after
+    it."""
     out = []
     for begin, _, _ in steps:
         for first, last in reads:
@@ -97,7 +99,7 @@ def scatter(dev, rng, blocks, lowest, highest):
 
 
 def disk(ctx, geo, idle_ms):
-    """Return a full and clean stack over a platter with timing."""
+    """Return an open stack over a platter with timing: all blocks written, none cached."""
     made = media.stack(ctx, geo.but(options=(
         ("cleaning", "aggressive"), ("idle_ms", idle_ms))), "smr",
         timing="model")
@@ -116,6 +118,8 @@ def cached(made):
 
 
 def pause(ctx, geo):
+    """Idle cleaning begins one second after the last write (idle_ms), not earlier, and is done
+    after three."""
     made = disk(ctx, geo, 1000)
     with made.blk() as dev, Steps() as steps:
         scatter(dev, random.Random(1), 8, 3 * geo.band, 4 * geo.band)
@@ -136,6 +140,8 @@ def pause(ctx, geo):
 
 
 def gives_way(ctx, geo):
+    """Reads come while the target cleans: no step begins while the host is not idle, and a read
+    waits for one step at most."""
     idle = 0.2
     made, rng = disk(ctx, geo, int(1000 * idle)), random.Random(2)
     reads, hit, taken = [], [], []

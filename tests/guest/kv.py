@@ -46,7 +46,8 @@ def pairs_of(rng, n, keys=1 << 30):
 
 
 def whole(ctx, organisation):
-    """Load, scan, compact, check; and again over existing data."""
+    """Load, delete and scan three times, compact and check: the store always returns exactly the
+    pairs that it was given, and its bands are multiples of the layer's."""
     rng = random.Random(1)
     made = stack(ctx.pool, ctx.target, shape(ctx.target, options=(
         (("bypass_blocks", 16),) if "bypass_blocks" in dict(ctx.target.keys) else ())))
@@ -84,8 +85,8 @@ def offload_bands(path, spare):
 
 
 def offloads(ctx):
-    """With an offload device, a file in memory: data that went there while tables were compacted
-    are found, but not without the device, and are compacted in the end."""
+    """With an offload device (a file in memory): the store finds data that it has written there, a
+    scan without the device fails, and a compaction moves all of them to the layer."""
     rng = random.Random(1)
     made = stack(ctx.pool, ctx.target, shape(ctx.target))
     made.open()
@@ -123,12 +124,13 @@ def for_streams(target):
     keys = dict(target.keys)
     if "bypass_blocks" in keys:
         return (("bypass_blocks", 16),)
-    # Idle cleaning would not wait until a band is whole.
+    # Idle cleaning would clean a band before the stream has filled it.
     return (("cleaning", "lazy"),) if "cleaning" in keys else ()
 
 
 def streams(ctx, organisation):
-    """In streams: the layer cleans nothing of logs and tables, by its own counters."""
+    """The store writes its bands in streams: by its counters the layer hardly cleans, and more than
+    90 % of the blocks go to their final places at once."""
     rng = random.Random(1)
     made = stack(ctx.pool, ctx.target, shape(ctx.target, options=for_streams(ctx.target)))
     made.open()
@@ -183,7 +185,8 @@ def record(recorder, rng, rounds, *options):
 
 
 def wrongs(states, mark, found):
-    """Return sentences about lost promised data, and data beyond the round in flight."""
+    """Return a sentence for each key that holds neither what was promised at @mark nor what the
+    round after it, which may have been in flight, wrote."""
     may = [states[mark], states[min(mark + 1, len(states) - 1)]]
     return [f"after promise {mark}, {key} is {(found.get(key) or 'not there')[:16]}"
             for key in sorted({*found, *may[0]})

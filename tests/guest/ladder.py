@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Each path down the failure ladder, and each end of a device after it.
+"""Each failure that makes a device read-only or loses data, followed by each way to end the use of
+the device.
 
 The rules: data that were acknowledged and flushed are never lost, and lost data that were
 acknowledged are reported: 'shingle remove' fails, the kernel log counts the blocks, and the first
 FLUSH of the next activation fails.  An error outside the journal loses nothing that the engine has
 accepted, flushed or not.
 
-A case is a way (what fails), an end (close, reload, power cut) and commit_ms (its default, or 0: no
-timer commits).  Faults are inserted as in faults.py.
+A case combines a Way (what fails), an end (close, reload, power cut) and commit_ms (its default, or
+0: no timer commits).  Faults are inserted as in faults.py.
 """
 
 import contextlib
@@ -28,10 +29,15 @@ NOT_DURABLE = "acknowledged blocks could not be made durable"
 
 
 class Way:
-    """A failure: a function, and what follows.
+    """A failure, and what may follow from it.
 
-    @keeps: nothing that the engine has accepted may be lost.  @cries: a FLUSH fails although
-    nothing is lost, because the device cannot know.  @heals: the fault is gone before the end.
+    @fall: the function that makes it happen
+    @keeps: no data that the engine has accepted may be lost
+    @heals: the fault is gone before the end
+    @geo: changes of the geometry
+    @state: state of the device after the failure
+    @ends: the ends that are tried, see ENDS
+    @cries: a FLUSH fails although no data are lost, because the device cannot know that
     """
 
     def __init__(self, name, fall, keeps=True, heals=False, geo=None, state="ro", ends=None,
@@ -43,20 +49,20 @@ class Way:
 
 
 def host_area(game):
-    """Return the area to which host writes go first."""
+    """Return the area to which the target writes new data."""
     return "cache" if "cache" in game.areas else "data"
 
 
 def acknowledged(game, most=8):
-    """Make some writes without a FLUSH after them; they are the first to their bands since the
-    fill."""
+    """Make at most @most acknowledged writes without a FLUSH, each to a band of its own."""
     blocks = range(1, game.geo.logical, max(game.geo.band, game.geo.logical // 8))
     for b in blocks[:most]:
         game.write(b, must=True)
 
 
 def step_fails(game, writes, number):
-    """Let held writes fail; after a failed write a step tries each block by itself."""
+    """Let the held writes fail; return whether step @number has failed.  After a failed write the
+    target tries each block of the step by itself, so that more writes come."""
     if stats(game.stack.device)["step_failures"] >= number:
         return True
     if writes.waits():
@@ -65,8 +71,8 @@ def step_fails(game, writes, number):
 
 
 def give_up_cleaning(game, meanwhile):
-    """Let cleaning fail repeatedly and give up; no step commits what @meanwhile writes before the
-    last attempt."""
+    """Let cleaning fail three times, so that the target gives up.  @meanwhile writes before the
+    last attempt, and no cleaning step commits that."""
     writes = Sluice(game, "data")
     with beside(lambda: game.say("clean")), writes:
         for failed in (1, 2):
@@ -79,7 +85,7 @@ def give_up_cleaning(game, meanwhile):
 
 
 def cleaning(game):
-    """Cleaning cannot write, and gives up."""
+    """Cleaning cannot write, and the target gives up; some writes come after its last commit."""
     acknowledged(game, 4)
     if game.ctx.target.name not in ("imr", "tiler", "stl-full"):
         give_up_cleaning(game, lambda: game.write(2 * game.geo.band + 1, must=True))
@@ -89,7 +95,8 @@ def cleaning(game):
 
 
 def flush(game):
-    """The device for host writes cannot be flushed."""
+    """The device that takes new data cannot be flushed: writes to its last block fail, and the
+    geometry gives it a volatile cache."""
     acknowledged(game)
     _, _, n = game.areas[host_area(game)]
     which, start, _ = game.areas[host_area(game)]
@@ -99,8 +106,10 @@ def flush(game):
 
 
 def dropping(game, area, then):
-    """The device below an area has a volatile cache: it drops the blocks that it cannot write, and
-    one FLUSH reports that.  @then: what makes the target send that FLUSH; the host sends none."""
+    """The device below @area is a drive with a volatile cache.  It drops the blocks that it cannot
+    write, and one FLUSH to it reports that.
+
+    @then: the message that makes the target send that FLUSH; the host sends none."""
     which = game.areas[area][0]
     _, length, _, params = game.plain[which][0]
     path, offset = params.split()
@@ -121,22 +130,22 @@ def dropping(game, area, then):
 
 
 def dropped_host_writes(game):
-    """A commit finds that blocks of the host are gone."""
+    """The FLUSH before a commit reports that the drive has dropped blocks that the host wrote."""
     dropping(game, host_area(game), "commit")
 
 
 def dropped_copies(game):
-    """Cleaning finds that blocks that it has copied are gone."""
+    """A FLUSH of cleaning reports that the drive has dropped blocks that cleaning has copied."""
     dropping(game, "data", "clean")
 
 
 def dropped_beside_metadata(game):
-    """A write of a superblock finds that blocks of the host are gone."""
+    """A FLUSH for a superblock reports that the drive has dropped blocks that the host wrote."""
     dropping(game, host_area(game), "keep commit_ms=7")
 
 
 def dropped_checkpoint(game):
-    """A checkpoint finds that blocks of it are gone."""
+    """The FLUSH of a checkpoint reports that the drive has dropped blocks of the checkpoint."""
     dropping(game, "checkpoint", "checkpoint")
 
 
@@ -153,7 +162,8 @@ def checkpoint(game):
 
 
 def journal_full(game):
-    """No checkpoint makes room any more, and the host goes on until the device gives up."""
+    """Checkpoints fail, so that the journal fills; the host writes until the device is read-only.
+    """
     game.break_("checkpoint", "error_writes")
     for i in range(20000):
         if game.state() != "rw" or not game.write(1 + i % (game.geo.logical - 1)):
@@ -163,7 +173,7 @@ def journal_full(game):
 
 
 def reset(game):
-    """A reset cannot be written: everything is there as before."""
+    """The checkpoint of a reset cannot be written: the old data must be there."""
     acknowledged(game)
     game.break_("checkpoint", "error_writes")
     game.message("reset", must=False)
@@ -171,7 +181,7 @@ def reset(game):
 
 def settings(game):
     """The superblocks cannot be written while a write is in flight."""
-    acknowledged(game, 2)       # there is room for another write
+    acknowledged(game, 2)       # few, so that there is room for another write
     which, _, _ = game.areas[host_area(game)]
     game.break_("superblock", "error_writes")
     with Held([game.under[which]]) as held:
@@ -188,7 +198,7 @@ def settings_gathered(game):
 
 
 def write_cache(game):
-    """Some blocks have left the write cache, others never will."""
+    """The write cache is emptied once; then the area behind it cannot be written any more."""
     acknowledged(game)
     if not game.ctx.target.gathers:
         until(lambda: not stats(game.stack.device)["wcache_dirty_blocks"], "an empty cache")
@@ -201,7 +211,7 @@ def write_cache(game):
 
 
 def lost_block(game):
-    """A block of the write cache cannot be written and is given up; others can."""
+    """One block of the write cache cannot be written and is lost; the device stays writable."""
     game.flush(must=True)
     game.break_(host_area(game), "error_writes")
     game.write(2, must=True)
@@ -284,7 +294,8 @@ def open_again(game):
 
 
 def repaired(game):
-    """Make the device read-write again, with a repair if needed.  Return whether it was needed."""
+    """Activate the device again and expect that it is writable; run `repair` first if `check`
+    finds damage.  Return whether it did."""
     game.dev.close()
     game.stack.close()
     status, said = game.ctx.target.check(game.stack.paths, game.geo)
@@ -297,7 +308,9 @@ def repaired(game):
 
 
 def close(game, way):
-    """Close in order."""
+    """Remove the device with the tool, heal and open it.  The tool's exit status, its message and
+    the kernel's log must agree about a loss.  Return (was a loss reported, first FLUSH succeeded).
+    """
     game.dev.close()
     game.ctx.kernel()
     name = game.stack.device.name
@@ -316,7 +329,8 @@ def close(game, way):
 
 
 def reload(game, way):
-    """Load the table again when the fault is gone."""
+    """Replace the table by itself, and heal before that or between suspend and resume.  Return
+    (was a loss reported, first FLUSH succeeded)."""
     game.dev.close()
     if way.heals or way.keeps:
         game.heal()
@@ -333,10 +347,10 @@ def reload(game, way):
 
 
 def cut(game, way):
-    """Cut the power after a last FLUSH. Return whether that failed."""
+    """Send a last FLUSH and cut the power.  Return (that FLUSH failed, that FLUSH succeeded)."""
     done = flushes(game)
     if way.fall is pages:
-        game.heal()             # what cannot be read cannot be saved
+        game.heal()             # or content() could not read the disk
     saved = {p: content(p) for p in game.stack.paths.values()} \
         if way.fall is not gone else None
     game.dev.close()
@@ -353,7 +367,9 @@ ENDS = {"close": close, "reload": reload, "cut": cut}
 
 
 def fall(ctx, way, end, geo):
-    """Run one case: failure, end, and a look at what is left."""
+    """Run one case: make @way happen, end the use of the device as @end says, and compare.
+
+    Flushed data are there; if acknowledged data are lost, the end and the first FLUSH report it."""
     with faulty(ctx, geo) as game:
         game.fill()
         flushed = [set(game.model.current(b)) for b in range(geo.logical)]
@@ -383,7 +399,7 @@ def fall(ctx, way, end, geo):
 
 
 def _given_up(way):
-    """Return the blocks that the write cache has given up; they hold nothing."""
+    """Return the blocks that the write cache has given up and that cannot be read."""
     return {2} if way.fall is lost_block else set()
 
 
@@ -397,8 +413,8 @@ def _holds(game, block, versions):
 
 
 def mounted(ctx, geo):
-    """ext4 has written 64 blocks without a FLUSH after them, cleaning fails, the table is loaded
-    again, and fsync() succeeds: the blocks are there."""
+    """A file on ext4 has 64 new blocks without an fsync, cleaning fails, and the table is loaded
+    again: if fsync() succeeds then, all 64 blocks must be there."""
     expect(modprobe("ext4"), "no ext4 in this kernel")
     where, blocks = "/tmp/ladder", 64
     os.makedirs(where, exist_ok=True)
@@ -437,9 +453,9 @@ def mounted(ctx, geo):
 
 
 def ways_of(target):
-    """Return the ways for this target.  Where writes are gathered none is in flight by itself, and
-    blocks that cannot be written are retried with others; a checkpoint begins with an epoch, whose
-    commit fails first."""
+    """Return the ways for this target.  A target that gathers writes has no single write in flight
+    and retries a block that cannot be written with others; its checkpoint begins with an epoch, and
+    the commit of that fails first."""
     if not target.gathers:
         return WAYS
     return [Way(way.name, settings_gathered) if way.fall is settings else way
@@ -457,7 +473,7 @@ def cases(target, options):
     for way in ways_of(target):
         for end in way.ends:
             for name, more in (("", ()), (", commit_ms 0", (("commit_ms", 0),))):
-                # For a reload the default matters least, because it ends like a close.
+                # To save time: a reload only with the default commit_ms, the other ends with 0.
                 if not every and bool(more) == (end == "reload"):
                     continue
                 geo = plain.but(**way.change)

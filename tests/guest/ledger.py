@@ -41,14 +41,14 @@ def below(made):
     """Return {device: blocks read from it and written to it}."""
     out = {which: (words[2] // SECTORS, words[6] // SECTORS)
            for which, words in counters(made).items()}
-    # A layer does not tell data and cache apart in its counters.
+    # The layer's counters include the cache device in the data.
     if "cache" in out:
         out["data"] = tuple(map(sum, zip(out["data"], out.pop("cache"))))
     return out
 
 
 def said(made, count):
-    """Return the same from the layer's counters."""
+    """Return what below() should have counted, calculated from the layer's counters @count."""
     reads = count["host_read_blocks"] - count["wcache_hits_blocks"] + count["clean_read_blocks"]
     writes = count["host_write_blocks"] - count["wcache_write_blocks"] + \
         count["wcache_destage_blocks"] + count["clean_write_blocks"]
@@ -60,8 +60,7 @@ def said(made, count):
 
 
 def cleared(made):
-    """Clear the layer's counters and return below() of the same moment, in which nothing was in
-    flight."""
+    """Clear the layer's counters at a moment without I/O; return below() of that moment."""
     def quiet():
         before = counters(made)
         now = below(made)
@@ -72,7 +71,8 @@ def cleared(made):
 
 
 def agree(made, before, what):
-    """Expect that both agree since @before; return the layer's counters."""
+    """Expect that below() has grown since @before by exactly what the layer has counted, and that
+    the layer's counters agree with each other; return them."""
     made.device.message("commit")       # also writes the write cache
     for _ in range(600):
         now, count = below(made), stats(made.device)

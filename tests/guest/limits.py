@@ -25,7 +25,8 @@ def queue(path, name):
 
 
 def rotates(ctx, geo):
-    """`rotational` is set whatever the device below reports, after every table."""
+    """The device reports itself as rotational although the RAM below does not, after every table
+    and after a suspend; `rotational off` changes that."""
     made = stack(ctx.pool, ctx.target, geo)
     path = made.open().path
 
@@ -49,7 +50,8 @@ def rotates(ctx, geo):
 
 
 def reads_ahead(ctx, geo):
-    """Read-ahead is for a reader, not for a band; mkfs gets optimal_io_size."""
+    """optimal_io_size, which mkfs uses, is 1 MiB (a track where writes are gathered), and
+    read-ahead is at most twice that: it serves readers and must not grow with the band."""
     made = stack(ctx.pool, ctx.target, geo)
     path = made.open().path
     ahead, best = queue(path, "read_ahead_kb"), queue(path, "optimal_io_size")
@@ -128,7 +130,8 @@ def fits(ctx, geo):
 
 
 def misfits(ctx, geo):
-    """Over a device that begins in the middle of a physical block everything is misaligned."""
+    """Over a device that begins in the middle of a physical block, the layer and a platter report
+    that they are misaligned (alignment_offset -1), instead of hiding it."""
     sizes = ctx.target.sizes(geo)
     more = {name: ctx.pool.slice(sizes[name], name) for name in ("cache", "meta") if sizes[name]}
     with dm.linear("shifted", [(ctx.pool.path, (1 << 20) + 1, sizes["data"] * SECTORS)]) as below:
@@ -155,9 +158,9 @@ def _pieces(rng, start, end):
 
 
 def in_pieces(ctx, geo):
-    """Bands are written and cleaned, then discarded in pieces of any size, each band twice; in one
-    turn a block of it is written between two pieces, and a target that discards by bands keeps the
-    band."""
+    """Discards of parts of a band, in any order, add up: when all parts are discarded, the band
+    reads as zeroes.  If the host writes a block between two parts, a target that can only discard
+    whole bands keeps the band, and the new block is there in any case."""
     made = stack(ctx.pool, ctx.target, geo)
     device, rng = made.open(), random.Random(5)
 
@@ -196,8 +199,8 @@ def in_pieces(ctx, geo):
 
 
 def cut_by_the_kernel(ctx, geo):
-    """One discard of more than the 4 GiB that a request can express: the kernel's cuts do not fit
-    bands of 30 MiB.  The medium stores nothing, so it can have that size."""
+    """The kernel splits a discard of more than 4 GiB, and not at the bounds of the 30 MiB bands:
+    the target still discards all bands.  The medium stores nothing, so it can be that large."""
     sizes = ctx.target.sizes(geo)
     try:
         none = dm.Device("none", [(0, sizes["data"] * SECTORS, "platter",
@@ -236,8 +239,9 @@ def _free(path):
 
 
 def trimmed(ctx, geo):
-    """fstrim of ext4 with groups that divide the device as they would divide one of sixteen times
-    its size: a band that lies in two groups is discarded in two pieces."""
+    """fstrim of ext4 discards by block groups, and some bands lie in two groups, so that their
+    discard comes in two pieces.  Small groups make this as frequent as on a device sixteen times as
+    large."""
     if not modprobe("ext4"):
         raise Skip("no ext4 in this kernel")
     made = stack(ctx.pool, ctx.target, geo)
@@ -372,8 +376,8 @@ def old_partitions(ctx):
 
 
 def made_by_the_tool(ctx):
-    """The tool makes a medium and a layer over it.  After a power cut its status asks for a check, and
-    the check finds the device clean: only a mark on the medium would demand a repair."""
+    """The tool makes a medium and a layer over it.  After a power cut its status asks for a check,
+    and the check finds the device clean: only a mark on the medium would demand a repair."""
     def told(*words):
         return json.loads(run(SHINGLE, *words, "--json")[1])
 

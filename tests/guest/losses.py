@@ -36,7 +36,7 @@ def table(path, **keys):
 
 
 class Drive:
-    """A platter over a device on which writes can be made to fail."""
+    """A dm-platter with a write cache, over a device on which a test can make writes fail."""
 
     def __init__(self, ctx, name="drive", **keys):
         expect(modprobe("dm-flakey"), "no dm-flakey in this kernel")
@@ -75,7 +75,9 @@ class Drive:
         return True
 
     def breaks(self, first, n=1, how=None):
-        """Make writes of these blocks fail below from now on; reads do not."""
+        """Make writes to these blocks fail below until heal(); reads still succeed.
+
+        @how: (type, parameters) of another table row for them."""
         first, n = first * SECTORS, n * SECTORS
         end = BLOCKS * SECTORS
         rows = [(0, first, "linear", f"{self.store.path} 0"),
@@ -95,12 +97,12 @@ class Drive:
         self.device.remove()
 
     def again(self, name="drive", path=None):
-        """Create another mapped device in its place."""
+        """Create the drive again as another mapped device, after remove()."""
         self.device = dm.Device(name, table(path or self.under.path, **self.keys))
         self.dev = blk.Blk(self.device.path)
 
     def lose(self, block=8, n=4):
-        """Write blocks that the medium will refuse after they were acknowledged."""
+        """Write blocks into the cache, and make the device below refuse them from then on."""
         self.write(block, 1, n)
         self.breaks(block, n)
 
@@ -134,7 +136,8 @@ def past_the_cache(ctx, kind, how, blocks):
 
 
 def overtaken(ctx, works):
-    """A block is written to the cache while a FUA write of it is in flight."""
+    """The host writes a block to the cache while a FUA write to it is in flight: the newer version
+    is read and reaches the medium, whether the FUA write succeeds (@works) or not."""
     drive = Drive(ctx, **KINDS["cmr"])
     drive.write(8, 1)
     if not works:
@@ -151,8 +154,8 @@ def overtaken(ctx, works):
 
 
 def power_fails(ctx):
-    """The power is cut while a FUA write supersedes a block of the cache: the medium has it then.
-    """
+    """The power is cut while a FUA write to a cached block is in flight below: the block has the
+    new version and is not lost, only the other cached block is.  A FLUSH reports no power cut."""
     drive = Drive(ctx, **KINDS["cmr"])
     drive.write(8, 1)
     drive.write(20, 1)
@@ -168,7 +171,8 @@ def power_fails(ctx):
 
 
 def one_bad_block(ctx, kind, how):
-    """A run of sixteen blocks contains one that cannot be written: only that one is lost."""
+    """The drive writes a run of sixteen blocks of which one fails: only that one is lost, and the
+    loss is reported exactly once, by the FLUSH or after the suspend by the next one."""
     drive = Drive(ctx, **KINDS[kind])
     drive.write(8, 1, 16)
     drive.breaks(13)
@@ -190,7 +194,8 @@ def one_bad_block(ctx, kind, how):
 
 
 def replaced_on_its_way(ctx):
-    """The destage of a block that was rewritten meanwhile fails: nothing is lost."""
+    """Writing a block from the cache fails after the host has rewritten it: the newer version is
+    still in the cache, so no block is lost."""
     drive = Drive(ctx, **KINDS["cmr"])
     drive.breaks(8)
     with Held([drive.under]):
@@ -256,7 +261,7 @@ def _reloaded_elsewhere(drive, ctx):
 
 
 def _cleared(drive, _):
-    """A table that is loaded but never used does not take the report along."""
+    """Load a table and discard it: it must not take over the report of the loss."""
     drive.device.load(drive.device.table())
     drive.device.clear()
     drive.device.resume()
@@ -381,7 +386,8 @@ def many(ctx):
 
 
 def stacked(ctx, height):
-    """Drives over drives, which wait for each other: for lockdep."""
+    """@height drives on top of each other do I/O, suspend and resume, so that lockdep sees the
+    locks of one drive taken while another one's are held."""
     store = ctx.pool.slice(BLOCKS)
     for keys in ({**SHINGLED, "timing": "none"}, {**SHINGLED, "time_scale": 1},
                  {"media": "smr", "damage": "shadow", "timing": "none", "wcache": "off"},

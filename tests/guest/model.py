@@ -54,7 +54,8 @@ class Op:
 
 
 class Model:
-    """One device.  The caller sends writes to a block one after another."""
+    """The versions that each block of a device has had, and which of them were promised.  The
+    caller never has two writes to one block in flight."""
 
     def __init__(self, blocks):
         self.blocks = blocks
@@ -95,11 +96,12 @@ class Model:
         return self.marks
 
     def current(self, block):
-        """Return the versions that a read may find now, without a cut."""
+        """Return the versions that a read may return now, if the power was never cut."""
         return self._from(block, lambda op: op.acked)
 
     def after_cut(self, block, mark, sent):
-        """Return the versions that may be there after a cut that followed that mark."""
+        """Return the versions that a block may hold after a cut, if @mark is the last mark in the
+        log and @sent the time at which the last flush before it was sent."""
         return self._from(block, lambda op: 0 < op.acked <= sent or
                           0 < op.promised <= mark)
 
@@ -116,7 +118,8 @@ class Model:
         return max(sent for m, sent in self.flushes if m <= mark)
 
     def compare(self, data, mark=None):
-        """Return sentences about blocks with wrong contents."""
+        """Return a sentence for each block with contents that are not allowed: now, or after a cut
+        that followed @mark."""
         wrong = []
         sent = None if mark is None else self.sent_by(mark)
         for b in range(self.blocks):

@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Power cuts: a workload over dm-log-writes, then every state of the disks that a cut could have
-left, each activated and compared with the promises.
+"""Power cuts: record a workload with dm-log-writes, rebuild states of the disks that a cut could
+have left, activate each and compare it with what was promised (acknowledged and flushed).
 
 All devices of the target are cut by dm-linear from ONE dm-log-writes device, so that the log holds
 their writes in one order:
 
  target -> data, meta, cache (linear) -> log-writes -> RAM, and the log
 
-Crash points: after every FLUSH and FUA entry and every mark (a promise was made just before it),
-with all cached writes; and at a sample of the instants before them and of the prefixes between,
-with no cached writes, and with random shares of them, block by block.  At each point the target is
-activated, ALL blocks are compared, the engine verifies its invariants, and `shingle check` must
-find no error.  At some points the power is cut again right after activation, or everything is
-cleaned and compared once more.
+Crash points are
+
+- after every FLUSH and FUA entry and every mark (which follows a promise), with all writes in the
+  disk's cache;
+- a sample of the instants before these entries and between them, with none of the cached writes and
+  with random subsets of their blocks.
+
+At each crash point the target is activated, ALL blocks are compared, the engine verifies its
+invariants, and `shingle check` must find no error.  At some crash points the power is cut again
+right after activation, or the target cleans all bands and the blocks are compared once more.
 """
 
 import errno
@@ -33,7 +37,8 @@ ORDER = ("meta", "data", "cache")
 
 
 def split(base, target, geo):
-    """Return a target's devices as slices of one: [(which, first, blocks)]."""
+    """Cut the target's devices from one device @base; return ({device: path}, the dm devices).
+    Without @base return only the number of blocks that all of them need."""
     out, at = [], 0
     for which in ORDER:
         blocks = target.sizes(geo)[which]
@@ -52,7 +57,7 @@ def split(base, target, geo):
 
 
 def destroys(target, geo):
-    """Return target.destroys() for the one device that split() cuts."""
+    """Return target.destroys(), with block numbers of the device that split() cuts."""
     of_data = target.destroys(geo)
     at = 0
     for which in ORDER:
@@ -67,14 +72,14 @@ def destroys(target, geo):
 
 
 def medium(ctx, geo, log, blocks, rng):
-    """Return the disk that the log was written to.  A drive with shingled tracks keeps the order of
-    its cache where the head destroys something, see torn.py."""
+    """Return the Disk that replays @log.  An interlaced drive writes its cache in any order; a
+    shingled one keeps the order where a write destroys something, see torn.py."""
     return Disk(log, blocks, destroys(ctx.target, geo),
                 rng if ctx.target.medium == "imr" else None)
 
 
 class Recorder:
-    """The target over log-writes, recorded after its format."""
+    """The target over dm-log-writes; the log begins after formatting."""
 
     def __init__(self, ctx, geo, log_blocks):
         expect(modprobe("dm-log-writes"), "no dm-log-writes in this kernel")
@@ -109,11 +114,13 @@ class Recorder:
 
 
 def workload(dev, mark, blocks, rng, ops, in_place, lie=False):
-    """Make random stamped writes; return the model.  @lie: never flush.
+    """Write, discard, zero, flush and read at random; return the model of what was promised.
 
     dm-log-writes logs a plain write at the next flush, but a FUA write at once, so of a plain and a
-    FUA write to the same place the older may be logged last.  @in_place: keep FUA writes off blocks
-    that were not flushed.
+    FUA write to the same place the older may be logged last.
+
+    @in_place: the target overwrites blocks in place; make no FUA write to blocks not flushed yet
+    @lie: promise as usual but send no flush and no FUA, to show that the harness notices the loss.
     """
     model = Model(blocks)
     queue = blk.Aio(dev, 16)
@@ -177,7 +184,7 @@ def workload(dev, mark, blocks, rng, ops, in_place, lie=False):
                 dirty = set(flying)
             mark(model.flushed(sent))
         else:
-            # Reads see every acknowledged write at once.
+            # A read returns the last acknowledged write, durable or not.
             for b, data in zip(range(start, start + n), _blocks(dev, start,
                                                                 n)):
                 version, why = read_stamp(data, b)
@@ -190,8 +197,8 @@ def workload(dev, mark, blocks, rng, ops, in_place, lie=False):
 
 
 def forgetful(dev, mark, blocks, _rng, ops, _in_place, _lie, n=8):
-    """Write runs of @n blocks; then discard runs and write others, before any of that is made
-    durable."""
+    """A load for shown_by: write and flush runs of @n blocks; then, before each further flush,
+    discard one run and write another, which may reuse the space of the discarded one."""
     model = Model(blocks)
 
     def put(start):
@@ -213,8 +220,9 @@ def forgetful(dev, mark, blocks, _rng, ops, _in_place, _lie, n=8):
 
 
 def updates(dev, mark, blocks, _rng, _ops, _in_place, _lie):
-    """Pairs of blocks: written and flushed, twice more, and the first once more.  In regions of six
-    rows in one column the last one is a lazy write to row 0; rows 0 and 1 hold flushed data."""
+    """A load for shown_by: write and flush a pair of blocks, write both twice more, and the first
+    once more.  In a region of six rows and one column this last write is a lazy one to row 0, while
+    rows 0 and 1 hold flushed data."""
     model = Model(blocks)
     for a in range(0, 8, 2):
         _put(dev, model, a, a + 1)
@@ -225,8 +233,9 @@ def updates(dev, mark, blocks, _rng, _ops, _in_place, _lie):
 
 
 def rows(dev, mark, blocks, _rng, _ops, _in_place, _lie, n=5):
-    """Runs of @n: the first block, all, a flush, and one more, which begins a clean where regions
-    are a block longer; in place, that moves the rows from 1 up to the rows from 0 up."""
+    """A load for shown_by: for each run of @n blocks write its first block, all of them, flush, and
+    write one more.  In regions with n + 1 places that last write makes the target clean, which in
+    place would move rows 1 and up to rows 0 and up."""
     model = Model(blocks)
     for a in range(0, 4 * n, n):
         _put(dev, model, a, *range(a, a + n))
@@ -255,11 +264,14 @@ def _blocks(dev, start, n):
 
 
 def crash_points(disk, entries, rng, between, share):
-    """Yield (what, image, mark) for every state to try."""
+    """Yield (description, image of the disk, last mark) for every crash point to try.
+
+    @between: how many random subsets of the cache to try before a boundary
+    @share: share of the boundaries at which subsets are tried."""
     for i, entry in enumerate(entries):
         boundary = bool(entry.flags & (FLUSH | FUA | MARK))
         if boundary and rng.random() < share:
-            # The instant before: the flush did not happen, so any part of the cache may be lost.
+            # Just before this entry any part of the cache may be lost.
             yield from _subsets(disk, f"before entry {i} ({entry.show()})",
                                 rng, between)
         elif not boundary and rng.random() < between / 8:
@@ -284,7 +296,7 @@ def _subsets(disk, what, rng, count):
 
 
 class Tally:
-    """Counts the results of replaying."""
+    """Counts crash points and violations; raises a Failure at the @limit-th bad crash point."""
 
     def __init__(self, limit):
         self.points = self.lost = self.recut = self.cleaned = 0
@@ -304,7 +316,7 @@ class Tally:
 
 
 class Player:
-    """A scratch device on which states are activated."""
+    """A scratch device, to which images of crash points are written to activate the target."""
 
     def __init__(self, ctx, geo, blocks):
         self.scratch = ctx.pool.slice(blocks, "scratch")
@@ -314,14 +326,13 @@ class Player:
         self.blocks = blocks
 
     def load(self, image):
-        # brd: data written through one device are seen through the other, because all of it is
-        # direct I/O.
+        # All I/O is direct, so that the slices show what is written to the scratch device.
         for at in range(0, self.blocks, 256):
             self.disk.write(at, image[at * BLOCK:(at + 256) * BLOCK])
 
     def cut(self):
-        """Cut the power now; the disks keep all they were given."""
-        # Stop cleaning, so that later reads are not newer than earlier ones.
+        """Cut the power now; the disks keep all writes that they have received."""
+        # Stop all writes first, so that the image is the state of one instant.
         for device in self.under:
             device.suspend(noflush=True, lockfs=False)
         image = self.disk.read(0, self.blocks)
@@ -335,24 +346,27 @@ class Player:
         self.disk.close()
 
 
-# The errors with which a device reports a loss: by a read, by activation, or by a message.
+# Errors of a read, of activation or of a message by which a device reports a loss.
 LOST = (errno.EIO, errno.ENODATA, errno.EUCLEAN, errno.EROFS)
 
 
 def violation(error):
-    """Return what the device itself has reported; raise errors of the harness."""
+    """Return the text of an error that the target caused; raise any other, as one of the harness.
+    """
     if isinstance(error, OSError) and error.errno not in LOST:
         raise error
     return str(error)
 
 
 def try_raw(player, model, image, mark, rng, tally, what):
-    """Try one crash point of a raw workload."""
+    """Activate the target at one crash point, and count what contradicts the model.
+
+    @mark: the last mark in the log, which says what had been promised."""
     tally.points += 1
     player.load(image)
     stack = player.stack
     try:
-        stack.check()       # as the cut left it: torn ends are no damage
+        stack.check()       # a transaction that the cut has torn is no damage
         stack.open()
         if rng.random() < .25:
             tally.recut += 1
@@ -380,7 +394,9 @@ def try_raw(player, model, image, mark, rng, tally, what):
 
 def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None,
         limit=5, load=workload):
-    """Record and replay; return the numbers."""
+    """Record a load on the bare device and try its crash points; return the numbers.
+
+    @lie: see workload(); @mutate: changes each image; @limit: see Tally."""
     rng = random.Random(seed)
     begin = time.monotonic()
     recorder = Recorder(ctx, geo, 64 * 1024)
@@ -416,8 +432,8 @@ def raw(ctx, geo, seed, ops, between, share=1.0, lie=False, mutate=None,
 
 
 def proof(ctx, geo, what, **kw):
-    """The harness must notice a device that lies, though possibly not in the first run, because
-    the writes in flight at a cut are random."""
+    """Expect that raw() fails with violations when the device or the target is made to lose data:
+    the harness would notice.  Up to ten seeds, because the crash points are random."""
     for seed in range(1, 11):
         try:
             raw(ctx, geo, seed, 200, 2, limit=1, **kw)
@@ -431,7 +447,7 @@ def proof(ctx, geo, what, **kw):
 
 
 def tear(rng, image):
-    """Damage a block in a way that must always be noticed: half a block is random."""
+    """Overwrite the first 512 bytes of a random block of the image with random bytes."""
     image = bytearray(image)
     at = rng.randrange(len(image) // BLOCK) * BLOCK
     image[at:at + 512] = os.urandom(512)
@@ -441,10 +457,11 @@ def tear(rng, image):
 LOADS = {"workload": workload, "forgetful": forgetful, "updates": updates, "rows": rows}
 
 
-# ext4 on top: fsynced data are found again.
+# ext4 on the target: files that were fsynced must be there after a power cut.
 
 class Files:
-    """Files written and fsynced, and the mark from which each is promised."""
+    """The fsynced files of a workload: {name: (hash, the mark from which the file is promised, the
+    mark after which it may be gone, as it was unlinked)}."""
 
     def __init__(self):
         self.files = {}     # name: (hash, promised from, withdrawn after)
@@ -589,8 +606,8 @@ def cases(target, options):
                     ext4(ctx, g, seed, int(options.get("files", 60)),
                          float(options.get("fs_share", .5)))))
     if "inplace" in target.features:
-        # This loses data only where a write destroys its neighbours; on a medium without overlap it
-        # rewrites the same contents.
+        # Cleaning in place loses data only where a write destroys its neighbours; on this medium it
+        # must lose none.
         geo = GEOMETRIES["replay"][0].but(name="inplace",
                                           features=("inplace",))
         out.append((f"raw inplace seed {seed}", lambda ctx: raw(
@@ -607,7 +624,8 @@ def cases(target, options):
                     lambda ctx, g=geo.but(features=(feature,), **needs),
                     load=LOADS[load]: proof(ctx, g, g.features[0],
                                             load=load)))
-        # Otherwise a load with a wrong idea of its promises would prove everything.
+        # The same loads with all protections on: a load with a model that promises too much would
+        # report violations here as well.
         for what, (needs, load) in tried.items():
             out.append((
                 f"raw {what or 'unsafe'}, as in the proof, with every protection",

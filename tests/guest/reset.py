@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Secure erase: after the message `reset` nothing is left, and no reader ever sees half of it.
+"""The message `reset`: the target forgets all data, atomically.
 
-Every block reads as zeroes, also after the next activation, after a power cut at any later instant,
-and for `shingle repair`; settings and counters stay; each block of I/O in flight comes before or
-after the reset; at a bad moment it is refused with one sentence and nothing changes.
+After a reset every block reads as zeroes, also after the next activation, after a power cut at any
+later instant, and after `shingle repair`.  Settings and counters stay.  Each block of a request in
+flight is written before or after the reset.  A reset that is refused changes nothing and leaves one
+message in the log.
 """
 
 import contextlib
@@ -28,7 +29,7 @@ from guest.logwrites import MARK, Disk
 from guest.model import read_stamp, stamp
 from guest.targets import GEOMETRIES, SHINGLE, stack
 
-# Counters of the current state; all others continue across a reset.
+# Counters that show the current state and may fall; all others continue across a reset.
 MOMENTARY = ("cached_blocks", "map_bytes", "bad_blocks", "wcache_dirty_blocks", "unsaved_blocks",
              "map_dirty_pages", "most_cached_blocks", "imr_pending_tracks", "round_number",
              "fb1_columns", "new_columns", "waiting_stretches")
@@ -44,7 +45,8 @@ def empty(dev, blocks, when):
 
 
 def scribble(dev, geo, rng, ops=150):
-    """Write data, some of which are cleaned, some cached, some not committed."""
+    """Write at random and flush once in the middle, so that some blocks have been cleaned, some
+    are cached, and some have no commit."""
     for i in range(ops):
         at = rng.randrange(geo.logical)
         n = min(rng.choice((1, 1, 2, geo.band)), geo.logical - at)
@@ -54,7 +56,8 @@ def scribble(dev, geo, rng, ops=150):
 
 
 def forgotten(ctx, geo):
-    """Contents go; settings and counters stay; the device is as good as new."""
+    """A reset erases the contents by writing metadata only, and keeps settings and counters; the
+    device works as after formatting."""
     rng = random.Random(geo.name)
     made = stack(ctx.pool, ctx.target, geo)
     device = made.open()
@@ -109,7 +112,7 @@ def forgotten(ctx, geo):
                 device.message(f"{key} {value}")
             for message in ("commit_ms 0", "idle_ms 600000"):
                 device.message(message)
-    # As good as new: everything can be written and cleaned, and survives an activation.
+    # All blocks can be written and cleaned, and survive an activation.
     with made.blk() as dev:
         for turn in (1, 2):
             for at in range(0, geo.logical, 2):
@@ -129,7 +132,8 @@ def forgotten(ctx, geo):
 
 
 def no_way_back(ctx, geo):
-    """The older state to which repair returns, when the newest checkpoint is damaged, is empty."""
+    """The newest checkpoint after a reset is damaged, and `repair` returns to the older one: the
+    device is still empty, because a reset writes both checkpoints."""
     made = stack(ctx.pool, ctx.target, geo)
     device = made.open()
     with made.blk() as dev:
@@ -156,9 +160,9 @@ def no_way_back(ctx, geo):
 
 
 def half_a_reset(ctx, geo):
-    """The power is cut between the two checkpoints of a reset, later writes are committed, and the
-    footer of the first checkpoint is lost: the old state in the other slot must not be combined
-    with the later commits."""
+    """The power is cut between the two checkpoints of a reset, later writes are committed, and then
+    the footer of the first checkpoint is damaged.  Recovery must not combine the old state in the
+    other slot with the later commits: activation fails, or the device is empty."""
     made = stack(ctx.pool, ctx.target, geo)
     device = made.open()
     device.message("checkpoint")
@@ -196,7 +200,8 @@ def half_a_reset(ctx, geo):
 
 
 class Erased:
-    """The contents that may be found after a power cut around a reset."""
+    """Compares what a power cut around a reset has left: while mark @begin is the last one, the
+    device holds either exactly @old or zeroes; at other marks the model decides."""
 
     def __init__(self, model, old, begin):
         self.model, self.old, self.begin = model, old, begin
@@ -210,7 +215,8 @@ class Erased:
 
 
 def cut(ctx, geo, seed):
-    """Cut the power at every instant around a reset."""
+    """Cut the power at many instants during and after a reset: the device holds all old data or
+    none of them, and what was written and flushed after the reset is there."""
     rng = random.Random(seed)
     recorder = replay.Recorder(ctx, geo, 64 * 1024)
     device = recorder.stack.device
@@ -262,8 +268,8 @@ def cut(ctx, geo, seed):
 
 
 class Child:
-    """A process that does something meanwhile.  A thread would not do, because Python holds its
-    lock during a long ioctl."""
+    """A process that runs @work beside the test.  A thread would not do: Python holds its global
+    lock during an ioctl, so that a waiting message would stop the whole test."""
 
     def __init__(self, work):
         self.pid = os.fork()
@@ -277,7 +283,8 @@ class Child:
                 os._exit(255)
 
     def ended(self):
-        """Return None, or its errno."""
+        """Return None while it runs, then its exit status: 0, an errno, 255 for another exception,
+        or -N after signal N."""
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         return os.waitstatus_to_exitcode(status) if pid else None
 
@@ -289,14 +296,15 @@ class Child:
         expect(not code, f"{what}: {os.strerror(code)}")
 
     def kill(self):
-        """End it, whether or not it has finished."""
+        """Kill the process if it has not ended yet."""
         with contextlib.suppress(ChildProcessError, ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
 
 
 def slow(ctx, geo, ms):
-    """Return a stack with a slow data device, so that I/O stays in flight."""
+    """Return (a closed stack, its data device), where each request to data takes @ms, so that
+    requests stay in flight."""
     expect(modprobe("dm-delay"), "no dm-delay in this kernel")
     made = stack(ctx.pool, ctx.target, geo)
     lower = made.paths["data"]
@@ -307,7 +315,8 @@ def slow(ctx, geo, ms):
 
 
 def under_way(ctx, geo, seed):
-    """Writes and reads in flight come before or after the reset."""
+    """A reset comes while writes and reads are in flight: each block of them is written or read
+    either before or after the reset, and data acknowledged before it are gone."""
     rng = random.Random(seed)
     made, delay = slow(ctx, geo, 3)
     device = made.open()
@@ -352,7 +361,7 @@ def under_way(ctx, geo, seed):
         # The duration of a reset depends on other load on the machine.
         while rounds < 5 or not kept and rounds < 100:
             rounds += 1
-            # Data written before the reset began must go.
+            # These writes end before the reset begins, so none of their data may be left.
             for at in range(0, geo.logical, 3):
                 version += 1
                 queue.write(at, stamp(at, version), ("write", at, 1, version))
@@ -400,14 +409,15 @@ def under_way(ctx, geo, seed):
 
 
 def while_cleaning(ctx, geo):
-    """A step in progress is given up; a waiting clean ends."""
+    """A reset comes while the target cleans: it gives up the cleaning step instead of waiting for
+    the remaining bands, and the waiting message `clean` ends."""
     made, delay = slow(ctx, geo, 0)
     device = made.open()
     with made.blk() as dev:
         places = range(1, geo.logical, geo.band)
         if ctx.target.paged:        # a region is cleaned when all its places were written
             places = 2 * list(range(geo.logical))
-        elif not ctx.target.caches_all:     # only overwritten blocks are in flash
+        elif not ctx.target.caches_all:     # only overwritten blocks go to the cache
             places = [*range(geo.logical), *range(geo.logical // 4)]
         for at in places:
             dev.write(at, stamp(at, 1))
@@ -443,7 +453,8 @@ def while_cleaning(ctx, geo):
 
 
 def with_suspends(ctx, geo):
-    """Resets and suspends in any order: none hangs, no reset is half done."""
+    """One process sends resets while the test suspends and resumes: none of them hangs, a reset
+    either succeeds or fails with EAGAIN, and the map stays consistent."""
     made = stack(ctx.pool, ctx.target, geo)
     device = made.open()
 
@@ -483,7 +494,8 @@ def with_suspends(ctx, geo):
 
 
 def bad_blocks(ctx, geo):
-    """Blocks lost by the medium are forgotten, too."""
+    """A reset also empties the list of blocks that the medium has lost: all blocks can be read as
+    zeroes and written."""
     with faulty(ctx, geo) as game:
         game.fill()
         for b in range(0, geo.logical, geo.band):
@@ -507,7 +519,7 @@ def bad_blocks(ctx, geo):
 
 
 def refused(ctx, game, why, number):
-    """Expect a refusal with one sentence and the right errno, and no change."""
+    """Expect that a reset fails with errno @number and leaves one message with @why in the log."""
     ctx.kernel()
     try:
         game.stack.device.message("reset")
@@ -522,6 +534,7 @@ def refused(ctx, game, why, number):
 
 
 def refusals(ctx, geo):
+    """A reset of a suspended or read-only device is refused, and no data are lost."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.write(1, must=True)
@@ -543,7 +556,8 @@ def refusals(ctx, geo):
 
 
 def write_error(ctx, geo):
-    """The checkpoint of a reset cannot be written: all data are there or none."""
+    """The checkpoint of a reset cannot be written: the device becomes read-only with the old
+    contents, and after repair it holds all data or none of them."""
     with faulty(ctx, geo) as game:
         game.fill()
         game.write(1, must=True)
@@ -565,7 +579,8 @@ def write_error(ctx, geo):
 
 
 def tool(ctx, geo):
-    """shingle reset: not while the device is in use, not for a wrong name."""
+    """`shingle reset` refuses a device that is in use, and erases only if the user types the
+    device's name or gives --force."""
     made = stack(ctx.pool, ctx.target, geo)
     name = made.open().name
 

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""All activities at once, on several processors, in random combinations; no data may be lost.
+"""I/O and administration at once, on several processors, in random combinations: no data may be
+lost.
 
-Jobs, which are processes, write, read, discard, zero and flush, with several requests in flight
-each.  Each job has a share of the blocks to itself, where it compares every read.  All jobs write
+The jobs are processes that write, read, discard, zero and flush, each with several requests in
+flight.  Each job has a share of the blocks to itself, where it compares every read.  All jobs write
 to the rest, where a block must be whole, in its place and written by one of them.
 
-Beside the jobs other processes do all that an administrator can: suspend and resume, reload the
+Beside the jobs other processes do what an administrator can do: suspend and resume, reload the
 table, send `verify`, `checkpoint`, `commit`, `clean`, `reset` and keys, and read status, table and
-counters; the devices below are suspended, too.  At the end the table is replaced under the jobs and
-the device removed; it is checked, opened again, and must hold what was acknowledged.
+counters; they suspend the devices below as well.  At the end the table is replaced under the jobs
+and the device removed; it is checked, opened again, and must hold what was acknowledged.
 
-All of it is bounded by numbers of events, never by time: a given number of each kind must have
-succeeded, each with I/O in between.
+A run is bounded by the number of operations, not by time: a given number of each kind must have
+succeeded, with I/O between them.
 """
 
 import errno
@@ -36,8 +37,8 @@ from guest.targets import GEOMETRIES
 JOBS = 3
 DEPTH = 8
 SERIAL_BITS = 24        # a version is a job's number, then the number of its writes
-# Stands for the number of resets begun: the block was discarded.  A discard may take effect later,
-# when the blocks that can only be discarded together with it are discarded, too.
+# In place of the resets begun, in Seen: the block was discarded.  A discard may take effect later,
+# when the other blocks that the engine can only discard together with it are discarded.
 SOFT = -1
 # The errors that a message may return while the table is being changed under it.
 LATER = (errno.EAGAIN, errno.EROFS, errno.EINTR)
@@ -46,7 +47,7 @@ STUCK_S = 240
 
 
 class Shared:
-    """Numbers that all processes see, each written by one of them."""
+    """Numbers in shared memory; every process reads them, and each is written by one process."""
 
     NAMES = (*(f"job{i}" for i in range(JOBS)), *(f"serial{i}" for i in range(JOBS)),
              "begun", "done", "ending", "quit",
@@ -71,15 +72,19 @@ class Shared:
 class Seen:
     """The contents that the blocks of one job may have.
 
-    Each block has a list [(version, resets done when it was sent, resets begun when it was
-    acknowledged)] of possible contents; a later reset makes it zeroes.
+    Each block has a list of possible contents: [(version, resets done when the write was sent,
+    resets begun when it was acknowledged)].  A reset begun after the write was sent may have made
+    the block zeroes.
     """
 
     def __init__(self):
         self.may = {}
 
     def wrong(self, b, data, shared, done):
-        """Return a sentence, or None; @done: resets that had ended when the read was sent."""
+        """Return what is wrong with the contents that a read returned, or None; a correct read
+        makes them the only possible ones.
+
+        @done: resets that had ended when the read was sent."""
         found, why = read_stamp(data, b)
         may = self.may.get(b, [(0, 0, 0)])
         for entry in may:
@@ -94,7 +99,7 @@ class Seen:
 
 
 class Job:
-    """One process with I/O."""
+    """A process that sends requests, with its queue and the contents it expects."""
 
     def __init__(self, nr, pieces, shared, seed, path, seen):
         self.nr, self.shared, self.seen = nr, shared, seen
@@ -117,10 +122,11 @@ class Job:
         self.dev.close()
 
     def part(self, pieces):
-        """Return blocks of one of the pieces without a request of this job in flight, or None."""
+        """Return random blocks of one of the pieces, or None if a request of this job for one of
+        them is in flight."""
         first, n = self.rng.choice(pieces)
         if self.rng.random() < .4:
-            self.walk += 1                  # one after another
+            self.walk += 1                  # in ascending order
             first, n = pieces[self.walk % len(pieces)]
         elif n > 1:
             skip = self.rng.randrange(n)
@@ -133,7 +139,8 @@ class Job:
         return self.nr + 1 << SERIAL_BITS | self.shared[f"serial{self.nr}"]
 
     def step(self):
-        """Send one more request and reap one; return False when the device is gone."""
+        """Send a request, and reap one if the queue is full; return False when the device is gone.
+        """
         dice, mine = self.rng.random(), self.rng.random() < .75
         blocks = self.part(self.mine if mine else self.ours)
         if not blocks:
@@ -166,7 +173,7 @@ class Job:
             self.queue.read(blocks[0], len(blocks), token)
 
     def wipe(self, blocks, mine, call, sent, soft):
-        """Zero or discard; after a discard the old contents may remain."""
+        """Zero or discard by @call; after a discard (@soft) the old contents may remain."""
         try:
             call(blocks[0], len(blocks))
         except OSError:
@@ -179,7 +186,7 @@ class Job:
                 self.seen.may[b] = [*old, (0, sent, SOFT if soft else 0)]
 
     def maybe(self, blocks, version, sent):
-        """Note that the result of a failed write is unknown."""
+        """A write failed: its blocks may hold the old or the new contents."""
         for b in blocks:
             self.seen.may[b] = [*self.seen.may.get(b, [(0, 0, 0)]),
                                 (version, sent, self.shared["begun"])]
@@ -217,8 +224,8 @@ class Job:
 
 
 def foreign(b, data, shared):
-    """Check a block that all jobs write; return a sentence if no job can have written its
-    contents."""
+    """Return what is wrong with a block that all jobs write, if no job can have written its
+    contents, else None."""
     found, why = read_stamp(data, b)
     if found == 0:
         return None
@@ -230,7 +237,9 @@ def foreign(b, data, shared):
 
 
 class Storm:
-    """A target, the load on it, and the operations on it meanwhile."""
+    """A target on its medium, the jobs on it, and the administration beside them.
+
+    Options: events (of each kind), rounds, pace (I/O between two events), seed."""
 
     def __init__(self, ctx, geo, medium, options):
         self.ctx, self.geo = ctx, geo
@@ -239,7 +248,7 @@ class Storm:
         self.pace = int(options.get("pace", 12))
         self.rng = random.Random(f"{geo.name}{options.get('seed', 1)}")
         self.shared = Shared()
-        # The medium's cache is so small that it always has something to write.
+        # A small cache of the medium, so that it is always being written.
         self.made = media.stack(ctx, geo, medium, **(
             {} if medium == "ram" else {"wcache": "on", "wcache_kib": 256,
                                         "wcache_idle_ms": 1}))
@@ -267,8 +276,8 @@ class Storm:
             time.sleep(.001)
 
     def repeat(self, name, kinds):
-        """Do each of these kinds self.events times, in random order, with I/O in between; repeat
-        those that were not possible."""
+        """Call each function of @kinds self.events times, in random order, with I/O in between;
+        repeat calls that fail with an error of LATER."""
         rng = random.Random(f"{name}{self.rng.random()}")
         left = [kind for kind in kinds for _ in range(self.events)]
         rng.shuffle(left)
@@ -296,7 +305,8 @@ class Storm:
             device.reload(device.table(), noflush=rng.random() < .5)
 
         def other(rng):
-            """Change what only a table sets, except whether there is a write cache."""
+            """Reload with other values of the keys that only a table sets.  Not wcache_blocks:
+            without a write cache the process `keys` could not switch it."""
             words = dict(self.geo.options)
             for key, value in self.ctx.target.keys:
                 if key in self.ctx.target.by_table and key != "wcache_blocks" and \
@@ -322,7 +332,7 @@ class Storm:
         self.repeat("messages", kinds)
 
     def keys(self):
-        """Change each key and restore the value of the table line."""
+        """Change keys by message, each to another value and back."""
         kinds, usual = {}, dict(self.geo.options)
         defaults = {"commit_ms": 1000, "idle_ms": 200, "destage_ms": 100}
         for key, value in (*self.ctx.target.keys, ("commit_ms", 3), ("idle_ms", 1)):
@@ -346,8 +356,8 @@ class Storm:
 
     def resets(self):
         def reset(_):
-            # If it is refused nothing has happened, which counts like a reset begun and never done;
-            # the next one has another number in any case.
+            # A refused reset changes nothing and stays counted as begun, which allows more than it
+            # must; the next one has another number.
             self.shared["begun"] += 1
             self.made.device.message("reset")
             self.shared["done"] = self.shared["begun"]
@@ -392,7 +402,7 @@ class Storm:
     # --- running -----------------------------------------------------------
 
     def fork(self, name, work):
-        """Fork a process that writes its failure to a file."""
+        """Fork a process that does @work, and writes its failure to a file for failures()."""
         pid = os.fork()
         if pid:
             return pid
@@ -417,7 +427,8 @@ class Storm:
                 pickle.dump(self.seen[nr].may, handle)
 
     def wait(self, pids, until=lambda: False):
-        """Wait until they have ended or @until() is true."""
+        """Wait until the processes @pids have ended or @until() is true; fail if no number of
+        Shared changes for STUCK_S."""
         last, since = b"", time.monotonic()
         while self.alive.intersection(pids) and not until():
             for pid in list(self.alive):
@@ -431,7 +442,7 @@ class Storm:
             time.sleep(.005)
 
     def stuck(self):
-        """Report where tasks wait, from the kernel's log."""
+        """Fail with the kernel's list of blocked tasks (sysrq w)."""
         say(f"stuck: {({n: self.shared[n] for n in Shared.NAMES})}")
         with open("/proc/sysrq-trigger", "w", encoding="ascii") as handle:
             handle.write("w")
@@ -439,7 +450,7 @@ class Storm:
         raise Failure("nothing moves any more:\n" + "\n".join(lines[-80:]))
 
     def round(self, nr):
-        """One life of the device, from opening to removal under load."""
+        """Open the device, run the jobs and the administration, and remove it under load."""
         shared, made = self.shared, self.made
         made.open()
         self.compare(f"round {nr}")
@@ -483,7 +494,7 @@ class Storm:
         expect(not found, "; ".join(found))
 
     def judge(self):
-        """Check the target's counters after the round."""
+        """Expect that the target counts no error, no loss and no violation of rule R0."""
         if not self.made.target.persistent:
             return
         count = stats(self.made.device)
@@ -494,7 +505,7 @@ class Storm:
         self.made.verify()
 
     def compare(self, when):
-        """Compare every block, with the expectations of its owner."""
+        """Compare every block with what its job expects, or for common blocks with foreign()."""
         owner = {}
         for i, (first, n) in enumerate(self.pieces):
             owner.update(dict.fromkeys(range(first, first + n), i % (JOBS + 1)))
@@ -531,8 +542,9 @@ class Storm:
 
 
     def medium(self):
-        """Return the medium's counters.  Reads of destroyed blocks are allowed: after a reset a
-        drive reads places that were not written since, and a band may be read as a whole."""
+        """Return the medium's counters, and expect that its head and its cache had work.  Reads of
+        destroyed blocks are allowed: after a reset the target reads places that were not written
+        since, and it may read a band as a whole."""
         if not hasattr(self.made, "platter"):
             return {}
         count = stats(self.made.platter)
@@ -549,7 +561,8 @@ def storm(ctx, geo, medium):
 
 
 def noticed(ctx, geo):
-    """Check that the storm notices a block that returns to an older version, or is torn."""
+    """Proof that the storm notices damage: a process changes blocks below the target to an older
+    version, or to halves of two versions, and the run must fail."""
     for what in ("an older version", "two halves"):
         game = Storm(ctx, geo, "ram", {"events": 40, "rounds": 1})
         under = game.made.under[0]

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Media of several surfaces, on which the tool lays out a layer in the usual way.
+"""Layers on media with several surfaces, created by the tool without special options.
 
- 16 surfaces                     of two zones
- 5 surfaces of several densities three zones, so tracks of thirteen lengths
-                                 (refused with a sentence if all must have one length)
+ 16 surfaces                     two zones
+ 5 surfaces of several densities three zones, and tracks of thirteen lengths; a target that
+                                 needs tracks of one length refuses this medium
 
-`shingle create` asks the medium for its geometry.  All blocks are written, then parts are
-overwritten repeatedly, so that all activities of the layer occur on every surface; all blocks are
-compared, cleaned, written, and the device is closed, checked and opened again.  The medium destroys
-what its head passes over, and at the end no destroyed block may have been read.
+`shingle create` asks the medium for its geometry.  The host writes all blocks and overwrites parts
+of them repeatedly, so that the layer uses every surface and cleans.  All blocks are compared
+several times; then the device is closed, checked and opened again.  The medium destroys what its
+head passes over, and no destroyed block may have been read.
 
- ... taken for one               the tool gets a geometry of one surface with as many cylinders,
-                                 or, where tracks have one length, with all tracks
- ... taken for their mean        of one surface with all tracks, as if those of a zone
-                                 had one length
+ ... taken for one               the tool is given a geometry with one surface and as many
+                                 cylinders, or with all tracks if the target needs tracks of one
+                                 length
+ ... taken for their mean        the tool is given a geometry with one surface and all tracks, where
+                                 the tracks of a zone have one length
 
-With these wrong geometries destroyed blocks must have been read.
+With these wrong geometries the layer must lose data, which shows that the medium would notice.
 """
 
 import os
@@ -91,7 +92,7 @@ class Disk(Stack):
         return self._take()
 
     def refused(self, *words):
-        """Return the tool's message when it refuses to create."""
+        """Expect that the tool refuses to create; return its message."""
         return self._tool("create", self.target.name, *words, ok=(8,))[1]
 
     def open(self):
@@ -128,7 +129,7 @@ def write(dev, model, at, n):
 
 
 def over(dev, model, rng):
-    """Overwrite a part again and again, the rest less often."""
+    """Overwrite blocks at random, half of them in the first twelfth of the device."""
     for _ in range(WRITES):
         n = rng.randint(1, LONGEST)
         room = model.blocks if rng.random() < .5 else model.blocks // 12
@@ -146,7 +147,8 @@ def compare(dev, model, when):
 
 
 def ride(disk, seed):
-    """Use a new device until it is closed; only the layer's own results are checked here."""
+    """Write, overwrite, clean and reopen a new device, and compare all blocks each time.  Return
+    numbers for the report; the medium's counters are left to the caller."""
     model, rng = Model(blk.size(disk.device.path)), random.Random(seed)
     cleans = "clean" in disk.target.messages
     with disk.blk() as dev:
@@ -173,6 +175,8 @@ def ride(disk, seed):
 
 
 def holds(ctx, medium, words, raises):
+    """With the geometry that the medium reports no data are lost, no destroyed block is read, and
+    every surface and zone holds data."""
     disk = Disk(ctx, medium, raises)
     disk.create(*words)
     numbers = {**ride(disk, medium.surfaces), **media.judge(disk)}
@@ -197,8 +201,8 @@ def of_one_surface(told, times):
 
 
 def mistaken(ctx, medium, times, words):
-    """A layer with a wrong geometry loses data, and a reader gets an error or finds wrong data.  It
-    does not suffice that the medium counts damage, nor does any other failure."""
+    """A layer created with a wrong geometry loses data: a read fails or returns wrong data, and the
+    medium counts reads of destroyed blocks.  Another failure does not count."""
     disk = Disk(ctx, medium, ())
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "geometry")
@@ -218,6 +222,7 @@ def mistaken(ctx, medium, times, words):
 
 
 def refused(ctx, medium, words):
+    """A target that needs tracks of one length refuses a medium with several, and names --track."""
     said = Disk(ctx, medium, ()).refused(*words)
     expect(said == "shingle: DATA has tracks of several lengths, and "
            f"{ctx.target.name} needs tracks of one length: give it with "

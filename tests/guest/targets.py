@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The targets under test, one class each.  A suite knows no target by name: it asks the class for
-devices, a format, a table line and a check, so that a new translation layer joins every suite by
-joining TARGETS."""
+"""The targets under test, one class each.  A class says which devices its target needs, how they
+are formatted, which table line it takes and how it is checked, so that a new translation layer
+takes part in the suites as soon as it is in TARGETS.
+
+The layouts are calculated here independently of the tool, as a check of both."""
 
 import json
 import os
@@ -34,16 +36,16 @@ class Geometry:
     track: int = 0          # blocks in a track, 0: no tracks
     head: int = 1           # tracks under the write head
     journal: int = 24
-    gap: int = 0            # blocks of the journal that its head destroys ahead
+    gap: int = 0            # blocks of the journal that a write there destroys ahead of it
     ckpt: int = 8           # blocks in a checkpoint slot
-    tops: bool = False      # metadata on tops, checkpoint slots on several of them each
+    tops: bool = False      # imr: metadata on tops, each checkpoint slot on several of them
     tail: int = 0           # blocks after the last band
-    places: int = 0         # blocks of a region, 0: a third more than it presents
-    columns: int = 0        # blocks of a region on each track, 0: whole tracks
+    places: int = 0         # tiler: blocks of a region, 0: a third more than it presents
+    columns: int = 0        # tiler: blocks of a region on each track, 0: whole tracks
     skew: int = None        # blocks by which a track is shifted against the one before;
-                            # None: the tool asks the medium for the columns
-    new: int = 0            # percent of a persistent cache for new data in a round; 0: it
-                            # is predicted
+                            # None: the tool asks the medium for it
+    new: int = 0            # dualbuffer: percent of the persistent cache for new data in a
+                            # round; 0: the engine predicts it
     raises: tuple = ()      # counters that random loads must raise
     medium: str = "ram"     # see bench.Pool
     options: tuple = ()     # keys of the table line: (("commit_ms", 0),)
@@ -51,7 +53,8 @@ class Geometry:
 
     @property
     def stride(self):
-        """Blocks from one band to the next: whole tracks and a guard, if there are tracks."""
+        """Blocks from the start of a band to the start of the next: with tracks, the band is
+        rounded up to whole tracks and followed by head - 1 guard tracks."""
         return self.stride_of(self.band)
 
     def stride_of(self, band):
@@ -73,7 +76,8 @@ class Geometry:
 
 
 class Linear:
-    """dm-linear, with which no suite may find anything wrong."""
+    """dm-linear: a control, with which no suite may find an error, and the defaults of the other
+    classes."""
     name = "linear"
     persistent = False      # has no metadata to check or damage
     modules = ()
@@ -87,12 +91,12 @@ class Linear:
     medium = "smr"          # the platter's media key
     caches_all = True       # a write to any place is cached first
     forgets_blocks = False  # discards single blocks, not only whole bands
-    paged = False           # its map is in pages; no block is away from its native place
+    paged = False           # its map is in pages
     angles = False          # needs to know which blocks lie at one angle of its medium
     streams = False         # a sequential fill causes no further writes
     cleans_when_idle = False
     keys = ()               # (key, a value that is not the default)
-    by_table = ("wcache_blocks",    # keys that no message changes, or not on
+    by_table = ("wcache_blocks",    # keys that a message cannot change, at least not on
                 "bypass_blocks", "rotational")      # every device
     variants = {}           # {suite: geometries that only this target has}
     one_length = False      # all tracks of its medium have one length
@@ -108,12 +112,13 @@ class Linear:
         return {"data": ("data", 0, geo.logical)}
 
     def headers(self, geo):
-        """Return {device: header blocks that identify its owner} for devices without a superblock.
-        """
+        """Return {device: its header blocks} for devices without a superblock.  A header names the
+        target that owns the device."""
         return {}
 
     def begins(self, geo):
-        """Return {device: the first block after its header and the blocks left free around it}."""
+        """Return {device: the first block after its header and the blocks that the target leaves
+        free beside it} for the devices of headers()."""
         return {}
 
     def destroys(self, geo):
@@ -131,13 +136,13 @@ class Linear:
         return 0, ""
 
     def torn_by(self, geo):
-        """Return the unsafe features that tear writes of this geometry and that `replay` does not
-        show."""
+        """Return the unsafe features with which a torn write to this geometry must lose data, and
+        for which no case of `replay` (shown_by) shows the loss."""
         return tuple(f for f in self.unsafe if f not in self.shown_by)
 
     def lacks(self, geo):
-        """Return why this kernel refuses a geometry, in words of its message; None if it does not.
-        """
+        """Return the message with which a table of this geometry fails on the running kernel, or
+        None if it does not fail."""
         return None
 
     def state(self, device):
@@ -152,7 +157,7 @@ class Linear:
 
 
 class StlSet(Linear):
-    """The set-associative layer."""
+    """The set-associative layer, and the on-disk layout that the classes below share."""
     name = "stl-set"
     persistent = True
     in_place = False
@@ -205,15 +210,15 @@ class StlSet(Linear):
 
     @staticmethod
     def _bands_from(geo):
-        """Return the first block of DATA after the metadata, at the begin of a track.  The head
-        leaves it intact when block 0 is written."""
+        """Return the first block of the bands on the data device: after the metadata, at the start
+        of a track, and where a write of block 0 does not destroy it."""
         if geo.meta == "separate":
             return geo.head * geo.track if geo.track else 1
         at = 1 + 2 * geo.ckpt + geo.journal
         return -(-at // geo.track) * geo.track if geo.track else at
 
     def _plan(self, geo):
-        """Return the superblock's fields, calculated in the simplest way."""
+        """Return the arguments of ondisk.superblock() for a geometry."""
         apart = geo.meta == "separate"
         devs = [0, 0, 0]
         at = self._bands_from(geo)
@@ -238,7 +243,7 @@ class StlSet(Linear):
                            geo.track))
             at += bands * stride
         groups.sort()
-        # With a header, use a track for it, so that a platter has whole tracks.
+        # With a header at the end, give it a track, so that the device has whole tracks.
         devs[0] = at + (max(geo.tail + 1, geo.track) if apart else geo.tail + 1)
         devs[2] = 2 + 2 * geo.ckpt + geo.journal if apart else 0
         return {"engine": self.name, "logical": geo.logical, "devs": devs,
@@ -286,7 +291,7 @@ class StlSet(Linear):
                         uuid, at, engine=self.name, dev=dev,
                         blocks=plan["devs"][dev]))
                 disk.flush()
-                if not disk.read(0).strip(b"\0"):       # the device keeps no data
+                if not disk.read(0).strip(b"\0"):       # a device that stores nothing
                     flags |= ondisk.UNMARKED << dev
         with blk.opened(paths[where]) as dev:
             for at in (0, last):
@@ -310,17 +315,19 @@ class StlSet(Linear):
                  " ".join(map(str, args)))]
 
     def check(self, paths, geo):
-        """Run shingle check; return (status, output)."""
-        if os.environ.get("SHINGLE_NO_CHECK"):      # while the tool is being built
+        """Run `shingle check`; return (status, output)."""
+        if os.environ.get("SHINGLE_NO_CHECK"):      # set while there is no tool yet
             return 0, ""
         return run(SHINGLE, "check", *self._devices(paths, geo), ok=None)
 
     def tool_opens(self, paths, geo, name):
-        """Open with the tool; return its output."""
+        """Activate as device @name with `shingle open`; return the output."""
         return run(SHINGLE, "open", "--no-udev", *self._devices(paths, geo), name)[1]
 
     def repair(self, paths, geo, asked=False):
-        """Run shingle repair; @asked: confirm at its prompt instead of in advance."""
+        """Run `shingle repair`; return (status, output).
+
+        @asked: answer its prompt with y instead of giving --yes."""
         if asked:
             return run("sh", "-c", 'echo y | "$@"', "sh", SHINGLE, "repair",
                        *self._devices(paths, geo), ok=None)
@@ -328,7 +335,7 @@ class StlSet(Linear):
                    ok=None)
 
     def dump(self, paths, geo, *more):
-        """Return the metadata of a closed stack, as the tool finds them."""
+        """Return the metadata of a closed stack, as `shingle dump` prints them."""
         _, text = run(SHINGLE, "dump", "--json", *more, *self._devices(paths, geo))
         return json.loads(text)
 
@@ -352,7 +359,8 @@ class StlSet(Linear):
 
 
 def data_only(plan, geo):
-    """Keep only data bands, which present what the geometry says."""
+    """Remove the groups without bands (cache and staging), and present what @geo presents rather
+    than what the bands would hold."""
     plan["groups"] = [g for g in plan["groups"] if g[4]]
     plan["logical"] = geo.logical
 
@@ -386,7 +394,8 @@ class StlFull(StlSet):
 
     @staticmethod
     def _zones(geo):
-        """Return physical bands of a zone, its over-provisioning bands, and the number of zones."""
+        """Return the physical bands of a zone, how many of them are over-provisioning, and the
+        number of zones."""
         zones = 2 if geo.data > 8 else 1
         provision = max(3, geo.cache + 1)
         return -(-geo.data // zones) + provision, provision, zones
@@ -424,8 +433,8 @@ class StlFull(StlSet):
 
     @staticmethod
     def _fit(geo):
-        """There is no cache on another device; a checkpoint has a piece for every log, and a write
-        has up to four records."""
+        """Adapt a geometry made for stl-set: no cache on another device, room in a checkpoint for
+        a piece of every log, and a longer journal, as a write has up to four records."""
         return geo.but(cache_on="same", ckpt=geo.ckpt + 2 * geo.cache,
                        journal=2 * geo.journal)
 
@@ -434,8 +443,8 @@ NAIVE = (("rmw", "naive"), ("policy", "seq"))
 
 
 class Imr(StlSet):
-    """Interlaced tracks: a band is a track; cache bands are backup slots, which lie on tops, with
-    the data behind them."""
+    """Interlaced tracks: a geometry's band is a track, and its cache bands are the backup slots,
+    which lie on tops in front of the data."""
     name = "imr"
     modules = ("dm-shingle", "dm-imr")
     medium = "imr"
@@ -447,9 +456,9 @@ class Imr(StlSet):
     unsafe = features
     messages = (*StlSet.messages, "level", "relevel", "largest", "level 0 2",
                 "relevel 1 1", "largest auto", "policy seq")
-    # Each with both algorithms.  In sequential order all bottoms except the first have a top in use
-    # beside them and cause syncs; two successive bottoms alternate between slots; tracks are
-    # discarded and reallocated before a commit.
+    # Each feature is shown with both algorithms of rewriting.  With policy=seq all bottoms except
+    # the first have a top in use beside them, so that rewriting one needs syncs; two successive
+    # bottoms use different slots; and tracks are discarded and reallocated before a commit.
     shown_by = {feature: {"merged": ({}, "workload"),
                           "naive": ({"options": NAIVE}, "workload")}
                 for feature in unsafe}
@@ -477,7 +486,7 @@ class Imr(StlSet):
             Geometry("move", band=6, data=24, cache=6, options=(
                 ("overwrite", "move"), ("policy", "3phase"),
                 ("destage_ms", 20), ("buffer_tracks", 4))),
-            # Several chunks of the map, on tops of two blocks.
+            # A map of several chunks; a top has two blocks.
             Geometry("tops", band=2, data=1200, cache=6, ckpt=8, tops=True),
             Geometry("lba", band=8, data=20, cache=6, options=(
                 ("level", "lba"), ("rmw", "naive"), ("adjsync", "needed"),
@@ -492,11 +501,11 @@ class Imr(StlSet):
                      ckpt=64, journal=64, options=(
                          ("overwrite", "move"), ("policy", "zigzag"),
                          ("buffer_tracks", 16))),
-            # With the metadata where tracks may destroy one another.
+            # The metadata lie on the interlaced medium, where a bottom destroys its tops.
             Geometry("tops", band=4, data=1200, cache=6, ckpt=8, journal=4,
                      tops=True, options=(("buffer_tracks", 16),)),
         ),
-        # Chunks on both tops of a slot.
+        # A checkpoint slot with chunks on both of its tops.
         "bitflip": (
             Geometry("tops", band=2, data=1200, cache=3, ckpt=8, tops=True),
         ),
@@ -523,7 +532,7 @@ class Imr(StlSet):
             (ondisk.DATA, ondisk.DEV_DATA, data, geo.band, geo.data, geo.band),
             (ondisk.STAGING, ondisk.DEV_DATA, at + geo.band, 2 * geo.band,
              slots, 0)]
-        # Whole tracks for a platter; the last block lies on a top of its own.
+        # Whole tracks; the last block, a superblock or header, lies on a top without other data.
         tail = 2 * geo.band if geo.tops or apart else 1
         plan["devs"][0] = data + geo.data * geo.band + tail
         plan["params"] = struct.pack("<II", 0, 0)
@@ -539,11 +548,11 @@ class Imr(StlSet):
 
     @staticmethod
     def _on_tops(geo):
-        """Return the first blocks of the slots; the gap between them is as long as a slot."""
+        """Return the first blocks of the two checkpoint slots, which stretch over several tops."""
         return 3 * geo.band, 3 * geo.band + 2 * geo.ckpt
 
     def begins(self, geo):
-        # The header's track leaves free the bottom beside the first backup slot.
+        # The first backup slot is a top; the bottom before it is not used.
         return {dev: start - geo.band
                 for dev, start in super().begins(geo).items()}
 
@@ -567,8 +576,10 @@ class Imr(StlSet):
 
 
 def plain_of(geo, plan, first):
-    """Return the extents outside the bands, which begin at @first; they are overwritten in place:
-    ((first block, blocks), ...)."""
+    """Return the conventional extents of the data device, where the metadata lie and a write
+    destroys nothing: ((first block, blocks), ...).
+
+    @first: the first block of the bands."""
     blocks = plan["devs"][0] // geo.track * geo.track
     end = max(g[2] + g[3] * g[4] for g in plan["groups"] if g[1] == ondisk.DEV_DATA)
     return () if geo.meta == "separate" else tuple(
@@ -576,7 +587,11 @@ def plain_of(geo, plan, first):
 
 
 def behind(geo, blocks, plain=()):
-    """Return a function from a block to the blocks at its angle on the tracks after it, or None."""
+    """Return a function from a block to the extents that writing it destroys: the blocks at the
+    same angle on the tracks after it that the head covers.  None if a write destroys nothing.
+
+    @blocks: length of the device
+    @plain: extents in which a write destroys nothing."""
     track = geo.track
 
     def gone(block):
@@ -589,8 +604,8 @@ def behind(geo, blocks, plain=()):
 
 
 class Tiler(StlSet):
-    """Autonomous regions. A geometry's band is the part of a region that it presents. There is one
-    spare slot."""
+    """Autonomous regions.  A geometry's band is the part of a region that it presents; the device
+    has one region more than the geometry has bands."""
     name = "tiler"
     modules = ("dm-shingle", "dm-tiler")
     features = ("unsafe_reuse", "unsafe_inplace")
@@ -606,7 +621,7 @@ class Tiler(StlSet):
     shown_by = {
         "unsafe_reuse": {"updates": ({**rows, "band": 2, "track": 16, "columns": 1}, "updates")},
         "unsafe_inplace": {"rows": ({**rows, "band": 5, "track": 1}, "rows")}}
-    # The minimum of frames and of regions in memory.
+    # As few page frames and regions in memory as the target allows.
     tight = (("map_cache_kb", 32), ("region_cache", 4))
     lazily = ("tiler_lazy_blocks",)
     cleaning = ("tiler_cleans", "tiler_moved_blocks")
@@ -618,8 +633,7 @@ class Tiler(StlSet):
                    Geometry("full", band=10, data=12, journal=48, places=10),
                    Geometry("wide", band=24, data=8, journal=48, track=8, head=3,
                             meta="separate", options=(*tight, ("lazy", "off"))),
-                   # Lazy writes as the columns of a medium allow: columns of several blocks, of
-                   # one, of a track.
+                   # Lazy writes with columns of several blocks, of one block, and of a track.
                    Geometry("combs", band=12, places=24, data=3, journal=48, track=18, columns=4,
                             head=3, skew=5, meta="separate", raises=lazily),
                    Geometry("column", band=6, places=12, data=7, journal=48, track=8, columns=1,
@@ -632,7 +646,8 @@ class Tiler(StlSet):
                             options=tight, raises=(*lazily, *paging)),
                    Geometry("samepages", band=32, places=32, data=40, ckpt=32, journal=48,
                             options=tight, raises=paging)),
-        # Combs beside each other on the same tracks, of one block and of several.
+        # Several regions beside each other on the same tracks, each with columns of several blocks
+        # or of one.
         "fio-platter": (Geometry("combs", band=48, data=119, track=16, head=3, columns=4,
                                  meta="separate", ckpt=64, journal=64, options=tight),
                         Geometry("column", band=24, data=127, track=16, head=2, columns=1,
@@ -654,13 +669,15 @@ class Tiler(StlSet):
 
     @staticmethod
     def _fit(geo):
-        """No cache; the rows of a region without tracks determine the sizes."""
+        """Adapt a geometry made for stl-set: no cache and no staging, and metadata of a minimum
+        size."""
         return geo.but(cache_on="same", cache=0, staging=0,
                        ckpt=max(geo.ckpt, 8), journal=max(geo.journal, 24))
 
     @staticmethod
     def _blocks(geo):
-        """Return the places of a region, in whole rows, and its over-provisioning in permille."""
+        """Return the blocks of a region, rounded up to whole rows, and the part of them that is
+        over-provisioning, in permille."""
         row = geo.columns or geo.track or 1
         places = geo.places or -(-(geo.band + max(geo.band // 3, 1)) // row) * row
         return places, -(-1000 * (places - geo.band) // places)
@@ -692,8 +709,7 @@ class Tiler(StlSet):
         return self.variants[suite] if suite == "torn" else super().geometry(suite)
 
     def destroys(self, geo):
-        """Return the blocks at the same angle on the tracks after it; without a known skew, with
-        skew 0."""
+        """As behind(); an unknown skew is taken for 0."""
         return behind(geo, self._plan(geo)["devs"][0])
 
     def sizes(self, geo):
@@ -727,8 +743,8 @@ class Tiler(StlSet):
 
 
 class Dualbuffer(StlSet):
-    """A persistent cache of two buffers: all cache bands of a geometry form one, of twice the
-    length, because half of it may hold kept blocks."""
+    """A persistent cache of two buffers: all cache bands of a geometry form one cache of twice
+    their length, because half of it may hold kept blocks."""
     name = "dualbuffer"
     angles = True
     modules = ("dm-shingle", "dm-dualbuffer")
@@ -772,7 +788,8 @@ class Dualbuffer(StlSet):
 
     @staticmethod
     def _fit(geo):
-        """One cache of whole tracks, long enough to be divided in three."""
+        """Adapt a geometry made for stl-set: one cache band, of whole tracks if there are tracks,
+        otherwise of at least 12 blocks."""
         log = geo.cache_band if geo.cache == 1 and geo.cache_band else \
             2 * max(geo.cache, 1) * geo.log
         return geo.but(cache=1, cache_band=max(log // geo.track, 1) * geo.track if geo.track
@@ -794,8 +811,8 @@ class Dualbuffer(StlSet):
 
 
 class Rmwf(StlSet):
-    """Flash beside a shingled disk.  The flash is a device of its own, and bands have tracks,
-    without which flash would never be used."""
+    """Flash beside a shingled disk.  The cache of every geometry becomes a flash device, and bands
+    get tracks: without tracks a write destroys nothing, and the engine never uses the flash."""
     name = "rmwf"
     angles = True
     caches_all = False
@@ -832,7 +849,8 @@ class Rmwf(StlSet):
     }
 
     def geometry(self, suite):
-        """The skew is always known."""
+        """For "torn" only its own geometries; every geometry gets a skew, which the engine needs.
+        """
         found = self.variants[suite] if suite == "torn" else super().geometry(suite)
         return tuple(self.on_medium(self._fit(geo)) for geo in found)
 
@@ -852,7 +870,6 @@ class Rmwf(StlSet):
         return plan
 
     def destroys(self, geo):
-        """Return the blocks at the same angle on the tracks after it."""
         geo = self._fit(geo)
         plan = self._plan(geo)
         return behind(geo, plan["devs"][0], plain_of(geo, plan, self._bands_from(geo)))
@@ -892,8 +909,8 @@ class Comb(StlSet):
         return self.variants.get(suite, ())
 
     def _plan(self, geo):
-        """Bands with one tooth of each comb; the next tooth is outside the head.  A quarter of a
-        comb's teeth present nothing."""
+        """A band holds one tooth of each comb, so far from the next tooth that a write does not
+        destroy it.  A quarter of the teeth is over-provisioning."""
         pitch = geo.track * geo.head if geo.track else 2
         teeth = geo.logical // 3 * 4 + geo.logical % 3
         plan = super()._plan(geo.but(band=pitch + 1, data=teeth, cache=0, staging=0))
@@ -916,7 +933,7 @@ class Paged(StlSet):
     unsafe = ()
     keys = (("map_cache_kb", 64), ("idle_ms", 7), ("wcache_blocks", 9), ("destage_ms", 5),
             ("rotational", "off"))
-    # The minimum of frames: 8, for two pages of each region.
+    # As few frames as the target allows: 8.
     tight = ("map_cache_kb", 32)
     variants = {
         "replay": (Geometry("paged", band=12, data=20, journal=48, options=(tight,)),
@@ -954,7 +971,10 @@ TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull(), Imr(), Tiler
 
 @dataclass
 class Stack:
-    """A target over devices: formatted once, opened and closed as needed."""
+    """A target on its devices, which a suite formats once and activates (open) and removes (close)
+    as often as it needs.
+
+    @paths: {device: path}; @device: the active target, None while closed."""
     target: object
     geo: Geometry
     paths: dict
@@ -979,13 +999,14 @@ class Stack:
         return blk.Blk(self.device.path)
 
     def verify(self):
-        """Check the engine's own invariants, if it has this message."""
+        """Have the engine check its own invariants, if the target has the message for that."""
         if "verify" in self.target.messages:
             self.device.message("verify")
 
     def bypassed(self):
-        """Expect that the load raised the geometry's counters, and bypassed the cache at least in
-        part if the geometry has a bypass; return these counters."""
+        """Expect that the load raised the counters in geo.raises and, if the geometry has a
+        bypass, that some blocks bypassed the cache: otherwise the load has not tested what the
+        geometry is for.  Return these counters."""
         past = dict(self.geo.options).get("bypass_blocks")
         names = [*self.geo.raises, *(("bypassed_blocks",) if past else ())]
         if not names:
@@ -997,14 +1018,17 @@ class Stack:
         return {name.removesuffix("_blocks"): int(stats[name]) for name in names}
 
     def check(self):
-        """Expect that shingle check finds no error; the stack is closed."""
+        """Expect that `shingle check` finds no error in the closed stack."""
         status, text = self.target.check(self.paths, self.geo)
         expect(status == 0, f"shingle check ended with {status}: "
                             f"{text.strip()[-600:]}")
 
 
 def stack(pool, target, geo, formatted=True, name="under"):
-    """Return a new, formatted, closed stack on slices of RAM; @name is a prefix of their names."""
+    """Return a new closed stack on slices of the pool's medium for @geo.
+
+    @formatted: format it as well
+    @name: prefix of the slices' names."""
     under, paths = [], {}
     for which, blocks in target.sizes(geo).items():
         if blocks:
@@ -1018,8 +1042,8 @@ def stack(pool, target, geo, formatted=True, name="under"):
 
 # The geometries of the suites.  Names are stable: test reports quote them.
 GEOMETRIES = {
-    # 76 KiB as in Skylight's own tests, between the headers: bands 0-2 at 0-8, staging at 9, cache
-    # bands at 12 and 15, counted from behind the first header.
+    # 76 KiB between the headers, as in Skylight's own tests.  Counted from behind the first header:
+    # data bands at blocks 0-8, the staging band at 9, cache bands at 12 and 15.
     "exact": (
         Geometry("skylight", meta="separate", tail=1),
     ),
@@ -1070,8 +1094,8 @@ GEOMETRIES = {
                  meta="separate", journal=12,
                  options=(("wcache_blocks", 16), ("destage_ms", 0))),
     ),
-    # Metadata on another device, so that the data device carries only data; or on the same one,
-    # where they count, too.
+    # Metadata on another device, so that the data device receives only data; or on the same device,
+    # where the suite counts them as well.
     "ledger": (
         Geometry("plain", band=64, data=40, cache=4, meta="separate",
                  ckpt=32, journal=48),
@@ -1088,8 +1112,8 @@ GEOMETRIES = {
         Geometry("idle", band=64, data=16, cache=4, track=16, head=2,
                  meta="separate", ckpt=32, journal=48),
     ),
-    # Bands of three tracks with a guard, as in Skylight's Figure 2.23; the rest at the end is the
-    # track of the second superblock.
+    # Bands of three tracks with a guard, as in Skylight's Figure 2.23; tail completes the track of
+    # the second superblock.
     "torn": (
         Geometry("torn", band=24, data=8, cache=1, track=8, head=2, tail=7,
                  options=(("commit_ms", 0), ("idle_ms", 0))),
@@ -1098,8 +1122,7 @@ GEOMETRIES = {
         Geometry("wcache", band=4, data=24, cache=5, ckpt=16,
                  options=(("wcache_blocks", 32), ("destage_ms", 0))),
     ),
-    # So small that all activities coincide: bands are always being cleaned, and the journal is
-    # always full.
+    # So small that the engine is always cleaning and the journal is nearly always full.
     "storm": (
         Geometry("small", band=8, data=24, cache=4, ckpt=16, journal=32),
         Geometry("wcache", band=8, data=24, cache=4, ckpt=16, journal=32,

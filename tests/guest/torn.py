@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0
 """Torn writes: the power is cut at the n-th block that reaches the medium.
 
-The medium is dm-platter: its `powercut` message tears a write at a block, after its head has
+The medium is dm-platter: its `powercut` message ends a write after a given block, when its head has
 destroyed what it passed over until then.  The host writes sequentially, in runs that begin
-anywhere; the cuts are spread over all blocks that a whole workload puts on the medium, metadata
+anywhere; the cuts are spread over all blocks that the workload puts on the medium, metadata
 included.  Then the disk is powered up again (the platter is created again, with its damage on a
-state device), and:
+state device), and the suite compares:
 
-  the medium  has destroyed exactly the blocks that the geometry implies, which this suite
+  the medium  it has destroyed exactly the blocks that the geometry implies, which this suite
               computes independently from the writes in the head log
-  the map     that recovery finds shows which logical blocks lie there: these are
-              medium errors, no others are
-  the model   says what all others may hold
+  the map     by the map that recovery finds, certain logical blocks lie there: reading these
+              fails with a medium error, reading others does not
+  the model   all other blocks hold what the model allows
 
 With its volatile write cache on the drive loses the cache's contents, and only flushed data are
 promised.  A delayed write of the cache must not destroy newer data: a drive with the cache and one
 without get the same writes, and each block that the second can read must be readable on the first.
 
 A layer that stages its bands, or moves them, must have no medium error at all.  With an `unsafe`
-feature that `replay` does not show, some cuts must cause errors, or the test proved nothing.  These
-blocks stay unreadable while everything is cleaned, `shingle check` counts those that cleaning has
-met, and a write to a block makes it readable again.
+feature that `replay` does not show, some cuts must cause errors, or the test proved nothing.  The
+blocks with errors stay unreadable while the target cleans, `shingle check` counts those that
+cleaning has read, and a write to a block makes it readable again.
 
 The suite also reproduces Skylight's Figure 2.23, to the sector.  With the virtual clock a cut falls
 on the same block of the same write in every run.
@@ -42,7 +42,7 @@ CHUNK = 4       # blocks of a write
 SKEW = 2        # blocks of skew from one track to the next
 BANDS = 12      # writes of a workload, in bands
 CUTS = 12       # scripts/experiments torn uses 50
-LUCK = 60       # further cuts, until one has the effect under test
+LUCK = 60       # most further cuts, made until one has the effect under test
 
 
 class Plate:
@@ -68,7 +68,7 @@ class Plate:
 
 
 def ruined(platter, blocks):
-    """Return the damaged blocks as the medium reports them."""
+    """Return the numbers of the blocks that the medium reports as destroyed."""
     out = set()
     for line in platter.message(f"damaged 0 {blocks}").splitlines():
         start, n = map(int, line.split())
@@ -91,7 +91,8 @@ def unreadable(dev, blocks):
 
 
 class Bench:
-    """A formatted, full and clean disk that can be restored."""
+    """A formatted disk, all written and cleaned; restore() puts its contents back for each cut.
+    """
 
     def __init__(self, ctx, geo, wcache):
         self.geo, self.wcache = geo, wcache
@@ -210,8 +211,9 @@ def measure(bench, seed, sync):
 
 
 def cut(bench, at, seed, sync):
-    """Cut the power at block @at; return the model, the place, and the blocks that are destroyed
-    by the geometry."""
+    """Run the workload until the power is cut at block @at, and power the disk up again; expect
+    that the medium has destroyed the blocks that Plate predicts.  Return the model, the place of
+    the last block written, and the destroyed blocks."""
     bench.restore()
     bench.power_on()
     bench.made.open()
@@ -222,7 +224,7 @@ def cut(bench, at, seed, sync):
     model = bench.model()
     with bench.made.blk() as dev:
         if write_on(dev, model, bench.geo, random.Random(seed), sync):
-            # A step may still be running.
+            # The host is done; a cleaning step still has to write up to block @at.
             until(lambda: bench.platter.status(noflush=True).endswith("fail"),
                   f"the power fails at block {at}")
     bench.made.close()
@@ -245,7 +247,7 @@ def cut(bench, at, seed, sync):
 
 
 def lost(model, found):
-    """Return sentences about readable blocks with contents they must not have."""
+    """Describe each readable block with contents that the model does not allow after the cut."""
     sent = model.sent_by(model.marks)
     wrong = []
     for b, data in enumerate(found):
@@ -282,8 +284,8 @@ def mend(bench, hard, text):
 
 
 def told(bench, met):
-    """Expect that shingle check reports the blocks that cleaning could not read; the stack is
-    closed."""
+    """Expect that `shingle check` of the closed stack reports as many unreadable blocks as @met
+    has: those that cleaning could not read."""
     status, text = bench.made.target.check(bench.made.paths, bench.geo)
     expect(status == 0, f"shingle check ended with {status}: {text[-600:]}")
     said = f"{len(met)} blocks are known to be unreadable" in text
@@ -292,7 +294,9 @@ def told(bench, met):
 
 
 def revive(bench, at, model, bad, clean):
-    """Check the state after the cut, and that writes make unreadable blocks readable."""
+    """Check the disk after the cut: reads fail for exactly the blocks that lie on destroyed places
+    (@bad), cleaning (@clean) does not change that, and writes make these blocks readable.  Return
+    (the unreadable blocks, descriptions of blocks with wrong contents)."""
     made = bench.made
     made.check()
     where = made.target.lies(made.paths, bench.geo)
@@ -304,7 +308,7 @@ def revive(bench, at, model, bad, clean):
     dirty = {b // bench.geo.band for b, block in where.items() if start <= block < start + n}
     met = [b for b in predicted if b // bench.geo.band in dirty]
     made.open()
-    # The first FLUSH reports what the cut has lost.
+    # The first FLUSH may fail: it reports what the cut has lost.
     with made.blk() as dev, contextlib.suppress(OSError):
         dev.flush()
     found = read_all(bench)
@@ -313,7 +317,7 @@ def revive(bench, at, model, bad, clean):
     expect(hard == predicted, f"cut at {at}: blocks {hard} cannot be read, by "
                               f"the geometry it should be {predicted}")
     if clean:
-        # Cleaning carries unreadable blocks along and changes no others.
+        # Cleaning keeps unreadable blocks unreadable and changes no others.
         made.device.message("clean")
         expect(read_all(bench) == found, f"cut at {at}: cleaning has changed "
                                          "what is there")
@@ -337,7 +341,7 @@ def cuts(ctx, geo, features, wcache, count, seed):
     """
     geo = geo.but(features=features)
     bench = Bench(ctx, geo, wcache)
-    # With every write flushed the loss is known to the block.
+    # With a flush after every write, no block but those of the torn write may be lost.
     sync = 1 if features else 3
     total = measure(bench, seed, sync)
     rng = random.Random(seed)
@@ -373,7 +377,7 @@ def torn(ctx, geo, features, wcache, count, seed):
     return {"points": points, "promises": promises, "lost": 0, "hard": hard}
 
 
-# Sectors: written at the cut, and then corrupt.
+# Skylight, Figure 2.23: (sectors written before the cut, [(first corrupt sector, end)]).
 FIGURE = (
     (4000, [(4000, 8000)]),
     (5000, [(5000, 8000), (11000, 12000)]),
@@ -421,7 +425,8 @@ def torn_band(made, written):
         plate = Plate(500, 2, 125, 0, 1500)
         plate.write(0, written // SECTORS)
         expect(plate.bad == bad, "this suite works the geometry out otherwise")
-        # Continue to the end: every block restores its own place and destroys the next track.
+        # Continue to the end of the band: each write makes its block readable and destroys only
+        # blocks of the next track, which are written later.
         for b in range(min(bad, default=1500), 1500):
             dev.write(b, new)
         expect(not errors(unreadable(dev, 1500)),
@@ -432,7 +437,8 @@ def torn_band(made, written):
 
 
 def figure(ctx):
-    """Three tracks of 4,000 sectors, a head of 1.5 tracks, a skew of 1,000."""
+    """Skylight's Figure 2.23: three tracks of 4,000 sectors, a head of 1.5 tracks, a skew of 1,000
+    sectors.  After each cut exactly the sectors of the figure are corrupt."""
     made = targets.stack(ctx.pool, targets.TARGETS["linear"], targets.Geometry(
         "figure", band=1500, data=1, track=500, head=2))
     for written, corrupt in FIGURE:
@@ -445,7 +451,7 @@ def figure(ctx):
 
 
 class Pair:
-    """Two equal drives, one with a write cache and one without, that get the same writes."""
+    """Two equal drives, one with a write cache and one without, which receive the same writes."""
 
     def __init__(self, ctx, kind, seed):
         self.rng = random.Random(f"{kind}{seed}")
@@ -476,7 +482,7 @@ class Pair:
 
     def step(self, version):
         rng = self.rng
-        # Short ones side by side, so that most of them overlap with another.
+        # Mostly short writes, many of them to the first tracks, so that the head destroys often.
         n = rng.choice((1, 1, 2, 3, self.track, 2 * self.track))
         at = rng.randrange(rng.choice((3, 6, self.tracks))) * self.track
         self.write(min(at + rng.randrange(self.track), self.blocks - n), n, version,
@@ -509,7 +515,8 @@ class Pair:
 
 
 def ordered(ctx, kind, seed):
-    """Blocks destroyed with the cache must be destroyed without it, too."""
+    """The write cache must not reorder writes so that one destroys newer data: a block that is
+    destroyed on the drive with the cache is also destroyed on the drive without it."""
     pair = Pair(ctx, kind, seed)
     for version in range(1, 401):
         pair.step(version)

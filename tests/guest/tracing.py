@@ -72,7 +72,7 @@ def accesses(ctx, wcache):
     device = plate(ctx, headlog=4096, **options)
     names = ("media", "destroy", "destroyed_read")
     with blk.opened(device.path) as dev, Ring(*(f"platter/platter_{n}" for n in names)) as ring:
-        # The head moves on to the second block by itself.
+        # The second block follows the first on the track, so the head reaches it without a seek.
         dev.read(300)
         dev.read(301)
         met = disturb(dev, random.Random(3), 250)
@@ -248,7 +248,8 @@ def layer(ctx, geo):
 
 
 def shingle_trace(recipe, device, command):
-    """Return its output, without that of the command."""
+    """Return what shingle-trace prints about @command for a recipe, without the command's output.
+    """
     out = "/dev/shm/trace-out"
     run("sh", "-c", f"{TRACE} -d {device.name} {recipe} sh -c '{command}' > {out}")
     with open(out, encoding="ascii") as handle:
@@ -261,7 +262,7 @@ def rows(text, first):
 
 
 def dd(what, device, at, n=1):
-    """Return a command that makes one request."""
+    """Return a shell command that reads or writes @n blocks at @at in one request."""
     where = f"if=/dev/zero of={device.path} oflag=direct,seek_bytes seek={at * blk.BLOCK}" \
         if what == "write" else \
         f"if={device.path} of=/dev/null iflag=direct,skip_bytes skip={at * blk.BLOCK}"
@@ -269,7 +270,8 @@ def dd(what, device, at, n=1):
 
 
 def recipe_destroyed(ctx):
-    """Three known accesses."""
+    """The recipe `destroyed` prints which blocks each of two writes destroyed, and by which write
+    the block of a failing read was destroyed."""
     device = plate(ctx)
     at = 2 * PLATE.track + 6        # the same angle on the next two tracks, shifted by the skew
     first, second = 3 * PLATE.track + 1, 4 * PLATE.track + 12
@@ -321,7 +323,8 @@ def recipe_steps(ctx, geo):
 
 
 def recipe_refusals(ctx):
-    """Refusals have a sentence, and leave nothing behind."""
+    """shingle-trace refuses wrong arguments with a message, reports lost events, and leaves no
+    tracing instance behind."""
     device = plate(ctx, timing="none")
     for words, status, why in (
             ("", 2, "usage:"), ("nothing true", 2, "usage:"), ("lib true", 2, "usage:"),
@@ -389,7 +392,8 @@ def hist_steps(ctx, geo):
 
 
 def formats(_ctx):
-    """Each event's format contains its names, for programs that do not know our enums."""
+    """Each event's format has values in place of the enums of the kernel source, which programs
+    that read raw events do not know."""
     mounted()
     for system in ("shingle", "platter"):
         folder = f"{TRACING}/events/{system}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The volatile write cache, where time and concurrency matter: over a slow medium, so that blocks
-are overwritten, read, discarded and suspended while they are in flight.  Exact events are in
-tests/exact, power cuts in replay, errors in faults."""
+"""The volatile write cache, where timing and concurrency matter: the devices below are slow or hold
+all I/O, so that requests and messages meet blocks that are being written to the medium.  Other
+suites test the exact order of events (tests/exact), power cuts (replay) and errors (faults)."""
 
 import random
 import threading
@@ -18,7 +18,10 @@ from guest.targets import GEOMETRIES, stack
 
 
 class Slow:
-    """A stack with data and cache devices that take @ms for a write."""
+    """A stack with data and cache devices that take @ms for each write, and on which a test can
+    hold I/O or make it fail.
+
+    @options: keys of the table line, in place of those of @geo."""
 
     def __init__(self, ctx, geo, ms, **options):
         expect(modprobe("dm-delay"), "no dm-delay in this kernel")
@@ -62,7 +65,7 @@ class Slow:
             deep.reload(table, noflush=True, lockfs=False)
 
     def stand_still(self):
-        """Hold writes that arrive below from now on; those held before go on, others do not."""
+        """Hold the writes that arrive below from now on, and let those held before go on."""
         for (under, (row,)), deep in zip(self.delays.items(), self.deep):
             under.reload(standing(deep.path, row[1]), noflush=True, lockfs=False)
 
@@ -77,16 +80,16 @@ class Slow:
         return stats(self.device)["wcache_dirty_blocks"]
 
     def held(self):
-        """Hold all I/O below meanwhile."""
+        """Return a context in which all I/O below is held."""
         return Held([under for which, under in zip(self.made.paths, self.made.under)
                      if which != "meta"])
 
     def sets_out(self, n):
-        """Wait until @n destages have left the cache, to where they are held."""
+        """Wait until the cache has sent @n destages to the devices below."""
         until(lambda: stats(self.device)["wcache_destages"] >= n, f"{n} destages")
 
     def begins_fua(self, n):
-        """Wait until @n writes with FUA have come, whether they proceed or wait."""
+        """Wait until the target has received @n writes with FUA, whether they proceed or wait."""
         until(lambda: stats(self.device)["fua_writes"] >= n, f"{n} writes with FUA")
 
     def again(self):
@@ -104,7 +107,7 @@ class Slow:
 
 
 class Gate(Held):
-    """A block of a device that holds writes; reads and flushes pass."""
+    """One block of a device, as a device that holds writes until go(); reads and flushes pass."""
 
     def __init__(self, name, path, block):
         self._plain = [(0, SECTORS, "linear", f"{path} {block * SECTORS}")]
@@ -123,8 +126,9 @@ class Gate(Held):
 
 
 def overtaken(ctx, geo):
-    """A block is overwritten while in flight: the flush that waits for the first version need not
-    wait for the second, which is written after it."""
+    """The host overwrites a block that is being destaged.  Reads return the newest version; the
+    flush that came before waits for the first version only, and the cache keeps the newest one for
+    the next flush."""
     slow = Slow(ctx, geo, 0)
     slow.write(0, 1)
     with slow.held() as held:
@@ -148,8 +152,9 @@ def overtaken(ctx, geo):
 
 
 def one_by_one(ctx, geo):
-    """Two flushes need two versions of a block: the newer one is not sent before the older has
-    arrived, and FUA does not pass either."""
+    """Two flushes need two versions of a block: the cache sends the newer one only when the older
+    has arrived, because two writes to one block may arrive in any order.  A FUA write to that block
+    waits as well."""
     slow = Slow(ctx, geo, 0)
     slow.write(0, 1)
     with slow.held() as held:
@@ -180,8 +185,8 @@ def one_by_one(ctx, geo):
 
 
 def before_its_turn(ctx, geo):
-    """A block is overwritten while a flush waits for it, before it is in flight: the flush waits
-    for its current contents."""
+    """The host overwrites a block that a flush has to write but the cache has not sent yet: the
+    flush writes the new contents, and only once."""
     slow = Slow(ctx, geo, 0)
     for i in range(9):          # one more than can be in flight
         slow.write(2 * i, 1)
@@ -198,8 +203,8 @@ def before_its_turn(ctx, geo):
 
 
 def first_fails(ctx, geo):
-    """A block is overwritten in flight, and then the older version fails: the flush that waits for
-    it waits for the newer one."""
+    """The host overwrites a block that is being destaged, and writing the older version fails: the
+    flush ends only when the newer version is on the disk."""
     slow = Slow(ctx, geo, 0)
     slow.write(7, 1)
     slow.stand_still()
@@ -224,9 +229,10 @@ def first_fails(ctx, geo):
 
 
 def fua_behind(ctx, geo):
-    """FUA to a block in flight arrives after it, and includes what was written in between."""
+    """A FUA write to a block that is being destaged reaches the disk after the destage, so that the
+    older version does not overwrite it; a version in the cache between the two is dropped."""
     slow = Slow(ctx, geo, 0)
-    # Blocks for which nothing must be read first, because that read would be held, too.
+    # The target needs to read nothing before it writes these blocks; such a read would be held.
     blocks = (5, 5 + 8 * geo.band)
     for n, block in enumerate(blocks, 1):
         slow.write(block, 1)
@@ -246,9 +252,9 @@ def fua_behind(ctx, geo):
 
 
 def fua_beside(ctx, geo):
-    """FUA to two blocks waits for a write in flight to one of them; a newer version of the other
-    is sent meanwhile.  Either version may be the final one, but the contents must not change after
-    FUA has ended."""
+    """A FUA write of two blocks waits for the destage of one of them, and meanwhile the cache sends
+    a newer version of the other.  Either version of that block may be the final one, but its
+    contents must not change after the FUA write has ended."""
     slow = Slow(ctx, geo.but(cache_on="separate", meta="separate"), 0)
     under = slow.made.under[list(slow.made.paths).index("cache")]
     deep = next(dev.path for dev in slow.deep if dev.name == "deep-cache")
@@ -285,7 +291,8 @@ def fua_beside(ctx, geo):
 
 
 def discard_behind(ctx, geo):
-    """A discard of blocks in flight comes after them."""
+    """A discard of blocks that are being destaged takes effect after the destage: the blocks read
+    as zeroes, also after another activation."""
     slow = Slow(ctx, geo, 0)
     for b in range(geo.band):
         slow.write(b, 1)
@@ -303,8 +310,9 @@ def discard_behind(ctx, geo):
 
 
 def discard_ahead(ctx, geo):
-    """A block is written while a discard of it waits.  The contents that the host reads when both
-    have ended are final, also when the rest of the band is discarded."""
+    """The host writes a block while a discard of it waits.  Either may come last, but what the host
+    reads when both have ended must not change when it discards the rest of the band, by which an
+    engine may discard the band as a whole."""
     slow = Slow(ctx, geo, 0)
     for b in range(geo.band):
         slow.write(b, 1)
@@ -327,7 +335,8 @@ def discard_ahead(ctx, geo):
 
 
 def pressure(ctx, geo):
-    """The cache never holds more than its size; half of that may stay in it."""
+    """The cache never holds more than wcache_blocks blocks, and writes wait when it is full.  Up to
+    half of that number stays in it without being written."""
     slow = Slow(ctx, geo, 30)
     size = dict(geo.options)["wcache_blocks"]
     for i in range(size // 2):
@@ -361,7 +370,8 @@ def pressure(ctx, geo):
 
 
 def by_itself(ctx, geo):
-    """After destage_ms the cache is empty, without any request."""
+    """The cache writes its blocks after destage_ms without further requests; with destage_ms 0 it
+    does not."""
     slow = Slow(ctx, geo, 0, destage_ms=50)
     slow.write(0, 1)
     slow.write(9, 1)
@@ -374,8 +384,8 @@ def by_itself(ctx, geo):
 
 
 def sooner(ctx, geo):
-    """A time shortened by message holds for what already waits, without further I/O: blocks in the
-    cache, records, blocks away from their native places."""
+    """A message shortens destage_ms, commit_ms or idle_ms: the new time applies to what waits
+    already, without further I/O: blocks in the cache, records without a commit, cached blocks."""
     late, options = 600000, dict(geo.options)
     in_pauses = "cleaning" in dict(ctx.target.keys)
     if in_pauses:
@@ -415,7 +425,8 @@ def sooner(ctx, geo):
 
 
 def slow_medium(ctx, geo, seed):
-    """Random work, 16 requests in flight, over a slow medium."""
+    """Random requests, up to 16 in flight, over a slow medium: every read returns the newest data,
+    also after another activation."""
     slow = Slow(ctx, geo, 10, destage_ms=20)
     model = workload(slow.dev, lambda _: None, geo.logical,
                      random.Random(seed), 200, ctx.target.in_place)
@@ -432,8 +443,8 @@ def slow_medium(ctx, geo, seed):
 
 
 def switched_off(ctx, geo):
-    """A write still waits for room when the cache is switched off: it must arrive after the
-    version that the cache holds."""
+    """A write waits for room in the cache when the cache is switched off: it goes to the disk
+    directly, and must arrive there after the older version that the cache holds."""
     slow = Slow(ctx, geo, 0)
     size = dict(geo.options)["wcache_blocks"]
     last = 2 * (size - 1)
@@ -456,8 +467,8 @@ def switched_off(ctx, geo):
 
 
 def ahead_of_a_stream(ctx, geo):
-    """Destaging is refused because a stream continues at another place: refused blocks are tried
-    again before any request that would wait for them."""
+    """The engine refuses to place blocks of the cache because a stream continues elsewhere: the
+    cache tries them again before requests that wait for these blocks, or a flush would hang."""
     slow = Slow(ctx, geo, 100, bypass_blocks=geo.band)
     slow.write(geo.band, 1)
     slow.device.message("clean")        # the second band must be staged
@@ -491,8 +502,8 @@ def ahead_of_a_stream(ctx, geo):
 
 
 def on_beside_a_stream(ctx, geo):
-    """A write that continues a stream still waits for the one before when the cache is switched
-    on: it must be sent where it was refused, or others would wait for it for ever."""
+    """A write that continues a stream waits for the write before it when the cache is switched on:
+    it must still go to the disk directly, or later writes of the stream would wait forever."""
     slow = Slow(ctx, geo, 0, bypass_blocks=geo.band, wcache="off")
     for b in range(geo.band):
         slow.write(b, 1)                # the stream, of the least length
@@ -517,7 +528,8 @@ def on_beside_a_stream(ctx, geo):
 
 
 class Writers:
-    """Threads that write and read blocks of their own until they are stopped."""
+    """Threads that write, read and flush until stop(), each in blocks of its own, and compare each
+    read with what they wrote last."""
 
     def __init__(self, path, logical, threads=3):
         self.newest = {}
@@ -560,7 +572,8 @@ class Writers:
 
 
 def under_load(ctx, geo, what):
-    """Suspend, reload or switch under load; then remove the device without a flush: every
+    """Suspend the device, reload its table or switch the cache while threads write: a suspend and
+    `wcache off` leave no block in the cache.  Then remove the device without a flush: every
     acknowledged block is there."""
     slow = Slow(ctx, geo, 10, destage_ms=30)
     device, table = slow.device, slow.device.table()
@@ -590,8 +603,8 @@ def under_load(ctx, geo, what):
 
 
 def off_is_off(ctx, geo):
-    """Once `wcache off` has returned the cache takes no blocks, not even those of a request that
-    had waited for room and was about to be tried again."""
+    """When `wcache off` has returned, the cache is empty and takes no block, not even of a request
+    that waited for room in it and is tried again only now."""
     made = stack(ctx.pool, ctx.target, geo.but(options=tuple(
         {**dict(geo.options), "wcache_blocks": 9}.items())))
     device = made.open()
@@ -628,7 +641,8 @@ def off_is_off(ctx, geo):
 
 
 def words(ctx, geo):
-    """Refused messages, and the table's words when the cache is off."""
+    """Wrong messages about the cache are refused with one message in the log and change nothing;
+    the table shows whether the cache is off, and loads again as it is."""
     slow = Slow(ctx, geo, 0)
     before = slow.device.table()
     for text in ("wcache_blocks 8", "wcache_blocks 0", "wcache maybe",
@@ -656,7 +670,8 @@ def words(ctx, geo):
 
 
 def lines(ctx, geo):
-    """The cache's keys in a table line work in any order, also with the target's default size."""
+    """The keys wcache and wcache_blocks work in any order in a table line, and wcache also without
+    wcache_blocks where the target has a default size."""
     size = ("wcache_blocks", dict(geo.options)["wcache_blocks"])
     sizes = [(size,), ()] if ctx.target.gathers else [(size,)]
     made = stack(ctx.pool, ctx.target, geo)
@@ -665,12 +680,12 @@ def lines(ctx, geo):
             for keys in ((("wcache", state), *blocks),
                          (*blocks, ("wcache", state))))):
         what = " ".join(f"{key} {value}" for key, value in keys)
-        # Another name makes another set: nothing of the last one is left.
+        # The name becomes the UUID, so that nothing of the last format counts.
         made.geo = geo.but(name=f"lines{n}",
                            options=keys + (("destage_ms", 0),))
         made.format()
         device = made.open()
-        # In another band each time, so that no block is there already.
+        # In another band each time, so that the cache does not have the block already.
         for again, block in (("", 0), (", as the table says it", 4 * geo.band)):
             table = device.table()
             with made.blk() as dev:
@@ -708,7 +723,7 @@ def cases(target, options):
         out += [("ahead of a stream", ahead_of_a_stream),
                 ("on beside a stream", on_beside_a_stream),
                 ("FUA beside what is on its way", fua_beside)]
-    if target.gathers:      # it has epochs instead of runs that are sent one by one
+    if target.gathers:      # it writes its cache in epochs, not run by run
         out = [case for case in out if case[1] not in (
             one_by_one, before_its_turn, first_fails, by_itself, off_is_off)]
     out += [(f"a slow medium, seed {s}", lambda c, g, s=s: slow_medium(c, g, s))

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stores with correct checksums that no store has written, worked out by hand.  Each key in them
- * must be found, or its absence must be reported as damage.
+ * Forged stores: worked out by hand, with correct checksums but contents that the code never
+ * writes.  The store must find each of their keys, or report damage.
  */
 #include "model.h"
 #include "table.h"
 
 #define WRITES	40U
 
-/* Bands that a store uses. */
+/* Where filled() has put its contents: the table, or the number of log bands. */
 struct forged {
 	struct kv kv;
 	u64 table, id;
@@ -29,7 +29,7 @@ static int note(void *ctx, const struct kv_band *b)
 	return 0;
 }
 
-/* Every other number from 0 on is a key. */
+/* The even numbers are keys; odd ones fall between two keys. */
 static size_t name(u32 i, char *key)
 {
 	return (size_t)sprintf(key, "%02u", i);

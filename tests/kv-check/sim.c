@@ -109,7 +109,7 @@ static u64 in_range(struct kv_disk *d, u64 offset, u64 bytes)
 	return offset + (is_face(d) ? sim_of(d)->disk.bytes : 0);
 }
 
-/* A generator of its own, as any thread may call this. */
+/* Any thread may call this, so it has its own random numbers. */
 static bool unlucky(struct sim *s)
 {
 	if (!s->bad_luck)
@@ -223,7 +223,10 @@ static int sim_discard(struct kv_disk *d, u64 offset, u64 bytes)
 	return err;
 }
 
-/* Like an interlaced disk, where the place of a track is fixed once it is written. */
+/*
+ * As on an interlaced disk, where a written track has a fixed place: the store must set the level
+ * of a band before it writes the band, or with @moved when the band has been written.
+ */
 static int sim_level(struct kv_disk *d, u64 offset, u64 bytes, u32 level, bool moved)
 {
 	struct sim *s = container_of(d, struct sim, disk);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reads that fail, once or for ever.  A read error is not damage. */
+/*
+ * Reads that fail, once or for good.  A read error does not prove damage: the store must not give
+ * up a table or a log because of it, and must have everything when the reads succeed again.
+ */
 #include "model.h"
 #include "table.h"
 
@@ -21,7 +24,10 @@ static u32 damaged(struct kv *kv)
 	return n;
 }
 
-/* Each read of a check fails once; no table may be marked as damaged because of that. */
+/*
+ * Let each read of a check fail once, one after another: the check may report that it could not
+ * read, but marks no table as damaged.  Return the number of reads.
+ */
 static u64 check_once(struct sim *s)
 {
 	struct kv *kv = opened(s, "to check");
@@ -47,7 +53,7 @@ static u64 check_once(struct sim *s)
 		die("nothing fails: %d %s", err, text);
 	if (told < n / 2)
 		die("of %llu reads that failed a check told of %llu", n - 1, told);
-	/* Nor may a table with reads that keep failing: they may succeed later. */
+	/* A table with reads that keep failing is not marked either: they may succeed later. */
 	s->hole = band_offset(kv, kv->version->level[1].part[0]->table->band);
 	s->hole_bytes = BLOCK_BYTES;
 	err = kv_check(kv, hear, text);
@@ -60,7 +66,10 @@ static u64 check_once(struct sim *s)
 	return n - 1;
 }
 
-/* Open the store while a part of the band table cannot be read. */
+/*
+ * Open the store while @bytes of the band table cannot be read, from @from on.  If it opens, it
+ * must hold the last key.  Return the result of the open.
+ */
 static int open_without(struct sim *s, u64 from, u64 bytes)
 {
 	struct kv *kv;
@@ -82,6 +91,10 @@ static int open_without(struct sim *s, u64 from, u64 bytes)
 	return 0;
 }
 
+/*
+ * Each slot of the band table has two copies.  One unreadable copy does not matter; with two the
+ * store is not opened, because they may hold the newest generation.
+ */
 static void bandtable_once(struct sim *s)
 {
 	struct kv *kv = opened(s, "to write");
@@ -106,7 +119,10 @@ static void bandtable_once(struct sim *s)
 		die("once they can be read: %s", said);
 }
 
-/* A chunk is not whole, and a later chunk that would show that it was durable cannot be read. */
+/*
+ * A chunk of the log is damaged, and the next one, which shows that it was durable, cannot be read:
+ * the open fails with -EIO; when that chunk can be read, with -EUCLEAN.  It never succeeds.
+ */
 static void later_once(struct sim *s)
 {
 	struct kv *kv = opened(s, "to sync"), *again;
@@ -129,7 +145,10 @@ static void later_once(struct sim *s)
 	kv_close(kv);
 }
 
-/* Each block of the logs cannot be read while the store is opened. */
+/*
+ * One block of the log cannot be read: the store cannot be opened for writing, and opened for
+ * reading it reports the loss.  When the block can be read again, the whole log is there.
+ */
 static void log_once(void)
 {
 	struct kv_options look = { .size = sizeof(look), .flags = KV_READ_ONLY };
@@ -174,7 +193,7 @@ static void log_once(void)
 	sim_free(s);
 }
 
-/* A merge that is due is tried again after a while, even if nothing is written meanwhile. */
+/* A merge that cannot read its input is tried again after a while, even if no write comes. */
 static void merge_once(void)
 {
 	struct sim *s = formatted(BYTES);
