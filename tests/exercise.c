@@ -729,7 +729,7 @@ static int check_all(struct exercise *x)
 	return 0;
 }
 
-/* The engine lets core gather this write: the host has its acknowledgement at once. */
+/* The engine lets core gather this write: the host has its acknowledgment at once. */
 static void gather_write(struct exercise *x, struct flight *f)
 {
 	u32 i;
