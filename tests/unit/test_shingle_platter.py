@@ -71,7 +71,7 @@ def test_the_words_are_those_of_the_driver():
     modes = set()
     for source in (TOP / "dm-platter").glob("*.c"):
         text = source.read_text(encoding="utf-8")
-        for found in re.findall(r'powered_off\) \? "fail".*?;', text, re.S):
+        for found in re.findall(r'power\.off\) \? "fail".*?;', text, re.S):
             modes |= set(re.findall(r'"(\w+)"', found))
     mine = re.search(r"struct word platter_modes\[\] = {\n(.*?)\n};", tool, re.S)[1]
     assert modes and modes == set(re.findall(r'{ "(\w+)"', mine))
