@@ -120,6 +120,7 @@ def picture(of, options, path):
         plots.logarithmic(axes)
         axes.set_title(f"longest of each {options.puts // WINDOWS:,} random puts, ms")
         axes.set_xlabel("thousand puts")
+        axes.set_ylim(top=axes.get_ylim()[1] * 8)       # room for the legend
         axes.legend(loc="upper left", ncols=2)
     # A picture alone has no page that defines the colour --paper.
     path.write_text(plots.svg(draw, "worst").replace(
