@@ -38,8 +38,9 @@ static char **devices_below(const char *name, const char *target, u32 *nr)
 	return path;
 }
 
-static void show(const struct dm_line *line, struct list *l)
+static void show(const struct dm_line *line, void *ctx)
 {
+	struct list *l = ctx;
 	struct json_object *j = l->j ? json_dict(l->j, NULL) : NULL, *list = NULL;
 	char **path, mode[16];
 	u32 nr, i;
@@ -72,18 +73,6 @@ static void show(const struct dm_line *line, struct list *l)
 	l->found++;
 }
 
-static int visit(const char *name, void *ctx)
-{
-	struct dm_line line;
-
-	if (!dm_device_status(name, &line))
-		return 0;
-	if (target_is_ours(line.target))
-		show(&line, ctx);
-	dm_line_free(&line);
-	return 0;
-}
-
 static int run(const struct command *cmd, int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -105,7 +94,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 		return EXIT_USAGE;
 	if (json)
 		l.j = json_list(NULL, NULL);
-	if (!dm_for_each(visit, &l))
+	if (!for_each_of_ours(show, &l, NULL))
 		return EXIT_OPERATION;
 	if (json)
 		json_print(l.j, stdout);

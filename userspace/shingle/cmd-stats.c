@@ -428,41 +428,28 @@ static bool ask(const char *name, const char *target, struct stat_round *r)
 	return true;
 }
 
-/* A device that is being closed may not answer; continue with the others. */
-static int visit(const char *name, void *ctx)
+static void visit(const struct dm_line *line, void *ctx)
 {
 	struct stat_round *r = ctx;
-	struct dm_line line;
 
-	if (!dm_device_status(name, &line)) {
-		r->ok = false;
-		return 0;
-	}
-	if (target_is_ours(line.target))
-		r->ok &= ask(name, line.target, r);
-	dm_line_free(&line);
-	return 0;
+	r->ok &= ask(line->name, line->target, r);
 }
 
 /* Query the one device, or all; @r receives the answers. */
 static void ask_round(const struct stats_args *a, struct stat_round *r)
 {
 	struct dm_line line;
+	bool all;
 
 	*r = (struct stat_round){ .ok = true };
 	if (!a->name) {
-		r->ok = dm_for_each(visit, r) && r->ok;
+		r->ok = for_each_of_ours(visit, r, &all) && all && r->ok;
 		return;
 	}
-	r->ok = dm_device_status(a->name, &line);
+	r->ok = line_of_ours(a->name, &line);
 	if (!r->ok)
 		return;
-	if (target_is_ours(line.target)) {
-		r->ok = ask(a->name, line.target, r);
-	} else {
-		r->ok = false;
-		fail("%s is a device of type '%s', not of dm-shingle", a->name, line.target);
-	}
+	r->ok = ask(a->name, line.target, r);
 	dm_line_free(&line);
 }
 

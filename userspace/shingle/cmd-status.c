@@ -183,22 +183,15 @@ static void print_json(const struct dm_line *line, struct json_object *j)
 		platter_json(&platter, j);
 }
 
-static int visit(const char *name, void *ctx)
+static void show(const struct dm_line *line, void *ctx)
 {
 	struct walk *w = ctx;
-	struct dm_line line;
 
-	if (!dm_device_status(name, &line))
-		return 0;
-	if (target_is_ours(line.target)) {
-		w->found++;
-		if (w->j)
-			print_json(&line, json_dict(w->j, NULL));
-		else
-			print(&line);
-	}
-	dm_line_free(&line);
-	return 0;
+	w->found++;
+	if (w->j)
+		print_json(line, json_dict(w->j, NULL));
+	else
+		print(line);
 }
 
 static int run(const struct command *cmd, int argc, char **argv)
@@ -227,21 +220,15 @@ static int run(const struct command *cmd, int argc, char **argv)
 	if (name) {
 		struct dm_line line;
 
-		if (!dm_device_status(name, &line))
+		if (!line_of_ours(name, &line))
 			return EXIT_OPERATION;
-		if (!target_is_ours(line.target)) {
-			fail("%s is a device of type '%s', not of dm-shingle", name,
-			     line.target);
-			dm_line_free(&line);
-			return EXIT_OPERATION;
-		}
 		if (w.j)
 			print_json(&line, w.j);
 		else
 			print(&line);
 		dm_line_free(&line);
 	} else {
-		ok = dm_for_each(visit, &w);
+		ok = for_each_of_ours(show, &w, NULL);
 		if (!json && ok && !w.found)
 			say("no dm-shingle device is open");
 	}

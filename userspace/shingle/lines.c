@@ -10,6 +10,64 @@ bool target_is_ours(const char *target)
 }
 
 /**
+ * line_of_ours() - query the status of a device that must be one of dm-shingle
+ * @name: its name
+ * @line: result, to be freed with dm_line_free()
+ *
+ * Return: true, or false after printing an error.
+ */
+bool line_of_ours(const char *name, struct dm_line *line)
+{
+	if (!dm_device_status(name, line))
+		return false;
+	if (target_is_ours(line->target))
+		return true;
+	fail("%s is a device of type '%s', not of dm-shingle", name, line->target);
+	dm_line_free(line);
+	return false;
+}
+
+struct visitor {
+	void (*fn)(const struct dm_line *line, void *ctx);
+	void *ctx;
+	bool all;
+};
+
+static int visit(const char *name, void *ctx)
+{
+	struct visitor *v = ctx;
+	struct dm_line line;
+
+	if (!dm_device_status(name, &line)) {
+		v->all = false;
+		return 0;
+	}
+	if (target_is_ours(line.target))
+		v->fn(&line, v->ctx);
+	dm_line_free(&line);
+	return 0;
+}
+
+/**
+ * for_each_of_ours() - visit the status of each open device of dm-shingle
+ * @fn: called for each device
+ * @ctx: passed to @fn
+ * @all: result: false if the status of a device could not be read, after printing an error.  A
+ *	device that is being closed may not answer; the others are visited.  May be NULL
+ *
+ * Return: true, or false after printing an error.
+ */
+bool for_each_of_ours(void (*fn)(const struct dm_line *line, void *ctx), void *ctx, bool *all)
+{
+	struct visitor v = { .fn = fn, .ctx = ctx, .all = true };
+	bool ok = dm_for_each(visit, &v);
+
+	if (all)
+		*all = v.all;
+	return ok;
+}
+
+/**
  * line_is_layer() - parse the status line of a translation layer
  * @line: status of a device
  * @s: result

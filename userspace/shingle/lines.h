@@ -63,6 +63,8 @@ static inline bool target_is_platter(const char *target)
 }
 
 bool target_is_ours(const char *target);
+bool line_of_ours(const char *name, struct dm_line *line);
+bool for_each_of_ours(void (*fn)(const struct dm_line *line, void *ctx), void *ctx, bool *all);
 bool line_is_layer(const struct dm_line *line, struct layer_status *s);
 bool line_is_platter(const struct dm_line *line, struct platter_status *s);
 
