@@ -13,7 +13,7 @@ project_copyright = author
 release = re.search(r'PACKAGE_VERSION="(.*)"', (TOP / "dkms.conf").read_text())[1]
 extensions = ["sphinx.ext.autosectionlabel"]
 autosectionlabel_prefix_document = True
-# For another project's tree, whose own form it has.
+# It has a prober for util-linux; its README.rst is written for that project.
 exclude_patterns = ["libblkid"]
 # A page has sections of the same name, each below another title.
 suppress_warnings = ["autosectionlabel.*"]

@@ -299,8 +299,8 @@ struct shingle_log {
  * @work: reads the pages that are wanted
  * @bios: bios for these reads
  * @reading: number of reads in flight, or failed and not yet reported; map_lock
- * @failed: number of pages whose read has failed since @work last made the device read-only for
- *	that; map_lock
+ * @failed: number of pages that were needed and cannot be used, for which @work has not yet made
+ *	the device read-only; map_lock
  * @crowded: a waiter may change no further page before a checkpoint has written changed ones;
  *	map_lock
  * @beginning: @work is starting a batch of reads, and wakes the waiters after the last of them;

@@ -673,13 +673,13 @@ static void fails(void)
 			die("a page cannot be read");
 		if (shingle_pages_here(p, shingle_pages_wanted(p), 0) ||
 		    shingle_pages_here(p, shingle_pages_wanted(p), for_good[i]))
-			die("a page that nobody lacks is missed");
+			die("a failed page that no operation needs counts as needed");
 	}
 	/*
 	 * Only an operation that walks over the whole map skips pages with errors that may go away.
 	 */
 	if (shingle_page_lost(&e, 1) || p->frames.frame[0].state == SHINGLE_FRAME_FAILED)
-		die("a page that nobody lacks is lost");
+		die("a page that no operation needs counts as lost");
 	visit(&e, 1);
 	/*
 	 * The device fails: the operation that needs the page fails once, and the next one reads it

@@ -217,7 +217,7 @@ def mistaken(ctx, medium, times, words):
         raise Failure("nobody has noticed")
     asked = media.stats(disk.platter)["destroyed_reads"]
     expect(asked, f"nobody has asked for what was destroyed, but: {why}")
-    ctx.note(f"{asked} destroyed blocks were asked for: {why[:200]}")
+    ctx.note(f"the file system read {asked} destroyed blocks: {why[:200]}")
     return {"destroyed_reads": asked}
 
 

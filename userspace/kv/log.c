@@ -339,13 +339,13 @@ static int log_push(struct kv *kv)
 int log_queue(struct kv *kv)
 {
 	struct log *l = &kv->log;
-	bool queued = false;
+	bool queued;
 	int err = 0;
 
 	/* A log that becomes a table must be written when its memtable is frozen. */
 	if (!kv->has_thread || kv->head.organisation == KV_BUFFERED)
 		return log_push(kv);
-	while (!err && !queued) {
+	while (!err) {
 		pthread_mutex_lock(&l->lock);
 		queued = queue_buffer(l);
 		pthread_cond_signal(&l->work);

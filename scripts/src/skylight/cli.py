@@ -137,7 +137,7 @@ def parser():
                                   "cleaning?")
     explain.add_argument("device", metavar="DEV", help="a block device; nothing is sent to it")
     explain.add_argument("--seconds", "--budget", type=float, metavar="N", default=0,
-                         help="time budget, after which it ends and says so (until ^C)")
+                         help="time budget, after which it ends with a message (until ^C)")
     explain.add_argument("--json", action="store_true", help="print the summary as JSON")
     return top
 

@@ -347,7 +347,7 @@ def check(path, sim, text, lacking):
         print(f"{path} is not checked: {', '.join(lacking)} left out", file=sys.stderr)
         return 1
     if split(path)[1] != section(sim, text):
-        print(f"the table in {path} is another: --rst writes it anew", file=sys.stderr)
+        print(f"the table in {path} differs: --rst replaces it", file=sys.stderr)
         return 1
     return 0
 
