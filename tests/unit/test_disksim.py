@@ -638,7 +638,7 @@ def test_status_of_a_check(tmp_path, sim, rst):
     digit = re.search(r"fictive8_drive.*(\d)", good)
     rst.write_text(good[:digit.start(1)] + str((int(digit[1]) + 1) % 10) + good[digit.end(1):],
                    encoding="utf-8")
-    assert f"the table in {rst} is another" in tool(tmp_path, "--sim", sim, "--check", rst, rc=1)
+    assert f"the table in {rst} differs" in tool(tmp_path, "--sim", sim, "--check", rst, rc=1)
     rst.write_text(re.sub("model .", "model x", good), encoding="utf-8")
     tool(tmp_path, "--sim", sim, "--check", rst, rc=1)
     rst.write_text(good, encoding="utf-8")
