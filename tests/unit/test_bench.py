@@ -5,32 +5,22 @@ them."""
 import json
 import random
 import subprocess
-from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(name="bench", scope="module")
-def the_bench():
-    return import_module("experiments.bench")
+from experiments import bench
+from experiments import bench_store as store
+from experiments.in_guest import bench as guest
+from programs import TOP
 
 
-@pytest.fixture(name="guest", scope="module")
-def in_the_guest():
-    return import_module("experiments.in_guest.bench")
-
-
-def test_each_operation_has_a_bar(bench, guest):
+def test_each_operation_has_a_bar():
     """Each pair of a target and an operation has a bar, so none is measured without a verdict."""
     assert set(bench.INSTRUCTIONS) == {(t, op) for t in guest.OURS for op in guest.OPERATIONS}
     assert set(bench.BARS) == set(guest.OURS)
 
 
-def test_places_of_operations(guest):
+def test_places_of_operations():
     """Random places are aligned and spread; one pass of a sequential operation fits in the span and
     repeats no place."""
     places = guest.places("write", random.Random(1), 500)
@@ -43,7 +33,7 @@ def test_places_of_operations(guest):
     assert span - mib * 4 <= in_sequence[-1] < span
 
 
-def figures(bench, beyond):
+def figures(beyond):
     """Return instruction counts in the guest's format, all of them @beyond their bars."""
     counted = {}
     for (target, op), bar in bench.INSTRUCTIONS.items():
@@ -53,10 +43,10 @@ def figures(bench, beyond):
 
 
 @pytest.mark.parametrize("beyond,missed", ((0, 0), (-1, 0), (1, 1)))
-def test_what_is_missed(bench, capsys, beyond, missed):
+def test_what_is_missed(capsys, beyond, missed):
     """MISSED appears only beside our targets, and only beyond the bar. Without a bar the table
     has no verdict."""
-    bench.show_instructions(figures(bench, beyond))
+    bench.show_instructions(figures(beyond))
     head, *rows = capsys.readouterr().out.rstrip().splitlines()
     assert head.split("bar")[2].split() == ["write", "1M"]
     for row in rows:
@@ -67,7 +57,7 @@ def test_what_is_missed(bench, capsys, beyond, missed):
     assert linear.split()[1:] == ["10000", "-"] * 3
 
 
-def test_a_pass_that_something_else_was_in_does_not_count(guest):
+def test_a_pass_that_something_else_was_in_does_not_count():
     """The instruction count is a median over passes, so a pass that an interrupt disturbed has
     no effect."""
     even = [(100, 10)] * 8
@@ -78,7 +68,7 @@ def test_a_pass_that_something_else_was_in_does_not_count(guest):
 
 
 @pytest.mark.parametrize("err", ("", "lab: no huge pages for the guest's memory: why\n"))
-def test_that_there_are_no_huge_pages_is_said(bench, monkeypatch, capsys, err):
+def test_that_there_are_no_huge_pages_is_said(monkeypatch, capsys, err):
     """A warning about missing huge pages reaches the user: figures differ without them, and
     nothing else would show the reason."""
     told = SimpleNamespace(ok=True, out='x\n{"a": 1}\n', err=f"touching RAM\n{err}round 1 of 1\n")
@@ -98,12 +88,12 @@ def test_no_round_is_none(what, n):
 
 @pytest.mark.parametrize("rounds,boots,each", ((9, 3, [3, 3, 3]), (5, 3, [2, 2, 1]), (2, 3, [1, 1]),
                                                (1, 1, [1]), (9, 1, [9])))
-def test_rounds_are_spread_over_boots(bench, rounds, boots, each):
+def test_rounds_are_spread_over_boots(rounds, boots, each):
     """Rounds are distributed evenly over boots, and no boot is without a round."""
     assert bench.spread(rounds, boots) == each
 
 
-def test_boots_are_joined(bench):
+def test_boots_are_joined():
     """The result contains the rounds of all boots and the sum of their cleaning."""
     boots = [{"rates": {"read": {"imr": [1.0, 2.0]}}, "cleaned": {"imr": 3}},
              {"rates": {"read": {"imr": [4.0]}}, "cleaned": {"imr": 0}}]
@@ -113,7 +103,7 @@ def test_boots_are_joined(bench):
     assert boots[0]["rates"]["read"]["imr"] == [1.0, 2.0]
 
 
-def test_each_boot_has_its_rounds(bench, monkeypatch, tmp_path):
+def test_each_boot_has_its_rounds(monkeypatch, tmp_path):
     """Figures that depend on the placement of memory need several boots; instruction counts need
     one."""
     asked = []
@@ -136,7 +126,7 @@ def test_each_boot_has_its_rounds(bench, monkeypatch, tmp_path):
     assert json.loads((tmp_path / "all").read_text())["results"]["speed"] == {"rates": [1.0] * 4}
 
 
-def test_dm_linear_is_taken_where_the_target_is(bench, capsys):
+def test_dm_linear_is_taken_where_the_target_is(capsys):
     """A target is compared with the dm-linear in the same place of memory. The one in a place of
     its own may be twice as fast for that reason alone."""
     rates = {w: dict.fromkeys(("linear", *bench.BARS, "writecache", "thin", "zoned"), [1.0] * 4)
@@ -157,7 +147,7 @@ def test_dm_linear_is_taken_where_the_target_is(bench, capsys):
 
 
 @pytest.mark.parametrize("lag,missed", ((9, 0), (11, 1)))
-def test_a_second_job_is_held_against_linear_in_its_place(bench, capsys, lag, missed):
+def test_a_second_job_is_held_against_linear_in_its_place(capsys, lag, missed):
     """The gain of a second job is compared with that of the dm-linear in the target's place; one
     in another place uses other memory."""
     def row(percent):
@@ -174,7 +164,7 @@ def test_a_second_job_is_held_against_linear_in_its_place(bench, capsys, lag, mi
     assert imr.count("MISSED") == missed
 
 
-def test_whose_device(guest):
+def test_whose_device():
     """The name of a device determines its target, since some parts have several devices for a
     target."""
     assert [guest.kind_of(name) for name in ("stl-set", "stl-set" + guest.TWIN, "stl-full",
@@ -182,7 +172,7 @@ def test_whose_device(guest):
         ["stl-set", "stl-set", "stl-full", "dualbuffer", "writecache", "other"]
 
 
-def test_none_lies_in_the_same_place_again(guest):
+def test_none_lies_in_the_same_place_again():
     """Targets change places from boot to boot: in as many boots as there are targets, each
     target is once in each place."""
     boots = [guest.turned(guest.TARGETS, boot) for boot in range(len(guest.TARGETS))]
@@ -191,7 +181,7 @@ def test_none_lies_in_the_same_place_again(guest):
         assert sorted(place) == sorted(guest.TARGETS)
 
 
-def test_pieces_are_medians_of_rounds(bench, guest, capsys):
+def test_pieces_are_medians_of_rounds(capsys):
     """One table is by shape, over all places; the other is by place, over all shapes."""
     names = ["-".join(("dualbuffer", *map(str, shape))) for shape in guest.SHAPES]
     found = {name: [[(boot + i) % 2, 0.5 + 0.5 * boot, 8.0 + i + boot, 10.0, 16.0]
@@ -207,7 +197,7 @@ def test_pieces_are_medians_of_rounds(bench, guest, capsys):
     assert [row[3] for row in places] == ["1.000", "1.000"]
 
 
-def test_pieces_are_measured_when_asked_for(bench, monkeypatch):
+def test_pieces_are_measured_when_asked_for(monkeypatch):
     """The part `pieces` explains a single figure of speed and takes long, so it runs on request
     only."""
     asked = []
@@ -231,16 +221,11 @@ def test_pieces_are_measured_when_asked_for(bench, monkeypatch):
 # --- the key-value store ----------------------------------------------------------
 
 
-@pytest.fixture(name="store", scope="module")
-def the_store():
-    return import_module("experiments.bench_store")
-
-
 def round_of(rate, worst):
     return {"rate": rate, "worst_ms": worst}
 
 
-def test_rows_of_the_store_are_missed_by_either_bar(store, capsys):
+def test_rows_of_the_store_are_missed_by_either_bar(capsys):
     """A row is missed if kv is slower, or has a longer worst write, than LevelDB. The verdict
     uses the median of the ratios within a round, not the ratio of the medians."""
     found = {
@@ -256,7 +241,7 @@ def test_rows_of_the_store_are_missed_by_either_bar(store, capsys):
     assert [name for name in found if "MISSED" in rows[name]] == ["slower", "later"]
 
 
-def test_rows_of_the_store(store, tmp_path):
+def test_rows_of_the_store(tmp_path):
     """Each row is sent to each store with the same seed, and starts with the preparation that it
     requires."""
     assert len(set(store.ROWS)) == len(store.ROWS)

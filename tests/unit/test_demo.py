@@ -6,12 +6,11 @@ store that has kept all acknowledged writes."""
 import os
 import random
 import subprocess
-from pathlib import Path
 
 import pytest
 from experiments import promises
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 KVBENCH = TOP / "build/userspace/kvbench"
 KV = TOP / "build/userspace/kv"
 ACKED = 300

@@ -13,12 +13,11 @@ import lzma
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import platter_sim
+from programs import TOP, platter_sim
 from experiments.platter import disksim_compare
 from experiments.platter import disksim_drive
 from experiments.platter import disksim_layout
@@ -26,7 +25,6 @@ from experiments.platter import disksim_seek
 from experiments.platter import disksim_words
 from experiments.platter import fictive
 
-TOP = Path(__file__).resolve().parents[2]
 COMPARE = TOP / "scripts/experiments"
 RST = TOP / "Documentation/reports/platter-validation.rst"
 

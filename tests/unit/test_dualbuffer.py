@@ -4,12 +4,11 @@
 import math
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 OUT = TOP / "build/tests"
 
 # M in percent of the cache (ideal, hyper, linear, power, sat), from an independent simulation.

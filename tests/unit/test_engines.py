@@ -4,11 +4,10 @@ power cuts."""
 
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 SEED = 1
 
 

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import time
-from importlib import import_module
 
 import pytest
 from docutils import nodes
@@ -19,17 +18,13 @@ from experiments import catalogue
 from experiments.__main__ import NAMES
 from experiments.catalogue import RESULTS, Result
 from lab import runner
+from experiments import all as show
 
 SHOWS = TOP / "scripts/src/experiments"
 
 
 RESULTS_RST = DOCUMENTS / "results.rst"
 BY_COMMAND = {r.command: r for r in RESULTS}
-
-
-@pytest.fixture(name="show", scope="module")
-def the_show():
-    return import_module("experiments.all")
 
 
 # --- documents ---------------------------------------------------------------------------
@@ -111,7 +106,7 @@ def test_names_and_commands_are_there_once():
 
 
 def test_every_show_is_in_the_catalogue():
-    others = {"all", "bench", "demo"}       # `make bench` and `make demo`
+    others = {"all", "report", "bench", "demo"}     # `make bench` and `make demo`
     assert set(NAMES) - others == {found for r in RESULTS for found in re.findall(
         r"scripts/experiments ([\w-]+)", r.command)}
 
@@ -156,7 +151,7 @@ def result(name, command, **more):
 
 
 @pytest.fixture(name="run")
-def a_run(show, tmp_path, monkeypatch):
+def a_run(tmp_path, monkeypatch):
     monkeypatch.setattr(show, "versions", lambda: {"fio": "none"})
     out = tmp_path / "out"
     out.mkdir()
@@ -209,16 +204,16 @@ def test_collects(run, tmp_path):
     assert third.screen.heads == [("figures (1 of 1)", found["figures"]["seconds"], 0)]
 
 
-def test_resume_runs_again_what_has_other_sources(run, show, monkeypatch):
+def test_resume_runs_again_what_has_other_sources(run, monkeypatch):
     """A stored result is not used if the sources of the experiment have changed."""
     results = [result("one", "true")]
     assert run().all(results, resume=False) == 0
-    monkeypatch.setattr(show.kept, "sources", lambda names: f"other {names}")
+    monkeypatch.setattr(show.resume, "sources", lambda names: f"other {names}")
     again = run()
     assert again.all(results, resume=True) == 0 and len(again.screen.heads) == 1
 
 
-def test_a_file_of_before_is_not_taken_for_new_figures(run, show, monkeypatch, tmp_path):
+def test_a_file_of_before_is_not_taken_for_new_figures(run, monkeypatch, tmp_path):
     """A JSON file from an earlier run is not taken for the result of a command that writes none."""
     monkeypatch.setattr(show, "TOP", tmp_path)
     of = run()
@@ -238,7 +233,7 @@ def test_directory_is_that_of_the_variable(run, monkeypatch):
     assert kept(of)["results"]["needy"]["output"] == "a place\n"
 
 
-def test_what_has_begun_ends_with_it(tmp_path, show, run):
+def test_what_has_begun_ends_with_it(tmp_path, run):
     """An interrupt ends the running command with its children. Otherwise a guest would go on."""
     of, pids = run(), tmp_path / "pids"
     of.screen.show = lambda *_: pids.exists() and pids.read_text().count("\n") == 2 and \
@@ -270,7 +265,7 @@ def git(top, *words, day="2026-01-01"):
 @pytest.mark.skipif(not shutil.which("git"), reason="no git")
 @pytest.mark.parametrize("day, stale, word", [
     ("2026-01-01", 0, ""), ("2026-01-02", 0, "the same day"), ("2026-01-03", 1, "one more")])
-def test_check(show, tmp_path, capsys, day, stale, word):
+def test_check(tmp_path, capsys, day, stale, word):
     """--check reports results that are older than the last commit to their sources. A commit of
     the same day does not count, nor one to other files."""
     git(tmp_path, "init", "-q")
@@ -290,7 +285,7 @@ def test_check(show, tmp_path, capsys, day, stale, word):
     assert f"{stale} of 2 are older" in out and "nothing that git knows of" in out
 
 
-def test_check_without_git(show, tmp_path, capsys, monkeypatch):
+def test_check_without_git(tmp_path, capsys, monkeypatch):
     """Without git, or without a history, --check prints the dates and reports nothing as old."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert show.check([result("a", "true")], tmp_path) == 0

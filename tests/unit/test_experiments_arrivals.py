@@ -2,15 +2,12 @@
 """scripts/experiments arrivals: its estimates of the Hurst parameter for noise with a known
 parameter, its autocorrelation against the defining sum, and its table."""
 
-from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments import arrivals as show
 from experiments import hurst
 
-TOP = Path(__file__).resolve().parents[2]
-show = import_module("experiments.arrivals")
 # How far the mean over some series may be off: the first two are biased by their nature.
 OFF = {"AggVar": 0.07, "R/S": 0.09, "Period.": 0.03, "A-V": 0.02, "Whittle": 0.01}
 
@@ -70,13 +67,13 @@ def test_the_b_model_has_the_parameter_of_its_closed_form(bias):
     assert show.cascade("Poisson") is None
 
 
-def test_table(capsys):
+def test_table():
     row = dict(zip(hurst.METHODS, ([0.5, 0.7, 0.6],) * 5))
-    show.told({"short": {"b = 0.65": row}, "seconds": {"as drawn, 1.1": row}},
-              {"b = 0.65": [9.0, 10.0, 12.0]})
-    said = capsys.readouterr().out
+    tables = show.tables({"short": {"b = 0.65": row}, "seconds": {"as drawn, 1.1": row}},
+                        {"b = 0.65": [9.0, 10.0, 12.0]})
+    said = "\n".join(table.text() for table in tables)
     assert said.count("0.600 (0.500-0.700)") == 10
     assert said.count("... thesis") == 1 and "0.509" in said and "0.938" in said
-    assert "10.00        9.00       12.00" in said
+    assert tables[-1].rows == [["b = 0.65", "10.00", "9.00", "12.00"]]
     for theirs in show.THESIS.values():
         assert all(len(r) == len(hurst.METHODS) for r in theirs.values())

@@ -7,23 +7,13 @@ import json
 import re
 import subprocess
 import sys
-from importlib import import_module
-from pathlib import Path
 
 import pytest
+from experiments import imr as show
+from experiments import kvimr
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 SHOW = "imr"
-
-
-@pytest.fixture(name="show", scope="module")
-def the_show():
-    return import_module("experiments.imr")
-
-
-@pytest.fixture(name="kvimr", scope="module")
-def the_other_show():
-    return import_module("experiments.kvimr")
 
 
 def option(args, name):
@@ -34,46 +24,11 @@ def bytes_of(size):
     return int(size[:-1]) << {"B": 0, "K": 10, "M": 20}[size[-1]]
 
 
-@pytest.mark.parametrize("args,sentence", (
-    (("--set", "foo"), "--set 'foo' is no KEY=VALUE"),
-    (("--scale", "0"), "--scale 0 is less than 1"),
-    (("--scale", "3", "--record", "3072"), "--scale is a power of 2 up to 512"),
-    (("--scale", "3"), "--scale is a power of 2 up to 512"),
-    (("--scale", "1024"), "--scale is a power of 2 up to 512"),
-    (("--record", "0"), "--record 0 is less than 1"),
-    (("--record", "96"), "files of 64 MB do not hold a whole number of records of 96 KiB"),
-    (("--sizes", "x"), "--sizes: 'x' is no number from 1 on"),
-    (("--sizes", "64,0"), "--sizes: '0' is no number from 1 on"),
-    (("--seeds", ","), "--seeds: '' is no number from 0 on"),
-    (("--seeds=-1",), "--seeds: '-1' is no number from 0 on"),
-    (("--jobs", "0"), "--jobs 0 is less than 1"),
-    (("--timeout", "0"), "--timeout 0 is less than 1"),
-    (("--flush-us=-1",), "--flush-us -1 is less than 0"),
-    (("--flush-us", "1000001"), "--flush-us 1000001 is more than a second"),
-    (("--load", "0"), "--load 0 is less than 1"),
-    (("--ops", "0", "--mix", "R50"), "--ops 0 is less than 1"),
-    (("--ops", "5"), "--ops are those of a --mix"),
-    (("--tracks", "2"), "--tracks 2 is less than 4"),
-    (("--tracks", "5001"), "an even number is needed"),
-    (("--schemes", "best"), "scheme 'best' is none of"),
-    (("--set-up", "paper", "--scale", "32"), "the paper's drive cannot be divided"),
-    (("--set-up", "paper", "--verify"), "the paper's drive cannot be divided"),
-    (("--set-up", "paper", "--sizes", "32", "--record", "1024"),
-     "files of 32 MB do not hold a whole number of records of 1024 KiB"),
-))
-def test_bad_words(args, sentence):
-    done = subprocess.run([TOP / "scripts/experiments", SHOW, *args], text=True, capture_output=True,
-                          check=False, timeout=600)
-    assert done.returncode == 2 and not done.stdout
-    assert done.stderr.count("\n") == 1 and done.stderr.startswith("imr: ")
-    assert sentence in done.stderr
-
-
 @pytest.mark.parametrize("set_up, schemes, sentence", (
     ("fast", ["plain", "seq"], "nothing destroyed was read, and"),
     ("fast", ["plain", "plain-seq"], "no drive was interlaced, so nothing could be destroyed, and"),
     ("paper", ["plain", "seq"], "no drive was interlaced, so nothing could be destroyed, and")))
-def test_no_more_is_said_than_the_drive_could_show(show, set_up, schemes, sentence):
+def test_no_more_is_said_than_the_drive_could_show(set_up, schemes, sentence):
     """The final sentence claims that nothing destroyed was read only if a drive was interlaced."""
     options = argparse.Namespace(**show.SET_UPS[set_up], verify=False)
     assert show.all_well(options, schemes) == f"{sentence} the clock was exact"
@@ -84,8 +39,7 @@ def test_no_more_is_said_than_the_drive_could_show(show, set_up, schemes, senten
     ("medium", "late", "seq-silent-67108864-target-1: late 7 times: no exact clock"),
     ("medium", "destroyed_reads", "seq-silent-67108864-target-1: 7 destroyed blocks were read"),
     ("device", "bad_blocks", "seq-silent-67108864-target-1: 7 blocks were lost")))
-def test_what_is_wrong_is_said_and_is_the_status(show, monkeypatch, tmp_path, capsys, where, what,
-                                                 sentence):
+def test_what_is_wrong_is_said_and_is_the_status(monkeypatch, tmp_path, capsys, where, what, sentence):
     """A late clock, a read of a destroyed block and a lost block are reported in the last line
     and make the exit status 1."""
     def measure(run, _):
@@ -110,7 +64,7 @@ def test_what_is_wrong_is_said_and_is_the_status(show, monkeypatch, tmp_path, ca
     assert re.search("^imr: --json .*: No such file or directory$", capsys.readouterr().err)
 
 
-def test_only_the_same_words_are_taken_up(show, monkeypatch, tmp_path):
+def test_only_the_same_words_are_taken_up(monkeypatch, tmp_path):
     """--resume takes a stored result only if its settings are the same; otherwise the run is
     made again."""
     options = argparse.Namespace(**show.SET_UPS["fast"], verify=False, mix=None, ops=None,
@@ -154,7 +108,7 @@ def result(layer, mixed):
 
 
 @pytest.mark.parametrize("layer", ("middleware", "target"))
-def test_columns_of_a_load(show, capsys, layer):
+def test_columns_of_a_load(capsys, layer):
     slow = result(layer, False)
     slow["device"].update(load_compact_s=600., load_bytes_per_s=5e5)
     slow["device"]["load"]["persist_s"] = 300.
@@ -171,7 +125,7 @@ def test_columns_of_a_load(show, capsys, layer):
                                  "13.3", "%"]
 
 
-def test_a_track_of_a_32nd_counts_as_a_whole_one(show):
+def test_a_track_of_a_32nd_counts_as_a_whole_one():
     """Speeds on tracks of 1/32 of the size are multiplied by 32."""
     of = result("target", False)
     whole = show.figures(of)
@@ -180,7 +134,7 @@ def test_a_track_of_a_32nd_counts_as_a_whole_one(show):
         assert show.figures(of)[what] == pytest.approx(32 * whole[what])
 
 
-def test_the_mean_of_few_is_within(show, capsys):
+def test_the_mean_of_few_is_within(capsys):
     """The interval of a mean uses Student's t: for three seeds, 10, 20 and 30 % are 20 +- 24.8
     %."""
     run = {}
@@ -196,7 +150,7 @@ def test_the_mean_of_few_is_within(show, capsys):
 
 
 @pytest.mark.parametrize("layer", ("middleware", "target"))
-def test_with_a_mix_nothing_is_said_of_a_file(show, capsys, layer):
+def test_with_a_mix_nothing_is_said_of_a_file(capsys, layer):
     """After a mix the counters cover load and mix, so no figure is divided by the load's files."""
     got = {name: show.figures(result("plain" if name == "plain" else layer, True))
            for name in ("plain", "seq", "3phase", "compaction", "compaction-merged")}
@@ -217,7 +171,7 @@ def test_with_a_mix_nothing_is_said_of_a_file(show, capsys, layer):
         assert "the target 160 rewrites, 640 syncs and 7 of the map" in out
 
 
-def of_seeds(show, layer, mixed=False):
+def of_seeds(layer, mixed=False):
     """Results of two seeds: with the second one all schemes except the plain disk are twice as
     fast and have half the rewrites."""
     out = {}
@@ -235,9 +189,9 @@ def of_seeds(show, layer, mixed=False):
 
 
 @pytest.mark.parametrize("layer", ("middleware", "target"))
-def test_tables_are_of_all_seeds(show, capsys, layer):
+def test_tables_are_of_all_seeds(capsys, layer):
     """With several seeds the table has means and ranges, and ratios are formed within a seed."""
-    got = of_seeds(show, layer)
+    got = of_seeds(layer)
     got["compaction-merged"][1]["rewrites"] = 40
     show.table("load", got)
     out = capsys.readouterr().out
@@ -254,41 +208,41 @@ def test_tables_are_of_all_seeds(show, capsys, layer):
         assert "  seq, seed 2 of 2: the target 80 rewrites" in out
 
 
-def test_mixes_are_of_all_seeds(show, capsys):
-    show.table("mix", of_seeds(show, "middleware", True))
+def test_mixes_are_of_all_seeds(capsys):
+    show.table("mix", of_seeds("middleware", True))
     out = capsys.readouterr().out
     assert "operations/s of the mix: plain 5.0 (5.0-5.0), seq 7.5 (5.0-10.0), " in out
 
 
-def test_how_long_a_mix_is(show, kvimr):
+def test_how_long_a_mix_is():
     """--ops is passed to the guest's program. 7,500,000 is the number of the paper's mix, which
     kvimr uses. Without --ops none is passed."""
-    args = words_of(show, "paper", "seq", "middleware", mix="R50", ops=7500000)["args"]
+    args = words_of("paper", "seq", "middleware", mix="R50", ops=7500000)["args"]
     of = kvimr.arguments("seq", 1, kvimr.MIXED, {"--mix": "R50"})
     assert option(args, "--ops") == option(of, "--ops") == "7500000"
-    assert "--ops" not in words_of(show, "paper", "seq", "middleware", mix="R50")["args"]
+    assert "--ops" not in words_of("paper", "seq", "middleware", mix="R50")["args"]
 
 
 @pytest.mark.parametrize("us", (0, 8333))
-def test_what_a_sync_takes_is_asked_of_the_disk(show, us):
+def test_what_a_sync_takes_is_asked_of_the_disk(us):
     """The time of a flush is a setting of platter, also for the plain disk; 0 leaves platter's
     default."""
     for scheme in ("plain", "seq"):
-        words = words_of(show, "fast", scheme, "target", flush_us=us)
+        words = words_of("fast", scheme, "target", flush_us=us)
         assert words["medium"] == ({"flush_us": us} if us else {})
 
 
-def words_of(show, set_up, scheme, through, size=64 << 20, **other):
+def words_of(set_up, scheme, through, size=64 << 20, **other):
     options = argparse.Namespace(**{**show.SET_UPS[set_up], "verify": False, "mix": None,
                                     "ops": None, "wcache": "off", "set": [], **other})
     return show.words_of(scheme, options.moves, size, through, 1, options)
 
 
 @pytest.mark.parametrize("scheme", ("plain", "seq", "3phase-merged", "compaction"))
-def test_the_papers_set_up_is_that_without_a_guest(show, kvimr, scheme):
+def test_the_papers_set_up_is_that_without_a_guest(scheme):
     """With the paper's set-up, imr through the middleware passes the same arguments as kvimr,
     which runs without a guest. Only the drive differs."""
-    args = words_of(show, "paper", scheme, "middleware")["args"]
+    args = words_of("paper", scheme, "middleware")["args"]
     other = kvimr.arguments(scheme, 1)
     copies = [] if scheme == "plain" else ["--copy-each"]
     assert [w for w in args if w in ("--copy-each", "--reread")] == copies
@@ -301,23 +255,23 @@ def test_the_papers_set_up_is_that_without_a_guest(show, kvimr, scheme):
     assert option(args, "--scale") == "1"
 
 
-def test_the_papers_drive_is_whole(show):
+def test_the_papers_drive_is_whole():
     """The paper's set-up uses the whole length of the profile's drive: a shorter one would have
     other seek times. The drive is a conventional one."""
     for through in ("middleware", "target"):
-        words = words_of(show, "paper", "seq", through)
+        words = words_of("paper", "seq", through)
         assert words["drive"] == "st500dm002" and words["file_tracks"] == 33
         assert words["drive_sectors"] == published_length("st500dm002")
         assert words["medium"] == {"flush_us": 8333}
-    assert words_of(show, "fast", "seq", "target")["drive_sectors"] is None
+    assert words_of("fast", "seq", "target")["drive_sectors"] is None
 
 
 @pytest.mark.parametrize("set_up,mb", [(set_up, mb) for set_up in ("fast", "paper")
                                        for mb in (64, 128, 256, 512)] + [("fast", 1024)])
-def test_a_whole_file_is_gathered(show, set_up, mb):
+def test_a_whole_file_is_gathered(set_up, mb):
     """The target's buffer has room for two files; where its limit does not allow that, it has
     the maximum, which is more than one file."""
-    words = words_of(show, set_up, "seq", "target", size=mb << 20)
+    words = words_of(set_up, "seq", "target", size=mb << 20)
     options = (TOP / "dm-imr/imr-options.c").read_text()
     most = 1 << int(options.split("#define MAX_BUFFER_BLOCKS")[1].split("<<")[1].split(")")[0])
     most = most * 4096 // words["track_bytes"]
@@ -340,10 +294,10 @@ def the_tool():
 
 
 @pytest.mark.parametrize("set_up", ("fast", "paper"))
-def test_the_target_has_room_for_all_tracks(show, tool, tmp_path, set_up):
+def test_the_target_has_room_for_all_tracks(tool, tmp_path, set_up):
     """The disk of the experiment, formatted as in the guest, has as many data tracks as the
     experiment uses."""
-    words = words_of(show, set_up, "seq", "target")
+    words = words_of(set_up, "seq", "target")
     disk, meta = tmp_path / "disk", tmp_path / "meta"
     for path, size in ((disk, (words["tracks"] + words["spare"]) * words["track_bytes"]),
                        (meta, 256 << 20)):

@@ -2,40 +2,12 @@
 """scripts/experiments kv without guests: its cases and its evaluation of results."""
 
 import json
-import subprocess
-from importlib import import_module
-from pathlib import Path
 
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(name="show", scope="module")
-def the_show():
-    return import_module("experiments.kv")
+from experiments import kv as show
 
 
-@pytest.mark.parametrize("args,sentence", (
-    (("--parts", "rivals,outside"),
-     "--parts 'outside' is none of rivals, native, worst, inside, offload"),
-    (("--drives", "imr"), "--drives 'imr' is none of conventional, stl-set, stl-full"),
-    (("--scale", "7"), "--scale 7 is not from 8 to 160"),
-    (("--scale", "161"), "--scale 161 is not from 8 to 160"),
-    (("--drive-mib", "100"), "--drive-mib 100 is less than three times the records"),
-    (("--cache", "7"), "--cache 7 is less than 8"),
-    (("--rounds", "0"), "--rounds 0 is less than 1"),
-    (("--puts", "999"), "--puts 999 is less than 1000"),
-    (("--seed", "-1"), "--seed -1 is less than 0"),
-))
-def test_bad_words(args, sentence):
-    done = subprocess.run([TOP / "scripts/experiments", "kv", *args], text=True,
-                          capture_output=True, check=False, timeout=600)
-    assert done.returncode == 2 and not done.stdout
-    assert sentence in done.stderr.splitlines()[-1]
-
-
-def test_all_are_sent_the_same(show):
+def test_all_are_sent_the_same():
     """For a drive and a size all stores have the same sessions and differ in their own options
     only: each has the same memtable and an equally large cache, or the page cache."""
     options = show.options_of(["--scale", "40"])
@@ -66,7 +38,7 @@ def test_all_are_sent_the_same(show):
             assert words[words.index("--value") + 1] == f"{value}B" and words[0] == "-w"
 
 
-def test_json_has_all_parts(show, monkeypatch, tmp_path):
+def test_json_has_all_parts(monkeypatch, tmp_path):
     """Several measurements of one run add their results to the JSON file; none replaces those of
     another."""
     monkeypatch.setattr(show.runner, "outputs", lambda _: tmp_path)
@@ -75,13 +47,13 @@ def test_json_has_all_parts(show, monkeypatch, tmp_path):
     for part in "rivals", "blocks":
         show.stacks.measured("kv", options, {part: [(f"{part}-1", {"a": part}, None)]},
                              tmp_path, lambda *_: [])
-    show.stacks.kept(options, {"native-1": {"phases": {}}})
+    show.stacks.keep(options, {"native-1": {"phases": {}}})
     assert json.loads((tmp_path / "json").read_text())["results"] == {
         "rivals-1": {"of": {"a": "rivals"}}, "blocks-1": {"of": {"a": "blocks"}},
         "native-1": {"phases": {}}}
 
 
-def test_scale(show):
+def test_scale():
     """Records are 8 GiB over the scale, and a tenth of them are the operations."""
     for scale in (8, 40, 160):
         options = show.options_of(["--scale", str(scale), "--drive-mib", "4000"])
@@ -100,7 +72,7 @@ def test_scale(show):
         assert show.band(options) == f"{80 * 1024 // scale // 4 * 4}K"
 
 
-def test_inside(show):
+def test_inside():
     """The part `inside` compares LevelDB with loc and soc on a conventional drive, for four
     values of the trigger of level 0."""
     cases = show.inside(show.options_of([]))
@@ -127,7 +99,7 @@ def phase(ops, seconds, sync_s=0.0, kind="update", wrote=0, **more):
                            **({"records": 1000 * ops} if kind == "scan" else {})}}, **more}
 
 
-def test_rate(show):
+def test_rate():
     """A rate includes the time of the final sync. For a scan of the whole store it counts
     records, for all other loads operations."""
     assert show.rate(phase(100, 3, 1)) == 25
@@ -139,7 +111,7 @@ def test_rate(show):
     assert show.rate(phase(10, 0)) is None
 
 
-def test_ahead(show):
+def test_ahead():
     """ahead() is the lead of the first rate over the second in percent, and None if either is
     missing."""
     assert show.ahead(3, 2) == pytest.approx(50)
@@ -148,12 +120,12 @@ def test_ahead(show):
     assert show.signed(8.84) == "+8.8 %" and show.signed(None) == "-"
 
 
-def test_written(show):
+def test_written():
     assert show.written(phase(1, 1, wrote=500)) == 3
     assert show.written(phase(1, 1)) is None
 
 
-def test_compacted(show):
+def test_compacted():
     """The compaction traffic of kv comes from its counters, that of LevelDB from the rows of its
     text."""
     mib = 1 << 20
@@ -169,7 +141,7 @@ Level  Files Size(MB) Time(sec) Read(MB) Write(MB)
     assert show.compacted({"store_stats": {"stats": text}}) == (120, 163, 12)
 
 
-def test_stores_that_answer_differently(show):
+def test_stores_that_answer_differently():
     """Stores that got the same requests must report the same counts: a difference means that a
     store lost something, or was sent something else."""
     def of(name, **phases):
@@ -193,7 +165,7 @@ def test_stores_that_answer_differently(show):
     ({"medium": {"destroyed_reads": 3}}, "3 destroyed blocks were read"),
     ({"layer": {"r0_violations": 1}}, "1 writes would have destroyed data in use"),
 ))
-def test_what_must_not_be(show, more, sentence):
+def test_what_must_not_be(more, sentence):
     """Reads of destroyed blocks, writes that would have destroyed data, a late clock and failed
     operations are reported."""
     of = {"late_us": 0, "medium": {"destroyed_reads": 0}, "layer": {"r0_violations": 0},
@@ -218,7 +190,7 @@ def inside_of(rates, moved, scans):
     return out
 
 
-def test_relations(show):
+def test_relations():
     """Each relation of the thesis holds for matching results. A change of one figure breaks only
     the relation that is about it."""
     rates = {"leveldb": 100, "loc": 90, "soc": 150}
@@ -237,33 +209,30 @@ def test_relations(show):
         assert {i for i, (_, holds) in enumerate(found) if not holds} == what
 
 
-def test_without_one_that_did_not_end(show, capsys):
+def test_without_one_that_did_not_end():
     """A store without a result is compared with nothing. The columns that compare it are left
     out, and no other store takes its place."""
     assert not show.relations(inside_of({}, {}, {})[1:])
     results = [(("conventional", 1024, name), {"load": phase(n, 1, disk={"written_bytes": 1},
                                                              written_bytes=1)})
                for name, n in (("leveldb", 100), ("rocksdb", 50))]
-    show.told_rivals(results, "conventional", 1024)
-    said = capsys.readouterr().out
+    said = show.table_rivals(results, "conventional", 1024).text()
     assert "100.0" in said and "over" not in said and "+100" not in said
     kv = (("conventional", 1024, "kv"), results[0][1])
-    show.told_rivals([kv, results[1]], "conventional", 1024)
-    said = capsys.readouterr().out
+    said = show.table_rivals([kv, results[1]], "conventional", 1024).text()
     assert "over rocksdb" in said and "+100.0 %" in said and "over leveldb" not in said
 
 
-def test_millions_a_second_stand_apart(show, capsys):
+def test_millions_a_second_stand_apart():
     """The columns of the table are wide enough for rates of tens of millions."""
     results = [(("tmpfs", 1024, name), {"load": phase(n, 1)})
                for name, n in (("kv", 18_014_065), ("leveldb", 32_031_255))]
-    show.told_rivals(results, "tmpfs", 1024, disks=False)
-    head, row = capsys.readouterr().out.splitlines()[-2:]
+    head, row = show.table_rivals(results, "tmpfs", 1024, disks=False).text().splitlines()[-2:]
     assert row.split()[1:3] == ["18,014,065.0", "32,031,255.0"]
     assert row.index("32,031,255.0") + len("32,031,255.0") == head.index("leveldb") + len("leveldb")
 
 
-def test_each_run_knows_what_those_before_inserted(show):
+def test_each_run_knows_what_those_before_inserted():
     """`insertstart` is the number of records that earlier runs inserted beyond the load, so that
     no run inserts the keys of another."""
     results = {"load": phase(50, 1, kind="insert", records=0),
@@ -275,36 +244,33 @@ def test_each_run_knows_what_those_before_inserted(show):
     def send(words):
         sent[words[-1]] = words
         return results[words[-1]]
-    assert show.sat_out([(name, ["-w", name]) for name in results], send) == results
+    assert show.run_phases([(name, ["-w", name]) for name in results], send) == results
     assert [words[:2] for words in sent.values()] == [
         ["-p", f"insertstart={there}"] for there in (0, 0, 7, 7)]
 
 
-def test_the_middle_of_rounds(show):
+def test_the_middle_of_rounds():
     """The median of rounds is taken separately for each phase."""
     runs = [{"a": phase(n, 1), "b": phase(9 - n, 1)} for n in (3, 1, 2)]
     found = show.middle(runs)
     assert (found["a"]["operations"], found["b"]["operations"]) == (2, 7)
 
 
-def test_what_it_says(show, capsys):
+def test_what_it_says():
     """The rows of the printed tables, with the ratios and the written bytes."""
     results = [(("stl-set", 1024, name), {"load": phase(n, 2, wrote=10, kind="insert"),
                                           "c": phase(n, 1, kind="read")})
                for name, n in (("kv", 300), ("leveldb", 200), ("rocksdb", 400))]
-    show.told_rivals(results, "stl-set", 1024)
-    load, c = capsys.readouterr().out.splitlines()[-2:]
-    assert load.split() == ["load", "150.0", "100.0", "200.0", "+50.0", "%", "-25.0", "%",
-                            "+8.8", "to", "+123.6", "%", "3.00", "3.00", "3.00"]
-    assert c.split() == ["c", "300.0", "200.0", "400.0", "+50.0", "%", "-25.0", "%", "-", "-",
-                         "-"]
-    show.told_inside(inside_of({"leveldb": 100}, {"loc": 2 << 20}, {}))
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()[-9:]]
+    load, c = show.table_rivals(results, "stl-set", 1024).rows
+    assert load == ["load", "150.0", "100.0", "200.0", "+50.0 %", "-25.0 %", "+8.8 to +123.6 %",
+                    "3.00", "3.00", "3.00"]
+    assert c == ["c", "300.0", "200.0", "400.0", "+50.0 %", "-25.0 %", "", "-", "-", "-"]
+    rows = show.table_inside(inside_of({"leveldb": 100}, {"loc": 2 << 20}, {})).rows
     assert rows[0][:4] == ["leveldb", "4", "100.0", "0"] and rows[1][:4] == [
         "loc", "4", "1,004.0", "2"]
 
 
-def test_offload(show):
+def test_offload():
     """Each kind of arrivals is measured with and without the offload device. All other settings
     are equal."""
     cases = show.offload(show.options_of(["--rate", "500", "--minutes", "3"]))
@@ -332,7 +298,7 @@ def offload_of(p99_9, unsorted, scans, rate=100, offloaded=0):
     return {"phases": {"load": load, "scan": phase(scans, 2, kind="scan")}}
 
 
-def test_offload_relations(show):
+def test_offload_relations():
     """The relations between results with and without an offload device hold if the device makes
     things better, and fail if it makes them worse. Incomplete results give no relation."""
     got = show.offloaded(offload_of(5000, 4, 30, offloaded=600))
@@ -358,7 +324,7 @@ def test_offload_relations(show):
     assert not any(holds for _, holds in show.relations_offload(results))
 
 
-def test_worst_writes(show, tmp_path):
+def test_worst_writes(tmp_path):
     """The log of kvbench is sorted by the begin of each put, and gives the worst time of each
     stretch."""
     worst = show.kv_worst
@@ -380,7 +346,7 @@ def test_worst_writes(show, tmp_path):
     assert not any(holds for _, holds in worst.relations(stores))
 
 
-def test_picture_of_worst_writes(show, tmp_path):
+def test_picture_of_worst_writes(tmp_path):
     pytest.importorskip("matplotlib")
     of = {name: {"windows_ms": [1, 20 + i, 3], "max_ms": 20 + i, "puts_per_s": 1000}
           for i, name in enumerate(show.kv_worst.STORES)}

@@ -6,27 +6,12 @@ import json
 import shutil
 import subprocess
 import threading
-from importlib import import_module
-from pathlib import Path
 
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(name="kv", scope="module")
-def the_show():
-    return import_module("experiments.kv")
-
-
-@pytest.fixture(name="show")
-def the_part(kv):
-    return kv.kv_blocks
-
-
-@pytest.fixture(name="guest", scope="module")
-def the_guest():
-    return import_module("experiments.in_guest.blocks")
+from experiments import kv
+from experiments import kv_blocks as show
+from experiments.in_guest import blocks as guest
+from programs import TOP
 
 
 class Disk(dict):
@@ -51,15 +36,15 @@ class Cleaning:
         return self.now
 
 
-def made(guest, slots=4):
+def made(slots=4):
     cleaning = Cleaning()
     return guest.Diverter(Disk(), Disk(), slots, cleaning, 1000), cleaning
 
 
-def test_only_while_it_cleans(guest):
+def test_only_while_it_cleans():
     """Writes go to the flash only while the target cleans. A block that is on the flash is read
     from there, and a later write to it frees its slot or uses it again."""
-    way, cleaning = made(guest)
+    way, cleaning = made()
     way.write(7, "a")
     assert way.target == {7: "a"} and not way.flash
     cleaning.now = True
@@ -76,10 +61,10 @@ def test_only_while_it_cleans(guest):
     assert way.read(9) is None
 
 
-def test_full_flash(guest):
+def test_full_flash():
     """When the flash is full, writes go to the target. A slot is free again as soon as its block
     has been brought home."""
-    way, cleaning = made(guest, slots=1)
+    way, cleaning = made(slots=1)
     cleaning.now = True
     for block in (1, 2, 1):
         way.write(block, block)
@@ -89,10 +74,10 @@ def test_full_flash(guest):
     assert way.read(3) == 3 and 3 not in way.target
 
 
-def test_it_comes_home_in_the_order_of_the_disk(guest):
+def test_it_comes_home_in_the_order_of_the_disk():
     """Blocks are brought home in the order of their numbers, which is the disk's, not in that of
     the writes."""
-    way, cleaning = made(guest)
+    way, cleaning = made()
     cleaning.now, order = True, []
     for block in (9, 3, 6):
         way.write(block, block)
@@ -103,10 +88,10 @@ def test_it_comes_home_in_the_order_of_the_disk(guest):
     assert not way.away and sorted(way.free) == [0, 1, 2, 3]
 
 
-def test_a_newer_write_is_not_overtaken(guest):
+def test_a_newer_write_is_not_overtaken():
     """A write to a block that is being brought home waits. Otherwise the old content could
     overwrite the new one."""
-    way, cleaning = made(guest)
+    way, cleaning = made()
     cleaning.now = True
     way.write(5, "old")
     cleaning.now = False
@@ -125,10 +110,10 @@ def test_a_newer_write_is_not_overtaken(guest):
     assert way.target == {5: "new"} and not way.away
 
 
-def test_when_it_comes_home(guest, monkeypatch):
+def test_when_it_comes_home(monkeypatch):
     """Blocks are brought home only while the target does not clean, and only after the host has
     been idle for a while."""
-    way, cleaning = made(guest)
+    way, cleaning = made()
     cleaning.now = True
     way.write(1, 1)
     way.write(2, 2)
@@ -155,7 +140,7 @@ def test_when_it_comes_home(guest, monkeypatch):
     assert way.returned == 2
 
 
-def test_open_loop(guest, monkeypatch):
+def test_open_loop(monkeypatch):
     """A response time begins when the write was due, even if it had to wait for a thread."""
     clock = [100.0]
     monkeypatch.setattr(guest.stack, "now", lambda: clock[0])
@@ -173,7 +158,7 @@ def test_open_loop(guest, monkeypatch):
     assert took == pytest.approx([.5, .9, .5]) and places == [7, 8, 9]
 
 
-def test_told(guest):
+def test_told():
     """The percentiles of a run, computed by hand."""
     of = guest.told([.001] * 990 + [.002] * 9 + [1.0])
     assert of["p50_ms"] == 1 and of["p99_ms"] == 2 and of["max_ms"] == 1000
@@ -181,7 +166,7 @@ def test_told(guest):
     assert of["mean_ms"] == pytest.approx(2.008)
 
 
-def test_cases(kv, show, guest, monkeypatch, tmp_path):
+def test_cases(monkeypatch, tmp_path):
     """Each kind of arrivals is sent to each target, with the same writes. All targets clean when
     idle."""
     monkeypatch.setattr(show.runner, "outputs", lambda _: tmp_path)
@@ -206,7 +191,7 @@ def test_cases(kv, show, guest, monkeypatch, tmp_path):
         assert max(int(r[3]) for r in rows) < 1 << 30 and int(rows[-1][0]) < 60 * 10 ** 6
 
 
-def test_other_arrivals_are_other_words(kv, show, monkeypatch, tmp_path):
+def test_other_arrivals_are_other_words(monkeypatch, tmp_path):
     """--resume must not reuse measurements of another run."""
     monkeypatch.setattr(show.runner, "outputs", lambda _: tmp_path)
     monkeypatch.setattr(show.subprocess, "run", lambda *_, **__: None)
@@ -220,7 +205,7 @@ def test_other_arrivals_are_other_words(kv, show, monkeypatch, tmp_path):
     assert all(a[1] != b[1] for a, b in zip(one, show.cases(options, words)))
 
 
-def test_jobs_take_turns(guest, tmp_path):
+def test_jobs_take_turns(tmp_path):
     """Each request is in exactly one of the logs, at the time at which it was due."""
     head = ["fio version 3 iolog", "1 device add", "1 device open"]
     body = [f"{n} device write {4096 * n} 4096" for n in range(1, 11)]
@@ -231,7 +216,7 @@ def test_jobs_take_turns(guest, tmp_path):
     assert len(guest.split(tmp_path / "whole", tmp_path, 99)) == 10
 
 
-def test_fio_takes_them(guest, tmp_path):
+def test_fio_takes_them(tmp_path):
     """fio accepts the generated log and reports a result for each request."""
     if not shutil.which("fio"):
         pytest.skip("fio is not here")
@@ -259,16 +244,14 @@ def results_of(better):
     return [(("poisson", "stl-set"), {"ways": ways})]
 
 
-def test_what_it_says(show, capsys, tmp_path):
+def test_what_it_says(tmp_path):
     got = show.figures(results_of(True)[0][1])
     assert got["diverted"]["diverted"] == 40 and got["diverted"]["left"] == 25
     assert got["threads"]["left"] is None and got["fio"]["steps"] == 12
     assert all(holds for _, holds in show.relations(results_of(True)))
     assert not any(holds for _, holds in show.relations(results_of(False)))
-    show.told(results_of(True))
-    row = capsys.readouterr().out.splitlines()[-1].split()
-    assert row == ["poisson", "stl-set", "diverted", "1.00", "2.0", "5.0", "90.0", "12", "40.0",
-                   "25.0", "3.0"]
+    assert show.table(results_of(True)).rows[-1] == [
+        "poisson, stl-set, diverted", "1.00", "2.0", "5.0", "90.0", "12", "40.0", "25.0", "3.0"]
     pytest.importorskip("matplotlib")
     show.picture(results_of(True), tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 5000
@@ -279,7 +262,7 @@ def test_what_it_says(show, capsys, tmp_path):
     ("medium", "destroyed_reads", "poisson, threads: 3 destroyed blocks were read"),
     ("layer", "r0_violations", "poisson, threads: 3 writes would have destroyed"),
 ))
-def test_what_must_not_be(show, part, name, sentence):
+def test_what_must_not_be(part, name, sentence):
     (_, of), = results_of(True)
     assert not list(show.wrong_of("poisson", of))
     of["ways"]["threads"][part][name] += 3

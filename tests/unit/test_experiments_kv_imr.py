@@ -4,26 +4,15 @@ results."""
 
 import json
 import subprocess
-from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(name="kv", scope="module")
-def the_show():
-    return import_module("experiments.kv")
+from experiments import kv
+from experiments import kv_imr as show
+from programs import TOP
 
 
-@pytest.fixture(name="show")
-def the_part(kv):
-    return kv.kv_imr
-
-
-def test_cases(kv, show):
+def test_cases():
     """All schemes get the same load on the same disk. The records fill as large a part of it as
     in the paper."""
     options = kv.options_of(["--fraction", "8"])
@@ -51,7 +40,7 @@ def test_cases(kv, show):
     assert cases[0][1]["band"] == "2112K"
 
 
-def test_sitting(kv, show):
+def test_sitting():
     """The last tenth of the load continues where the load ended, and the mixes use all records."""
     options = kv.options_of(["--fraction", "16"])
     n = show.records(options)
@@ -67,7 +56,7 @@ def test_sitting(kv, show):
         assert words[mix][words[mix].index("-n") + 1] == str(n // 10)
 
 
-def test_levels_get_the_same_files(kv, show):
+def test_levels_get_the_same_files():
     """shingle-levels gets the same files and schemes as the guest, with records and tracks 32
     times as large, and a level 1 of ten files."""
     options = kv.options_of(["--fraction", "16"])
@@ -89,7 +78,7 @@ def test_levels_get_the_same_files(kv, show):
         int(words["--tracks"]) * 2 * 75_000 / (47_684 * 2), rel=1e-3)
 
 
-def test_it_takes_them(kv, show):
+def test_it_takes_them():
     """shingle-levels accepts the options, and its answer has all the figures that the experiment
     needs."""
     subprocess.run(["make", "-s", "-C", TOP / "userspace/levels"], check=True)
@@ -117,7 +106,7 @@ def result(seconds, rewrites=0, mix_s=10):
                        **{mix: phase(50, mix_s) for mix in ("R90", "R50", "R10")}}}
 
 
-def test_figures(show):
+def test_figures():
     of = show.figures(result(100, 30))
     assert of["speed"] == 10 and of["last"] == 4 and of["compact"] == 4 and of["files"] == 8
     # The figures cover both parts of the load; the syncs of the map do not count in the paper.
@@ -126,7 +115,7 @@ def test_figures(show):
     assert show.figures(result(100))["rewriting"] is None
 
 
-def test_least_gain(show):
+def test_least_gain():
     """The least gain is that of the slowest compaction scheme over the better of seq and 3phase."""
     got = {name: {"R50": n} for name, n in
            (("seq", 50), ("3phase", 80), ("compaction", 100), ("compaction-merged", 90))}
@@ -135,12 +124,12 @@ def test_least_gain(show):
     assert show.least_gain(got, "R50", ("most",)) == pytest.approx(-25)
 
 
-def test_what_it_says(kv, show, capsys):
+def test_what_it_says(capsys):
     options = kv.options_of([])
     took = dict(zip(show.SCHEMES, (100, 250, 125, 115, 105, 110, 100)))
     got = {scheme: show.figures(result(s, 0 if scheme == "plain" else s))
            for scheme, s in took.items()}
-    show.told(got, got, options)
+    show.print_tables(got, got, options)
     said = capsys.readouterr().out
     rows = {line.split()[0]: line.split()[1:] for line in said.splitlines() if line.strip()}
     assert rows["seq"][:3] == ["0.400", "0.400", "0.399"]

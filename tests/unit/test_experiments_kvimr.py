@@ -6,38 +6,20 @@ import json
 import re
 import subprocess
 import sys
-from importlib import import_module
-from pathlib import Path
 
 import pytest
+from experiments import imr, kvimr_paper
+from experiments import kvimr as show
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 SHOW = "kvimr"
-
-
-@pytest.fixture(name="show", scope="module")
-def the_show():
-    return import_module("experiments.kvimr")
-
-
-@pytest.mark.parametrize("args,sentence", (
-    (("--parts", "load,all"), "part 'all' is none of load, ways, sizes, mixes"),
-    (("--seeds", "1,x"), "--seeds: 'x' is no number from 0 on"),
-    (("--seeds", ","), "--seeds: '' is no number from 0 on"),
-    (("--jobs", "0"), "--jobs 0 is less than 1"),
-))
-def test_bad_words(args, sentence):
-    done = subprocess.run([TOP / "scripts/experiments", SHOW, *args], text=True, capture_output=True,
-                          check=False, timeout=600)
-    assert done.returncode == 2 and not done.stdout
-    assert done.stderr == f"kvimr: {sentence}\n"
 
 
 def option(args, name):
     return args[args.index(name) + 1] if name in args else None
 
 
-def test_the_papers_set_up(show):
+def test_the_papers_set_up():
     """The options are those of the paper: order of tracks, drive, size, load, and a flush that
     takes one rotation."""
     args = show.arguments("compaction-merged", 3)
@@ -54,7 +36,7 @@ def test_the_papers_set_up(show):
     assert "--copy-each" not in plain and option(plain, "--place") == "3phase,next"
 
 
-def test_the_papers_records(show):
+def test_the_papers_records():
     """The paper's 75 million records of 1 KiB are loaded in two sizes: as they are, and with a
     64th more."""
     for way, kib in (("74,387 MiB", 75e6 * 65 / 64), ("73,242 MiB", 75e6)):
@@ -62,9 +44,8 @@ def test_the_papers_records(show):
         assert int(load[:-1]) == round(kib / 1024) == int(way.split()[0].replace(",", ""))
 
 
-def test_the_fast_disk_is_that_of_the_other_show(show):
+def test_the_fast_disk_is_that_of_the_other_show():
     """The fast disk of kvimr and of imr is the same, so that their results can be compared."""
-    imr = import_module("experiments.imr")
     fast, args = imr.SET_UPS["fast"], show.arguments("seq", 1, show.WAYS["fast disk"])
     assert option(args, "--tracks") == str(fast["tracks"])
     assert option(args, "--drive") == fast["drive"]
@@ -72,7 +53,7 @@ def test_the_fast_disk_is_that_of_the_other_show(show):
     assert int(option(args, "--load")[:-1]) == fast["tracks"] * 2 * 768 / 1000
 
 
-def test_each_way_is_another(show):
+def test_each_way_is_another():
     """Each run has options of its own, unless two parts need the same run, which is then made
     once."""
     runs = show.wanted(["load", "ways", "sizes", "mixes"], [1, 2])
@@ -111,7 +92,7 @@ def answer(speed, rewrites, mix=0.):
     return of
 
 
-def test_figures(show):
+def test_figures():
     """Times cover compactions only, as in the paper; counts cover the whole load."""
     got = show.figures(answer(1e6, 160))
     assert got["rewrites"] == 16 and got["syncs"] == 64
@@ -122,7 +103,7 @@ def test_figures(show):
     assert plain["syncs"] == 1 and plain["rewrites"] == 0 and plain["rewrite_ms"] is None
 
 
-def two_seeds(show, mix=0.):
+def two_seeds(mix=0.):
     """Return figures of two seeds: with the second one all schemes except the plain disk are
     faster by 1 %."""
     speeds = {"plain": 1e6, "plain-seq": 1.1e6, "seq": .4e6, "seq-merged": .9e6,
@@ -134,9 +115,9 @@ def two_seeds(show, mix=0.):
         for seed in (1, 2)}
 
 
-def test_tables_have_the_papers_figures_beside_ours(show, capsys):
+def test_tables_have_the_papers_figures_beside_ours(capsys):
     """The tables have means and ranges over seeds, with the paper's figures beside them."""
-    got = two_seeds(show)
+    got = two_seeds()
     show.show_load(got, show.SCHEMES)
     rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()
             if line.startswith(tuple(show.SCHEMES))}
@@ -177,7 +158,7 @@ def course(*parts):
     return out
 
 
-def test_the_course_of_the_load(show, capsys):
+def test_the_course_of_the_load(capsys):
     """The course of a load, as in the paper's Figure 6: where a scheme begins to rewrite, and
     from where on it stays ahead of all others."""
     three = course((1, 0), (1, 0), (4, 5), (4, 0))
@@ -203,9 +184,9 @@ def test_the_course_of_the_load(show, capsys):
         "about 60), by seed from 3.0, never" in out
 
 
-def test_the_least_gain_is_over_the_better_of_two(show, capsys):
+def test_the_least_gain_is_over_the_better_of_two(capsys):
     """The least gain is that of the slower compaction scheme over the better of seq and 3phase."""
-    got = two_seeds(show, mix=1e-3)
+    got = two_seeds(mix=1e-3)
     assert show.least_gain(got) == pytest.approx(50)
     show.show_mixes({"R90": got})
     out = capsys.readouterr().out
@@ -213,7 +194,7 @@ def test_the_least_gain_is_over_the_better_of_two(show, capsys):
     assert "3phase 600.0 (600.0-600.0)" in out and "least gain +50.0 % (paper +2.28)" in out
 
 
-def test_an_earlier_answer_is_taken_up_only_if_asked_for(show, tmp_path):
+def test_an_earlier_answer_is_taken_up_only_if_asked_for(tmp_path):
     """A stored answer is used only with --resume, and only if it is whole and of the same
     options."""
     subprocess.run(["make", "-s", "-C", TOP / "userspace/levels"], check=True,
@@ -235,7 +216,7 @@ def test_an_earlier_answer_is_taken_up_only_if_asked_for(show, tmp_path):
     assert json.loads(out.read_text()) == of
 
 
-def test_results_that_have_no_place(show, tmp_path, monkeypatch):
+def test_results_that_have_no_place(tmp_path, monkeypatch):
     """If the directory for results cannot be made, the reason is reported before any run."""
     (tmp_path / "file").touch()
     monkeypatch.setattr(show.runner, "outputs", lambda _: tmp_path / "file")
@@ -245,43 +226,41 @@ def test_results_that_have_no_place(show, tmp_path, monkeypatch):
 
 
 def test_what_was_published_is_written_once():
-    """Experiments import the published figures from published.py, and have no copies of them.
+    """Experiments import the published figures from kvimr_paper.py, and have no copies of them.
     The published ratios agree with each other."""
-    published = import_module("experiments.published")
     for name in ("imr", "imr_model", "kvimr"):
         text = (TOP / f"scripts/src/experiments/{name}.py").read_text()
-        assert re.search(r"^from experiments.published import", text, re.M), name
+        assert re.search(r"^from experiments.kvimr_paper import", text, re.M), name
         assert not re.search(r"(?<![\d.])(0\.399|91\.11|28\.93|0\.889|16\.8)(?!\d)", text), name
-    whole = {pair[:2]: pair[2] for pair in published.RATIOS if pair[2]}
+    whole = {pair[:2]: pair[2] for pair in kvimr_paper.RATIOS if pair[2]}
     for (one, other), ratio in whole.items():
-        speeds = [published.OF_PLAIN[s][0] for s in (one, other)]
+        speeds = [kvimr_paper.OF_PLAIN[s][0] for s in (one, other)]
         assert speeds[0] / speeds[1] == pytest.approx(ratio, rel=0.02)
 
 
 def test_what_was_published_agrees_with_itself():
     """The paper's text gives some results twice, in other units: compaction times in relation to
     each other, and the seconds spent on rewriting top tracks. They must agree with the figures
-    in published.py, which guards against misprints there."""
-    published = import_module("experiments.published")
+    in kvimr_paper.py, which guards against misprints there."""
     for one, other, less in (("compaction", "seq", 55.61), ("compaction", "3phase", 31.69),
                              ("compaction-merged", "compaction", 7.67)):
-        took = [published.OF_PLAIN[s][1] for s in (one, other)]
+        took = [kvimr_paper.OF_PLAIN[s][1] for s in (one, other)]
         assert 100 * (1 - took[0] / took[1]) == pytest.approx(less, abs=.25)
     persist = {"seq": 25145.76, "3phase": 9681.21}
     for s, seconds in persist.items():
-        persist[s] = seconds / published.OF_PLAIN[s][3] / published.OF_PLAIN[s][2]
+        persist[s] = seconds / kvimr_paper.OF_PLAIN[s][3] / kvimr_paper.OF_PLAIN[s][2]
     assert persist["seq"] == pytest.approx(persist["3phase"], rel=.003)
-    for one, other, *less in published.LESS:
+    for one, other, *less in kvimr_paper.LESS:
         for nr, per_cent in enumerate(less):
-            files = [published.A_FILE[s][nr] for s in (one, other)]
+            files = [kvimr_paper.A_FILE[s][nr] for s in (one, other)]
             assert 100 * (1 - files[0] / files[1]) == pytest.approx(per_cent, abs=.25)
     # Figures that follow from no others in the paper are in the document as well.
     rows = (TOP / "Documentation/reports/kvimr.rst").read_text().splitlines()
-    for size, per_cent in published.GROWTH.items():
+    for size, per_cent in kvimr_paper.GROWTH.items():
         assert any(row.startswith(f"{size} MB ") and f" {per_cent:+} " in row for row in rows)
-    for mix, per_cent in published.MIXES.items():
+    for mix, per_cent in kvimr_paper.MIXES.items():
         assert any(row.startswith(f"{mix} ") and row.endswith(f" {per_cent:+}") for row in rows)
-    for _, other, _, last in published.RATIOS:
+    for _, other, _, last in kvimr_paper.RATIOS:
         assert not last or any(
             row.startswith(("last 75th, ", "... over ")) and f" over {other} " in row and
             row.endswith(f" {last:.4g}") for row in rows)

@@ -4,21 +4,15 @@
 import random
 import re
 import xml.etree.ElementTree as xml
-from importlib import import_module
-from pathlib import Path
 
 import pytest
+from experiments import latency as show
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 PICTURE = TOP / "Documentation/latency.svg"
 SVG = "{http://www.w3.org/2000/svg}"
 MOST_BYTES = 60_000
 PAGES = ("#ffffff", "#0d1117")          # light and dark, as where the README is shown
-
-
-@pytest.fixture(name="show", scope="module")
-def the_show():
-    return import_module("experiments.latency")
 
 
 def measured(seed=1, writes=2000):
@@ -45,7 +39,7 @@ def points(text, colour):
     return [(float(x), float(y)) for x, y in re.findall(r"M([\d.]+) ([\d.]+)h0", path.get("d"))]
 
 
-def test_every_write_is_where_it_belongs(show):
+def test_every_write_is_where_it_belongs():
     """Each write is one point: in the order of time across, and at the height of its latency."""
     data = measured()
     text = show.svg(data)
@@ -60,7 +54,7 @@ def test_every_write_is_where_it_belongs(show):
         assert across[-1] == pytest.approx(show.WIDTH - show.LEFT - show.RIGHT, abs=2)
 
 
-def run(show, monkeypatch, late):
+def run(monkeypatch, late):
     """Run the experiment on a simulated host. @late has the number of late events of each
     measurement. Return the exit status and the number of measurements."""
     left = list(late)
@@ -70,33 +64,33 @@ def run(show, monkeypatch, late):
     return show.main(), len(late) - len(left)
 
 
-def test_a_host_that_was_late_once_is_asked_again(show, monkeypatch, capsys):
+def test_a_host_that_was_late_once_is_asked_again(monkeypatch, capsys):
     """A measurement with a late clock is repeated."""
-    assert run(show, monkeypatch, [1, 0, 0]) == (0, 2)
+    assert run(monkeypatch, [1, 0, 0]) == (0, 2)
     assert "late 1 times: measured again" in capsys.readouterr().out
 
 
-def test_a_host_that_is_always_late_has_no_exact_clock(show, monkeypatch, capsys):
+def test_a_host_that_is_always_late_has_no_exact_clock(monkeypatch, capsys):
     """After a fixed number of late measurements the experiment fails."""
-    assert run(show, monkeypatch, [1, 1, 2, 0]) == (1, show.TRIES)
+    assert run(monkeypatch, [1, 1, 2, 0]) == (1, show.TRIES)
     out = capsys.readouterr().out.splitlines()
     assert out[-1] == "the host was late 2 times: no exact clock"
     assert sum("measured again" in line for line in out) == show.TRIES - 1
 
 
-def test_what_is_out_of_the_picture_stays_at_its_border(show):
+def test_what_is_out_of_the_picture_stays_at_its_border():
     """A latency beyond the scale is drawn at the border, not left out."""
     data = measured(writes=10)
     data["cmr"][3] = 99.0
     assert min(y for _, y in points(show.svg(data), show.PLAIN)) == 0
 
 
-def test_same_data_same_picture(show):
+def test_same_data_same_picture():
     assert show.svg(measured()) == show.svg(measured()) != show.svg(measured(seed=2))
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_readable_on_white_and_on_black(show, page):
+def test_readable_on_white_and_on_black(page):
     """All colours have enough contrast on the light and on the dark page of the README."""
     text = show.svg(measured())
     colours = set(re.findall(r'(?:fill|stroke)="(#\w+)"', text))

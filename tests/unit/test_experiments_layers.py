@@ -3,34 +3,14 @@
 about options."""
 
 import json
-import subprocess
-from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(name="show", scope="module")
-def the_show():
-    return import_module("experiments.layers")
+from experiments import layers as show
+from load_results import load_result
 
 
-@pytest.mark.parametrize("args,sentence", (
-    (("--scale", "3"), "--scale 3 does not divide 4096 rows"),
-    (("--loads", "best"), "load 'best' is none of rsrch_0, "),
-))
-def test_bad_words(args, sentence):
-    done = subprocess.run([TOP / "scripts/experiments", "layers", *args], text=True,
-                          capture_output=True, check=False, timeout=600)
-    assert done.returncode == 2 and not done.stdout
-    assert done.stderr.count("\n") == 1 and done.stderr.startswith("layers: ")
-    assert sentence in done.stderr
-
-
-def test_cases(show, tmp_path):
+def test_cases(tmp_path):
     """Each layer is measured with each load. The media are equal except for their kind:
     conventional, shingled or interlaced."""
     options = SimpleNamespace(scale=64, loads=("rsrch_0", "web_2"), dense=60, requests=None)
@@ -48,26 +28,20 @@ def test_cases(show, tmp_path):
 
 
 def result(name, host, written):
-    """Return a result of 100 requests."""
-    return ("load", "rsrch_0", 60, name, ""), {
-        "words": {"layer": {"target": name}}, "seconds": 1.0,
-        "layer": {"host_write_blocks": host, "clean_write_blocks": 0, "journal_blocks": 0,
-                  "checkpoint_blocks": 0, "superblock_blocks": 0, "map_bytes": 2048},
-        "all": {"requests": 100, "mean_ms": 8.0, "worst_ms": 1500.0, "p99_ms": 20.0},
-        "reads": {"mean_ms": 6.0}, "writes": {"mean_ms": 9.0},
-        "cleanings": {"number": 0, "seconds": 0.0, "longest": .0, "largest": 0, "seeks": None},
-        "medium": {"rotation_us": 500_000, "seeks": 50, "seek_tracks": 9,
-                   "media_blocks_written": written, "destroyed_reads": 0, "late": 0}}
+    """Return a result of 200 requests."""
+    return ("load", "rsrch_0", 60, name, ""), load_result(
+        name, layer={"host_write_blocks": host, "map_bytes": 2048}, all={"mean_ms": 13.0},
+        medium={"media_blocks_written": written, "seeks": 100})
 
 
-def test_what_it_says(show, capsys, tmp_path):
+def test_what_it_says(tmp_path):
     groups = show.rows([result("plain", 200, 200), result("stl-set", 200, 500)])
     row = groups["rsrch_0"]["stl-set"]
     assert row["medium_amplification"] == 2.5 and row["seeks_each"] == .5
     assert row["ram_kib"] == 2 and row["unturned_ms"] == pytest.approx(3.0)
-    show.told(groups, SimpleNamespace(scale=64, dense=60))
-    said = capsys.readouterr().out
-    assert "2.50" in said and "1/64" in said
+    table, = show.tables(groups, SimpleNamespace(scale=64, dense=60))
+    assert "1/64" in table.title
+    assert dict(zip(table.columns, table.rows[1]))["written"] == "2.50"
     pytest.importorskip("matplotlib")
     show.picture(groups, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 5000

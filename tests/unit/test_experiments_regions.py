@@ -5,50 +5,16 @@ between two readings of the ledgers, and its messages about options."""
 import ast
 import json
 import subprocess
-from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(name="show", scope="module")
-def the_show():
-    return import_module("experiments.regions")
+from experiments import regions as show
+from experiments.in_guest import regions as guest
+from load_results import load_result
+from programs import TOP
 
 
-@pytest.fixture(name="guest", scope="module")
-def the_guest():
-    return import_module("experiments.in_guest.regions")
-
-
-@pytest.fixture(name="stack", scope="module")
-def the_stack(guest):
-    return guest.stacks
-
-
-@pytest.mark.parametrize("args,sentence", (
-    (("2",), "shows are 3, 4 and 5"),
-    (("--scale", "0"), "--scale 0 does not divide 4096 rows"),
-    (("--scale", "3"), "--scale 3 does not divide 4096 rows"),
-    (("--dense", "0"), "--dense 0 is not from 1 to 100"),
-    (("--dense", "101"), "--dense 101 is not from 1 to 100"),
-    (("--requests", "0"), "--requests 0 is less than 1"),
-    (("--timeout", "0"), "--timeout 0 is less than 1"),
-    (("--seed=-1",), "--seed -1 is less than 0"),
-    (("--loads", "rsrch_0,best"), "load 'best' is none of rsrch_0, "),
-))
-def test_bad_words(args, sentence):
-    done = subprocess.run([TOP / "scripts/experiments", "regions", *args], text=True,
-                          capture_output=True, check=False, timeout=600)
-    assert done.returncode == 2 and not done.stdout
-    assert done.stderr.count("\n") == 1 and done.stderr.startswith("regions: ")
-    assert sentence in done.stderr
-
-
-def test_bound_and_media(show):
+def test_bound_and_media():
     """The bound of live blocks below which nothing is cleaned, and the sizes of the media,
     computed by hand."""
     assert show.bound(64, 4, 3) == 88 and show.bound(60, 8, 4) == 120
@@ -60,7 +26,7 @@ def test_bound_and_media(show):
     assert show.surface(64, rpm=60000)["keys"] == {"rpm": 60000}
 
 
-def test_the_cases_of_a_show_have_names_of_their_own(show):
+def test_the_cases_of_a_show_have_names_of_their_own():
     options = show.parser().parse_args([])
     for quick in (False, True):
         options.quick = quick
@@ -72,15 +38,15 @@ def test_the_cases_of_a_show_have_names_of_their_own(show):
                 assert words["live"] <= words["layer"]["rows"] * words["layer"]["columns"]
 
 
-def covered(show, path):
+def covered(path):
     return any(path == TOP / name or TOP / name in path.parents for name in show.stacks.SOURCES)
 
 
-def test_sources_are_all_that_guests_run(show):
+def test_sources_are_all_that_guests_run():
     """The list has all modules that guest programs import and all sources of the store and its
     load."""
     shows = [path for path in (TOP / "scripts/src/experiments").rglob("*.py")
-             if covered(show, path)]
+             if covered(path)]
     assert len(shows) == 6
     seen = set()
     for path in shows:
@@ -91,7 +57,7 @@ def test_sources_are_all_that_guests_run(show):
             for name in names:
                 for where in ("tests", "scripts/src"):
                     found = TOP / where / f"{name.replace('.', '/')}.py"
-                    assert not found.exists() or covered(show, found), f"{path.name}: {found}"
+                    assert not found.exists() or covered(found), f"{path.name}: {found}"
                     seen |= {name} if found.exists() else set()
     assert {"guest.bench", "experiments.in_guest.stack", "loads.trace"} <= seen
     for tool in "kv", "kvbench":
@@ -104,29 +70,17 @@ def test_sources_are_all_that_guests_run(show):
         ours = {path.resolve() for path in of if TOP in path.resolve().parents}
         assert len(ours) > 15
         for path in ours:
-            assert covered(show, path), path
-
-
-LAYER = {"host_write_blocks": 1000, "map_bytes": 4096, "clean_write_blocks": 500, "journal_blocks": 3,
-         "checkpoint_blocks": 2, "superblock_blocks": 1, "r0_violations": 0}
+            assert covered(path), path
 
 
 def result(target, **layer):
-    """A result of 200 requests in 4 s, half of that time rotation, with 4 cleanings."""
+    """Return a result with the counters of a layer of that target, and @layer's."""
     more = {"tiler_moved_blocks": 500, "tiler_log_blocks": 600, "tiler_lazy_blocks": 350,
             "tiler_merged_blocks": 50} if target == "tiler" else {"merged_blocks": 70}
-    return {"words": {"layer": {"target": target}},
-            "layer": {**LAYER, **more, **layer}, "seconds": 4.0,
-            "all": {"requests": 200, "mean_ms": 20.0, "worst_ms": 1500.0, "p99_ms": 40.0},
-            "reads": {"mean_ms": 10.0}, "writes": {"mean_ms": 22.0},
-            "cleanings": {"number": 4, "seconds": 2.0, "longest": .9, "largest": 200,
-                          "requests": 5, "seeks": 300},
-            "medium": {"rotation_us": 2_000_000, "seeks": 400, "seek_tracks": 9000,
-                       "media_blocks_written": 1500,
-                       "destroyed_reads": 0, "late": 0}}
+    return load_result(target, layer={**more, **layer})
 
 
-def test_figures(show):
+def test_figures():
     f = show.figures(result("tiler"))
     assert f["unturned_ms"] == pytest.approx(10.0) and f["amplification"] == 1.5
     assert f["copies"] == 500 and f["lazy"] == .35 and f["meta_blocks"] == 6
@@ -140,15 +94,14 @@ def test_figures(show):
     assert f["cleaning_s"] == 0 and f["cleaning_seeks"] is None and f["amplification"] == 1
 
 
-def test_ratios(show):
+def test_ratios():
     """Ratios are to the first row; without a base there is none."""
     rows = [{"x": 4}, {"x": 2}, {"x": 0}]
     assert show.ratios(rows, "x") == [1, .5, 0]
     assert show.ratios(rows[::-1], "x") == [None] * 3
-    assert show.cell(None, ".2f", 3) == "  -"
 
 
-def test_what_must_never_be(show):
+def test_what_must_never_be():
     """Writes that would have destroyed data, reads of destroyed blocks and a late clock are each
     reported."""
     assert not list(show.stacks.wrong_of("a", result("tiler")))
@@ -158,7 +111,7 @@ def test_what_must_never_be(show):
     assert len(said) == 3 and all(s.startswith("a: ") for s in said)
 
 
-def test_verdict_of_show_3(show, capsys):
+def test_verdict_of_show_3():
     """Experiment 3 passes if nothing is cleaned below the bound and the moved blocks match the
     model. It reports each deviation, and each block that reads wrong."""
     def valid(live, cleans, moved, lazily):
@@ -172,14 +125,15 @@ def test_verdict_of_show_3(show, capsys):
         (1, 22_000), (2, 30_640), (3, 5_600), (4, 0), (5, 99))]
     full = (("full", 64, 4), {"blocks": 1280, "writes": 1024, "wrong": 0,
                               "layer": {"tiler_cleans": 9, "tiler_moved_blocks": 2048}})
-    assert not list(show.told3(good + rest + [full]))
-    assert "4.62 (4.65)" in capsys.readouterr().out
+    tables, said = show.tables3(good + rest + [full])
+    assert not said and len(tables) == 3
+    assert tables[1].rows[0][:2] == ["0.80", "4.62 (4.65)"]
     full[1]["wrong"] = 1
     bad = [(("bound", 64, 4, 3), valid(87, 1, 50, 0)),
            (("table", .8, 0), valid(205, 0, 0, 90))]
-    said = list(show.told3(bad + rest + [full]))
+    _, said = show.tables3(bad + [full] + rest)
     assert len(said) == 4
-    assert "1 cleanings below the bound" in said[0] and "the model's is 4.65" in said[2]
+    assert "1 cleanings below the bound" in said[0] and "the model's is 4.65" in said[3]
 
 
 class Ledgers:
@@ -194,11 +148,11 @@ class Ledgers:
                  "clean_write_blocks": written}, {"seeks": seeks})
 
 
-def test_a_cleaning_of_a_region_ends_when_it_flips(stack):
+def test_a_cleaning_of_a_region_ends_when_it_flips():
     # Two cleanings with steps over several requests, then two within one request.
     """For tiler a cleaning lasts from its first step until the counter of cleanings increases. A
     request that completes several is divided among them."""
-    of = stack.Cleanings(Ledgers("tiler", (
+    of = guest.stacks.Cleanings(Ledgers("tiler", (
         (0, 0, 0, 0, 0), (100, 1, 0, 20, 9), (100, 1, 0, 20, 11), (300, 3, 1, 50, 30),
         (900, 9, 3, 150, 70))))
     for _ in range(4):
@@ -208,9 +162,9 @@ def test_a_cleaning_of_a_region_ends_when_it_flips(stack):
     assert of.requests == 3 and of.seeks == 9 + 19 + 40
 
 
-def test_a_cleaning_of_a_log_is_what_a_request_waits_for(stack):
+def test_a_cleaning_of_a_log_is_what_a_request_waits_for():
     """A log is cleaned within one request, so the whole request counts as one cleaning."""
-    of = stack.Cleanings(Ledgers("ma-baseline", (
+    of = guest.stacks.Cleanings(Ledgers("ma-baseline", (
         (0, 0, 0, 0, 0), (0, 0, 0, 0, 2), (700, 8, 0, 7680, 500), (700, 8, 0, 7680, 502))))
     for _ in range(3):
         of.look()
@@ -218,7 +172,7 @@ def test_a_cleaning_of_a_log_is_what_a_request_waits_for(stack):
     assert of.requests == 1 and of.seeks == 498
 
 
-def test_hot_blocks_beside_each_other(guest):
+def test_hot_blocks_beside_each_other():
     """A load is the same for the same seed, covers all live blocks, and sends 90 % of the writes
     to the first 10 %."""
     words = {"live": 200, "hot": 10, "writes": 4000}
@@ -228,13 +182,13 @@ def test_hot_blocks_beside_each_other(guest):
     assert .88 < sum(at < 20 for at in drawn) / 4000 < .92
 
 
-def test_a_share_of_the_longest(stack):
+def test_a_share_of_the_longest():
     """The percentile of few values is the largest of them; of none it is 0."""
-    assert stack.percentile([5, 1, 3, 2, 4], .99) == 5
-    assert stack.percentile([], .99) == 0
+    assert guest.stacks.percentile([5, 1, 3, 2, 4], .99) == 5
+    assert guest.stacks.percentile([], .99) == 0
 
 
-def test_pictures_of_few_results(show, tmp_path):
+def test_pictures_of_few_results(tmp_path):
     """The picture is complete although a layer is missing."""
     pytest.importorskip("matplotlib")
     from skylight import plots

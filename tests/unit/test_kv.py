@@ -15,12 +15,11 @@ import subprocess
 import tempfile
 import time
 import uuid
-from pathlib import Path
 
 import pytest
 from guest.ondisk import crc32c
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 DAMAGED, FAILED, USAGE = 4, 8, 16
 KIB, MIB = 1 << 10, 1 << 20
 

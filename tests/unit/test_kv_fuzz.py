@@ -7,11 +7,10 @@ import re
 import subprocess
 import sys
 import tarfile
-from pathlib import Path
 
 import pytest
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 FUZZ = TOP / "tests/kv-fuzz"
 # The least numbers of seeds that a store opens, and that a check finds sound. Without them a
 # harness would pass if all its inputs were refused at once.

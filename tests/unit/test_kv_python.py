@@ -13,11 +13,10 @@ import sys
 import threading
 import typing
 import zipfile
-from pathlib import Path
 
 import pytest
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 BINDING = TOP / "userspace/kv-python"
 HEADER = (TOP / "userspace/include/shingle-kv.h").read_text(encoding="utf-8")
 MIB = 1 << 20

@@ -8,15 +8,14 @@ import os
 import shutil
 import subprocess
 from collections import Counter
-from pathlib import Path
 
 import lab
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 CLEAN, WRONG, FAILED, USAGE = 0, 4, 8, 16
 PROCESSES = ("constant", "poisson", "self-similar", "diurnal")
 S, MS = 10 ** 9, 10 ** 6

@@ -16,8 +16,8 @@ import pytest
 
 from common import libraries
 from lab import cache, guest, kernels, modules, watch
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 LAB = TOP / "scripts/lab"
 RUN = LAB / "run"
 # The environment of a program that imports from the tree.

@@ -18,9 +18,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from programs import platter_sim
+from programs import TOP, platter_sim
 
-TOP = Path(__file__).resolve().parents[2]
 CLEAN, LOST, FAILED, USAGE = 0, 4, 8, 16
 POLICIES = ("seq", "3phase", "zigzag", "compaction")
 MIB = 1 << 20

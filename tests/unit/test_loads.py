@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from loads import cli, generate, measure, thesis, trace
 from loads import replay as replays
 from loads.requests import BLOCK, Refused, Requests, join, parts
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 MIB = (1 << 20) // BLOCK
 CACHE = 32 * MIB
 # The tolerance of a load against its row, from that size of the cache on: in points for

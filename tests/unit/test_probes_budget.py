@@ -7,7 +7,6 @@ import ast
 import contextlib
 import json
 import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,8 +17,8 @@ from skylight import cli, cliff, device, explain, guard, quick, report, t01, t11
 from skylight.load import Trace, as_ops
 from skylight.band_members import Moved
 from skylight.session import DONE, SKIPPED, Finding, Result, Session
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 PROBES = TOP / "scripts/src/skylight"
 STATISTICS = {"mean", "median", "quantile", "percentile", "average", "std", "var", "nanmean",
               "nanmedian", "ptp"}

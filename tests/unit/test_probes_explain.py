@@ -15,8 +15,6 @@ from experiments import probe_drives
 from skylight import cli, device, explain
 from skylight.explain import FLUSH, FULL, IDLE, OTHER, Sample, Watch
 
-TOP = Path(__file__).resolve().parents[2]
-
 
 BLOCK, STEP = 4096, explain.STEP_S
 

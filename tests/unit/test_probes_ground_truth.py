@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from skylight import ground_truth
 from skylight.session import Finding
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 
 

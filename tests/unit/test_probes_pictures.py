@@ -2,7 +2,6 @@
 """Test each test's own picture of results of model drives: in the report, wide and narrow, and in
 the comparison."""
 
-from pathlib import Path
 
 from experiments import probe_drives
 import pytest
@@ -10,7 +9,6 @@ from test_probes_report import whole
 import skylight
 from skylight import compare, report, session
 
-TOP = Path(__file__).resolve().parents[2]
 DRIVES = {
     "set": lambda: probe_drives.SetAssociative(64, 512, 8),
     "full": lambda: probe_drives.FullyAssociative(64, 4, 128, 8, 3),

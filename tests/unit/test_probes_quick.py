@@ -18,7 +18,6 @@ from skylight import cli, device, load, quick, report, reported, scratch, stats,
 from skylight.clock import Clock, OutOfTime
 from skylight.session import DONE, SKIPPED, UNTOLD, Finding, Result
 
-TOP = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
 

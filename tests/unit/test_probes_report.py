@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from skylight import cli, compare, plots, report, session, report_text
 from skylight.session import Finding, Result
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 VOID = {"meta", "br", "rect", "path", "use", "image", "img", "link", "input", "hr"}
 

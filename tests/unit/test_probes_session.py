@@ -22,8 +22,8 @@ import skylight
 from skylight import cli, device, load, verdict
 from skylight.session import DONE, FAILED, Finding, Result, Session, scale_for, stem
 from skylight.session import module as module_of
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
 

@@ -6,11 +6,10 @@ be after a power cut at that moment."""
 
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
+from programs import TOP
 
-TOP = Path(__file__).resolve().parents[2]
 OUT = TOP / "build/tests"
 
 # Write amplification by the share of a region in use, from an independent simulation of Ma

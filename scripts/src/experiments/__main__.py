@@ -21,6 +21,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "confidence": ("numpy", "scipy"), "demo": (), "flash": PICTURES, "imr": (), "imr-model": (),
     "kv": PICTURES, "kvimr": (), "latency": ("matplotlib",), "layers": PICTURES, "platter": (),
     "presets": (), "rebuild": PICTURES, "regions": PICTURES,
+    "report": (),
     "skylight": ("jinja2", "matplotlib", "numpy", "scipy"), **dict.fromkeys(SIMPLE, ()),
 }
 

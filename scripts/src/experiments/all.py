@@ -27,27 +27,18 @@ from lab import kernels
 from lab.cache import TOP, lock, write
 from skylight.cli import Screen, length
 
-from experiments import kept, runner
+from experiments import resume, runner
 from experiments.catalogue import RESULTS, table
 
 OUT = runner.outputs("all")
 USUAL_S = 300           # for a command without a recorded duration
 
 
-def said(*command, top=TOP):
-    """Return the output of a program; None if it does not exist or fails."""
-    try:
-        done = subprocess.run(command, cwd=top, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()
-
-
 def versions():
     """Return the versions that figures depend on besides the tree: kernels, fio, Python."""
-    return {"commit": said("git", "describe", "--always", "--dirty", "--abbrev=12"),
+    return {"commit": runner.output("git", "describe", "--always", "--dirty", "--abbrev=12"),
             "kernels": [" ".join(line.split()) for line in kernels.listing()],
-            "fio": said("fio", "--version"), "python": platform.python_version()}
+            "fio": runner.output("fio", "--version"), "python": platform.python_version()}
 
 
 # --- are figures older than the code? --------------------------------------------------
@@ -56,13 +47,13 @@ def versions():
 def changed(result, top=TOP):
     """Return (day, commit, subject) of the last change to a result's sources; None if git does not
     know."""
-    line = said("git", "log", "-1", "--format=%cs%x09%h%x09%s", "--", *result.sources, top=top)
+    line = runner.output("git", "log", "-1", "--format=%cs%x09%h%x09%s", "--", *result.sources, top=top)
     return tuple(line.split("\t", 2)) if line else None
 
 
 def check(results, top=TOP):
     """Print the results that are older than their code; return their number."""
-    if said("git", "rev-parse", "--git-dir", top=top) is None:
+    if runner.output("git", "rev-parse", "--git-dir", top=top) is None:
         print("No git history here: when the code changed cannot be told.  Figures were "
               "measured from " + " to ".join(f(r.measured for r in results)
                                              for f in (min, max)) + ".")
@@ -116,7 +107,7 @@ class Run:
     def is_known(self, result):
         before = self.known.get(result.name, {})
         return before.get("status") == 0 and \
-            before.get("sources") == kept.sources(result.sources)
+            before.get("sources") == resume.sources(result.sources)
 
     def all(self, results, resume):
         """Run the results; return how many failed."""
@@ -154,7 +145,7 @@ class Run:
             figures = TOP / result.json
         if figures:
             figures.unlink(missing_ok=True)
-        sources, began = kept.sources(result.sources), time.monotonic()
+        sources, began = resume.sources(result.sources), time.monotonic()
         with open(text, "w", encoding="utf-8") as out, \
                 subprocess.Popen(["sh", "-c", command], cwd=TOP, stdin=subprocess.DEVNULL,
                                  stdout=out, stderr=subprocess.STDOUT,

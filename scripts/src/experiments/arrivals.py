@@ -19,6 +19,7 @@ import numpy as np
 from lab.cache import TOP
 
 from experiments import hurst, runner
+from experiments.tables import Table
 
 OUT = runner.outputs("arrivals")
 RATE = 10_000
@@ -119,25 +120,28 @@ def cascade(name):
     return (1 - np.log2(b ** 2 + (1 - b) ** 2)) / 2
 
 
-def told(table, rates):
-    """Print medians and ranges, beside those of the thesis."""
+def tables(table, rates):
+    """Return medians and ranges, beside those of the thesis."""
+    out = []
     for series, rows in table.items():
-        print(f"\n{series:24}" + "".join(f"{m:>22}" for m in hurst.METHODS) +
-              f"{'most > 0.55':>14}")
+        out.append(Table(f"Hurst's parameter, {series}", ["", *hurst.METHODS, "most > 0.55"]))
         for name, row in rows.items():
             medians = [float(np.median(v)) for v in row.values()]
-            cells = "".join(f"{f'{m:.3f} ({min(v):.3f}-{max(v):.3f})':>22}"
-                            for m, v in zip(medians, row.values()))
-            print(f"  {name:22}{cells}{'yes' if most_above(medians) else 'no':>14}")
+            out[-1].add(name, *(f"{m:.3f} ({min(v):.3f}-{max(v):.3f})"
+                                for m, v in zip(medians, row.values())),
+                        "yes" if most_above(medians) else "no")
             theirs = THESIS[series].get(name)
             if theirs:
-                print(f"  {'... thesis':22}" + "".join(f"{v:22.3f}" for v in theirs) +
-                      f"{'yes' if most_above(theirs) else 'no':>14}")
+                out[-1].add("... thesis", *(f"{v:.3f}" for v in theirs),
+                            "yes" if most_above(theirs) else "no")
             if cascade(name):
-                print(f"  {'... in closed form':22}{cascade(name):22.3f}")
-    print(f"\n{'rate, a second':24}{'median':>12}{'least':>12}{'most':>12}")
-    for name, of in rates.items():
-        print(f"  {name:22}{np.median(of):12.2f}{min(of):12.2f}{max(of):12.2f}")
+                out[-1].add("... in closed form", f"{cascade(name):.3f}",
+                            *[""] * len(hurst.METHODS))
+    out.append(Table.of_rows("rate, a second", (("median", "median", ".2f"), ("least", "least", ".2f"),
+                                                ("most", "most", ".2f")),
+                             {name: {"median": np.median(of), "least": min(of), "most": max(of)}
+                              for name, of in rates.items()}))
+    return out
 
 
 # --- pictures -------------------------------------------------------------------------
@@ -195,8 +199,8 @@ def main():
     options = p.parse_args()
     runner.prepare("arrivals", "kvbench")
     table, rates = measured(options)
-    told(table, rates)
     runner.keep(options, {"rate": RATE, "hurst": table, "rates": rates, "thesis": THESIS})
+    runner.show(options, *tables(table, rates))
     from skylight import plots
     plots.png(draw_series(options), OUT / "series.png", (11, 12))
     plots.png(draw_acf(options), OUT / "acf.png", (11, 4))

@@ -22,10 +22,9 @@ cache has no room at the end, stay in the cache.
 import statistics
 from pathlib import Path
 
-from lab.cache import TOP
-
 from experiments import runner, stacks
-from experiments.stacks import cell, figures, loaded, over
+from experiments.stacks import figures, load_case, over
+from experiments.tables import Table, cell
 
 LOADS = ("rsrch_0", "src1_2", "src2_2", "web_0", "proj_2", "web_2")
 STATIC = (20, 40, 60, 80)
@@ -57,7 +56,7 @@ def cases(options, loads, show):
         layers[BASELINE] = stacks.opponents(options.scale)["baseline"]
     else:
         layers |= {f"{m} %": dualbuffer(options.scale, "--m-percent", m) for m in STATIC}
-    return [loaded(options, loads, load, options.dense, layer, name)
+    return [load_case(options, loads, load, options.dense, layer, name)
             for load in options.loads or LOADS for name, layer in layers.items()]
 
 
@@ -122,62 +121,66 @@ ROWS = (("response, ms", "response_ms", ".2f"), ("... without rotation", "unturn
         ("RAM, KiB", "ram_kib", ",.0f"), ("most leaves, KiB", "leaves_kib", ",.1f"))
 
 
-def told3(results, options):
+ROUND_COLUMNS = (("predicted", "predicted", ".1f"), ("filled", "allocated", ".1f"),
+                 ("ideal", "ideal", ".1f"), ("FB used", "fb_use", ".1f"), ("hot", "hot", ",d"),
+                 ("cold", "cold", ",d"), ("bands", "bands", ",d"))
+
+
+def tables3(results, options):
     print(f"\nShow 3: {stacks.GB * 512 // options.scale / 1e9:.1f} GB, cache of "
           f"{stacks.CACHE / options.scale / 1e6:.1f} MB, one request at a time, metadata in RAM")
-    groups = grouped(results, options.scale)
+    out, groups = [], grouped(results, options.scale)
     for load, got in groups.items():
         if {DYNAMIC, LITERAL, BASELINE} - set(got):
             continue
-        print(f"\n{load:26}{BASELINE:>12}{LITERAL:>12}{'ratio':>9}{DYNAMIC:>12}{'ratio':>9}")
         for f in got.values():
             f["ram_kib"], f["leaves_kib"] = f["ram_bytes"] / 1024, None
             if f["leaves"] is not None:
                 f["leaves_kib"] = f["leaves"] * LEAF_BYTES / 1024
             f["kept"] = sum(r["hot"] for r in f["rounds"])
             f["times"] = f["rounds"][-1]["round"] if f["rounds"] else f["cleanings"]
+        out.append(Table(load, ["", BASELINE, LITERAL, "ratio", DYNAMIC, "ratio"]))
         for label, key, form in ROWS:
-            a = got[BASELINE][key]
-            line = f"{label:26}{cell(a, form, 12)}"
-            for name in (LITERAL, DYNAMIC):
-                b = got[name][key]
-                line += cell(b, form, 12)
-                line += cell(over(b, a) if a is not None and b is not None else None, ".3f")
-            print(line)
-        print("  round  predicted   filled    ideal   FB used       hot      cold   bands")
-        for r in got[DYNAMIC]["rounds"][:ROUNDS]:
-            print(f"{r['round']:7}{r['predicted']:11.1f}{r['allocated']:9.1f}{r['ideal']:9.1f}"
-                  f"{r['fb_use']:10.1f}{r['hot']:10,}{r['cold']:10,}{r['bands']:8,}")
-    print(f"\n{'blocks brought home, cut by':28}{LITERAL:>11}{DYNAMIC:>11}{'at most':>11}{'thesis':>9}"
-          f"{'worst |gap|, points':>21}{'thesis':>9}")
+            base, *others = (got[name][key] for name in (BASELINE, LITERAL, DYNAMIC))
+            out[-1].add(label, cell(base, form), *(text for value in others for text in (
+                cell(value, form),
+                cell(over(value, base) if None not in (value, base) else None, ".3f"))))
+        out.append(Table.of_rows("Rounds", ROUND_COLUMNS, {
+            r["round"]: r for r in got[DYNAMIC]["rounds"][:ROUNDS]}))
+    out.append(Table("Blocks brought home, cut by; worst |gap| of predicted and ideal M, in points",
+                     ["", LITERAL, DYNAMIC, "at most", "thesis", "gap", "thesis's gap"]))
     cuts = {LITERAL: [], DYNAMIC: []}
+
+    def less(left):
+        return None if left is None else 1 - left
     for load, got in groups.items():
-        line = f"  {load:26}"
+        cells = []
         for name, of in cuts.items():
-            left = over(got[name]["home"], got[BASELINE]["home"])
-            of += [] if left is None else [1 - left]
-            line += cell(None if left is None else 1 - left, ".2%", 11)
-        most = over(got[DYNAMIC]["least"], got[BASELINE]["home"])
-        line += cell(None if most is None else 1 - most, ".2%", 11)
+            left = less(over(got[name]["home"], got[BASELINE]["home"]))
+            of += [] if left is None else [left]
+            cells.append(cell(left, ".2%"))
+        most = less(over(got[DYNAMIC]["least"], got[BASELINE]["home"]))
         of, gap = THESIS.get(load), max(map(abs, gaps(got)), default=None)
-        print(f"{line}{cell(of and of[2] / 100, '.2%')}{cell(gap, '.1f', 21)}"
-              f"{cell(of and of[1] - of[0], '.1f')}")
+        out[-1].add(load, *cells, cell(most, ".2%"), cell(of and of[2] / 100, ".2%"),
+                    cell(gap, ".1f"), cell(of and of[1] - of[0], ".1f"))
     if cuts[DYNAMIC]:
-        print(f"  {'mean':26}" + "".join(f"{statistics.mean(of):11.2%}" for of in cuts.values()))
+        out[-1].add("mean", *(f"{statistics.mean(of):.2%}" for of in cuts.values()), *[""] * 4)
+    return out
 
 
-def told4(results, options):
-    groups = grouped(results, options.scale)
+def tables4(results, options):
+    groups, out = grouped(results, options.scale), []
     names = [f"{m} %" for m in STATIC] + [DYNAMIC]
     for label, key, form in (("response, ms", "response_ms", ".2f"),
                              ("longest, s", "worst_s", ".2f"),
                              ("blocks written home", "home", ",d"),
                              ("written, each block", "medium_amplification", ".3f")):
-        print(f"\nShow 4: {label:22}" + "".join(f"{n:>12}" for n in names) + f"{'best':>12}")
+        out.append(Table(f"Show 4: {label}", ["", *names, "best"]))
         for load, got in groups.items():
             best = min((n for n in names if n in got), key=lambda n, of=got: of[n][key])
-            print(f"  {load:28}" + "".join(cell(got[n][key] if n in got else None, form, 12)
-                                           for n in names) + f"{best:>12}")
+            out[-1].add(load, *(cell(got[n][key] if n in got else None, form) for n in names),
+                        best)
+    return out
 
 
 def picture(results, path, options):
@@ -199,12 +202,9 @@ def picture(results, path, options):
         left.set_xlabel("round")
         left.legend(fontsize=6)
         names = list(dict.fromkeys(n for got in groups.values() for n in got))
-        for i, name in enumerate(names):
-            x = [j + (i - len(names) / 2) / (len(names) + 1) for j in range(len(groups))]
-            right.bar(x, [got[name]["response_ms"] if name in got else 0
-                          for got in groups.values()], 1 / (len(names) + 1), label=name)
+        stacks.bars(right, groups, names, lambda name, load: groups[load][name]["response_ms"]
+                    if name in groups[load] else 0, rotation=30)
         right.set_title("mean response, ms")
-        right.set_xticks(range(len(groups)), list(groups), rotation=30)
         right.legend(fontsize=6)
     plots.png(draw, path, (11, 4.2))
 
@@ -225,15 +225,11 @@ def main():
     results, wrong = stacks.measured(
         "buffers", options, {show: cases(options, loads, show) for show in shows},
         "stack")
-    if 3 in shows:
-        told3(results[3], options)
-    if 4 in shows:
-        told4(results[4], options)
+    for show, tables in ((3, tables3), (4, tables4)):
+        if show in shows:
+            runner.show(options, *tables(results[show], options))
     for show in shows:
         path = runner.outputs("buffers") / f"show{show}.png"
         picture(results[show], path, options)
-        print(f"\n{path.relative_to(TOP)}")
-    print()
-    print("\n".join(wrong) if wrong else
-          "nothing destroyed was read, and the clock was exact")
-    return 1 if wrong else 0
+        runner.show_picture(path)
+    return runner.status(wrong, stacks.EXACT)

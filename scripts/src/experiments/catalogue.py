@@ -26,7 +26,7 @@ REGIONS = (*THESIS, "dm-tiler", *own("in_guest/regions"))
 BUFFERS = (*THESIS, "dm-dualbuffer")
 EVERY = ("core", "dm-stl", "dm-imr", "dm-tiler", "dm-dualbuffer", "dm-platter")
 PROBES = (*LAYERS, "scripts/src/skylight", "tests/guest/skylight.py")
-STORE = (*LAYERS, "userspace/kv", "userspace/kvbench", *own("in_guest/kv", "in_guest/rebuild", "loaded"))
+STORE = (*LAYERS, "userspace/kv", "userspace/kvbench", *own("in_guest/kv", "in_guest/rebuild", "evaluation"))
 BENCH = own("bench", "bench_store", "in_guest/bench")
 LEVELS = ("userspace/levels", "userspace/platter-sim", "dm-platter")
 
@@ -102,15 +102,15 @@ _RESULTS = (
            "2026-11-27", ("scripts/src/skylight", "dm-platter", "userspace/platter-sim",
                           *own("probe_drives"))),
     Result("imr-model", "scripts/experiments imr-model", "reports/kvimr.rst", "The paper's load",
-           "2026-11-25", ("userspace/levels", *own("published"))),
+           "2026-11-25", ("userspace/levels", *own("kvimr_paper"))),
     Result("kvimr", "scripts/experiments kvimr", "reports/kvimr.rst", "Its time", "2026-11-27",
-           (*LEVELS, *own("published"))),
+           (*LEVELS, *own("kvimr_paper"))),
     Result("kvimr-mixes", "scripts/experiments kvimr --parts mixes", "reports/kvimr.rst", "Reads and writes",
-           "2026-11-27", (*LEVELS, *own("published"))),
+           "2026-11-27", (*LEVELS, *own("kvimr_paper"))),
     Result("imr", "scripts/experiments imr --scale 1", "reports/kvimr.rst", "The fast disk", "2026-11-25",
            ("core", "dm-imr", *LEVELS, *own("in_guest/imr"))),
     Result("imr-paper", "scripts/experiments imr --set-up paper --through target", "reports/kvimr.rst", "Through the target", "2026-11-27",
-           ("core", "dm-imr", *LEVELS, *own("in_guest/imr", "published"))),
+           ("core", "dm-imr", *LEVELS, *own("in_guest/imr", "kvimr_paper"))),
     Result("imr-target",
            "scripts/experiments imr --scale 1 --through target --moves silent,rewrite",
            "reports/kvimr.rst", "The fast disk", "2026-11-22",
@@ -132,7 +132,7 @@ _RESULTS = (
     Result("kv-blocks", "scripts/experiments kv --parts blocks", "reports/kv.rst", "Arrivals at block targets", "2026-11-27",
            (*BUFFERS, "dm-tiler", "userspace/kvbench", *own("kv_blocks", "in_guest/blocks"))),
     Result("kv-imr", "scripts/experiments kv --parts imr", "reports/kvimr.rst", "By the store itself",
-           "2026-11-27", (*STORE, "dm-imr", *LEVELS, *own("kv_imr", "published"))),
+           "2026-11-27", (*STORE, "dm-imr", *LEVELS, *own("kv_imr", "kvimr_paper"))),
     Result("regions-3", "scripts/experiments regions 3", "reports/tiler.rst", "Regions and their cleaning",
            "2026-11-23", REGIONS),
     Result("regions-4", "scripts/experiments regions 4", "reports/tiler.rst", "Against the thesis's baseline",

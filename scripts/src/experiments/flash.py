@@ -20,10 +20,9 @@ SMR-2 is the work that one request waited for, a cleaning of RMW-F is a collecti
 
 import statistics
 
-from lab.cache import TOP
-
 from experiments import runner, stacks
-from experiments.stacks import cell, figures, loaded, over
+from experiments.stacks import figures, load_case, over
+from experiments.tables import Table, cell
 
 LOADS = ("rsrch_0", "src1_2", "src2_0", "src2_2", "stg_0", "stg_1", "ts_0", "usr_0", "web_0",
          "web_2")
@@ -61,7 +60,7 @@ def layers(scale):
 
 def cases(options, loads):
     """[(name, words, what)]"""
-    return [loaded(options, loads, load, options.dense, layer, name, surfaces=SURFACES,
+    return [load_case(options, loads, load, options.dense, layer, name, surfaces=SURFACES,
                    more=MORE)
             for load in options.loads or LOADS
             for name, layer in layers(options.scale).items()
@@ -80,13 +79,6 @@ def rows(results):
     return out
 
 
-def told(groups):
-    for load, got in groups.items():
-        print(f"\n{load:18}" + "".join(f"{label:>14}" for label, *_ in COLUMNS))
-        for name, f in got.items():
-            print(f"{name:18}" + "".join(cell(f[key], form, 14) for _, key, form in COLUMNS))
-
-
 def normalised(groups, foe, key):
     """Return {load: foe over RMW-F}, None where either figure is missing or 0."""
     return {load: over(got[foe][key], got[OURS][key])
@@ -98,15 +90,18 @@ def foes(groups):
     return [name for name in next(iter(groups.values())) if not name.startswith(OURS)]
 
 
-def compared(groups):
+def tables(groups):
+    """Return a table for each load, and one for each figure of the thesis."""
+    out = [Table.of_rows(load, COLUMNS, got) for load, got in groups.items()]
     for number, title, key, thesis in FIGURES:
-        print(f"\nFigure {number}, {title}, over {OURS}'s (thesis: {thesis})")
-        print(f"{'':18}" + "".join(f"{load:>9}" for load in groups) + f"{'mean':>9}")
+        out.append(Table(f"Figure {number}, {title}, over {OURS}'s (thesis: {thesis})",
+                         ["", *groups, "mean"]))
         for foe in foes(groups):
             of = normalised(groups, foe, key)
             known = [v for v in of.values() if v is not None]
-            print(f"{foe:18}" + "".join(cell(v, ".2f") for v in of.values()) +
-                  cell(statistics.mean(known) if known else None, ".2f"))
+            out[-1].add(foe, *(cell(v, ".2f") for v in of.values()),
+                        cell(statistics.mean(known) if known else None, ".2f"))
+    return out
 
 
 def picture(groups, path):
@@ -115,15 +110,12 @@ def picture(groups, path):
     def draw(figure):
         names = foes(groups)
         for axes, (number, title, key, thesis) in zip(plots.panels(figure, 4), FIGURES):
-            for i, foe in enumerate(names):
-                x = [j + (i - len(names) / 2) / (len(names) + 1) for j in range(len(groups))]
-                axes.bar(x, [v or 0 for v in normalised(groups, foe, key).values()],
-                         1 / (len(names) + 1), label=f"{foe}, over {OURS}'s")
+            stacks.bars(axes, groups, names, lambda foe, load, key=key: normalised(
+                groups, foe, key)[load] or 0, rotation=60)
             axes.axhline(1, color="grey", linewidth=.8)
             axes.set_yscale("log")
             axes.set_title(f"Figure {number}: {title}\n(thesis {thesis})", fontsize=9)
-            axes.set_xticks(range(len(groups)), list(groups), rotation=60)
-        figure.axes[0].legend(fontsize=6)
+        figure.axes[0].legend(fontsize=6, title=f"over {OURS}'s", title_fontsize=6)
     plots.png(draw, path, (14, 4.4))
 
 
@@ -143,11 +135,8 @@ def main():
           "request at a time, metadata in RAM")
     groups = rows(results["all"])
     if groups:
-        told(groups)
-        compared(groups)
+        runner.show(options, *tables(groups))
         path = runner.outputs("flash") / "flash.png"
         picture(groups, path)
-        print(f"\n{path.relative_to(TOP)}\n")
-    print("\n".join(wrong) if wrong else
-          "nothing destroyed was read, and the clock was exact")
-    return 1 if wrong else 0
+        runner.show_picture(path)
+    return runner.status(wrong, stacks.EXACT)

@@ -30,10 +30,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from lab.cache import TOP
 
-from experiments import lists, runner
-from experiments.kept import earlier, sources
-from experiments.loaded import cell, last_speed, spread
-from experiments.published import GROWTH, LESS, OF_PLAIN, OPERATIONS, RATIOS, SET_UP, with_index
+from experiments import runner
+from experiments.resume import earlier, sources
+from experiments.evaluation import last_speed, spread
+from experiments.kvimr_paper import GROWTH, LESS, OF_PLAIN, OPERATIONS, RATIOS, SET_UP, with_index
+from experiments.tables import cell
 
 OUT = runner.outputs("imr")
 MIB = 1 << 20
@@ -362,11 +363,11 @@ def main():
         if getattr(options, name, None) is None:
             setattr(options, name, value)
     try:
-        schemes = lists.names(options.schemes, SCHEMES, "scheme")
-        moves = lists.names(options.moves, ("silent", "keep", "rewrite"), "move")
-        through = lists.names(options.through, ("middleware", "target"), "layer")
-        sizes = [size * MIB for size in lists.numbers(options.sizes, 1, "--sizes:")]
-        seeds = lists.numbers(options.seeds, 0, "--seeds:")
+        schemes = runner.name_list(options.schemes, SCHEMES, "scheme")
+        moves = runner.name_list(options.moves, ("silent", "keep", "rewrite"), "move")
+        through = runner.name_list(options.through, ("middleware", "target"), "layer")
+        sizes = [size * MIB for size in runner.number_list(options.sizes, 1, "--sizes:")]
+        seeds = runner.number_list(options.seeds, 0, "--seeds:")
     except ValueError as error:
         runner.refuse("imr", f"{error}")
     p.at_least(options, scale=1, tracks=4, load=1, record=1, flush_us=0, ops=1)

@@ -28,7 +28,7 @@ import subprocess
 from lab.cache import TOP
 
 from experiments import runner
-from experiments.published import A_FILE, LESS
+from experiments.kvimr_paper import A_FILE, LESS
 
 MOVES = ("keep", "silent", "rewrite")
 SCHEMES = (

@@ -52,9 +52,10 @@ from pathlib import Path
 
 from lab.cache import TOP
 
-from experiments import kv_blocks, kv_imr, kv_worst, lists, runner, stacks
-from experiments.loaded import sat_out
-from experiments.stacks import MIB, cell, over
+from experiments import kv_blocks, kv_imr, kv_worst, runner, stacks
+from experiments.evaluation import run_phases
+from experiments.stacks import MIB, over
+from experiments.tables import Table, cell
 
 PARTS = ("rivals", "native", "worst", "inside", "offload", "blocks", "imr")
 BUILT = TOP / "build/userspace"
@@ -279,18 +280,18 @@ def offloaded(of):
     }
 
 
-def told_offload(results):
-    print("\ninserts of 1 KiB, conventional drive, with an offload device and without "
-          "(chapter 5)")
-    print(f"{'arrivals':14}{'offload':>8}{'inserts/s':>11}" + "".join(
-        f"{name:>10}" for name in ("p50, ms", "p99", "p99.9", "longest"))
-        + f"{'offloaded':>11}{'unsorted':>10}{'merged':>8}{'scans/s':>9}")
-    for (name, there), of in results:
-        f = offloaded(of)
-        print(f"{name:14}{'yes' if there else 'no':>8}{f['rate']:>11,.1f}" + "".join(
-            cell(f[k], ",.2f", 10) for k in ("p50_us", "p99_us", "p99_9_us", "max_us"))
-            + f"{cell(f['offloaded'], '.1f', 9)} %{cell(f['unsorted'], '.1f', 8)} %"
-            + f"{cell(f['merged'], '.2f', 8)}{cell(f['scans'], '.1f', 9)}")
+OFFLOAD_COLUMNS = (("inserts/s", "rate", ",.1f"), ("p50, ms", "p50_us", ",.2f"),
+                   ("p99", "p99_us", ",.2f"), ("p99.9", "p99_9_us", ",.2f"),
+                   ("longest", "max_us", ",.2f"), ("offloaded, %", "offloaded", ".1f"),
+                   ("unsorted, %", "unsorted", ".1f"), ("merged", "merged", ".2f"),
+                   ("scans/s", "scans", ".1f"))
+
+
+def table_offload(results):
+    return Table.of_rows("inserts of 1 KiB, conventional drive, with an offload device and without "
+                         "(chapter 5)", OFFLOAD_COLUMNS,
+                         {f"{name}, {'with' if there else 'without'}": offloaded(of)
+                          for (name, there), of in results})
 
 
 def relations_offload(results):
@@ -319,34 +320,33 @@ def signed(value):
     return "-" if value is None else f"{value:+.1f} %"
 
 
-def told_rivals(results, drive, value, disks=True):
-    """Print one table with a row for each phase."""
+def table_rivals(results, drive, value, disks=True):
+    """Return the table of a drive and a size of values, with a row for each phase."""
     by = {name: phases for (d, v, name), phases in results if (d, v) == (drive, value)}
     others = [name for name in by if name != "kv"] if "kv" in by else []
-    print(f"\n{drive}, values of {value} bytes: operations a second (scans: records)"
-          + ("; bytes written for each byte put" if disks else ""))
-    print(f"{'':16}" + "".join(f"{name:>14}" for name in by)
-          + "".join(f"{'over ' + name:>15}" for name in others) + f"{'thesis':>18}"
-          + ("".join(f"{name:>9}" for name in by) if disks else ""))
+    out = Table(f"{drive}, values of {value} bytes: operations a second (scans: records)"
+                + ("; bytes written for each byte put" if disks else ""),
+                ["", *by, *(f"over {name}" for name in others), *(
+                    ["thesis", *(f"{name} bytes" for name in by)] if disks else ())])
     for phase in next(iter(by.values())):
         rates = {name: rate(phases[phase]) for name, phases in by.items()}
-        thesis = f"{PAPER[0]:+} to {PAPER[1]:+} %" if phase in PAPERS and disks else ""
-        print(f"{phase:16}" + "".join(cell(r, ",.1f", 14) for r in rates.values())
-              + "".join(f"{signed(ahead(rates['kv'], rates[name])):>15}" for name in others)
-              + f"{thesis:>18}"
-              + ("".join(cell(written(phases[phase]), ".2f") for phases in by.values())
-                 if disks else ""))
+        thesis = f"{PAPER[0]:+} to {PAPER[1]:+} %" if phase in PAPERS else ""
+        out.add(phase, *(cell(r, ",.1f") for r in rates.values()),
+                *(signed(ahead(rates["kv"], rates[name])) for name in others),
+                *([thesis, *(cell(written(phases[phase]), ".2f") for phases in by.values())]
+                  if disks else ()))
+    return out
 
 
-def told_inside(results):
-    print("\nrandom inserts of 4 KiB, nothing synced, conventional drive (Figures 3.11 to 3.13)")
-    print(f"{'':10}{'trigger':>9}{'inserts/s':>11}{'read, MiB':>11}{'written':>9}"
-          f"{'seconds':>9}{'then scanned/s':>16}")
+def table_inside(results):
+    out = Table("random inserts of 4 KiB, nothing synced, conventional drive (Figures 3.11 to 3.13)",
+                ["", "trigger", "inserts/s", "read, MiB", "written", "seconds", "then scanned/s"])
     for (label, trigger), of in results:
         fill, scan = of["phases"].values()
-        read, wrote, took = compacted(fill)
-        print(f"{label:10}{trigger or 4:>9}{rate(fill):>11,.1f}{read:>11,.0f}{wrote:>9,.0f}"
-              f"{took:>9,.1f}{rate(scan):>16,.1f}")
+        out.add(label, str(trigger or 4), cell(rate(fill), ",.1f"), *(
+            cell(f, form) for f, form in zip(compacted(fill), (",.0f", ",.0f", ",.1f"))),
+            cell(rate(scan), ",.1f"))
+    return out
 
 
 def relations(results):
@@ -390,7 +390,7 @@ def native(options, value, name, where):
             subprocess.run([BUILT / "kv", "format", "--band", band(options), path],
                            check=True, stdout=subprocess.DEVNULL)
         command = [BUILT / "kvbench", "run", "--json", "-s", name, "-d", path, *of["options"]]
-        out.update(sat_out(sitting, lambda words, command=command: json.loads(subprocess.run(
+        out.update(run_phases(sitting, lambda words, command=command: json.loads(subprocess.run(
             [*command, *words], check=True, stdout=subprocess.PIPE).stdout)))
         (shutil.rmtree if path.is_dir() else Path.unlink)(path)
     return out
@@ -445,7 +445,7 @@ def options_of(words):
     options = p.parse_args(words)
     for name, known in (("parts", PARTS), ("drives", drives())):
         try:
-            setattr(options, name, lists.names(getattr(options, name), known, f"--{name}"))
+            setattr(options, name, runner.name_list(getattr(options, name), known, f"--{name}"))
         except ValueError as error:
             p.error(str(error))
     if not 8 <= options.scale <= 160:
@@ -477,27 +477,24 @@ def main():
     tables = {"rivals": [(what, of["phases"]) for what, of in results.get("rivals", ())]}
     if "native" in options.parts:
         tables["native"] = natively(options)
-        stacks.kept(options, {f"native-{value}-{name}-{options.scale}": {"phases": of}
+        stacks.keep(options, {f"native-{value}-{name}-{options.scale}": {"phases": of}
                               for (_, value, name), of in tables["native"]})
     if "worst" in options.parts:
-        stacks.kept(options, {f"worst-{options.puts}": kv_worst.shown(options)})
+        worst = kv_worst.measured(options)
+        stacks.keep(options, {f"worst-{options.puts}": worst})
+        kv_worst.show(worst, options)
     for part, of in tables.items():
         for drive, value in dict.fromkeys(what[:2] for what, _ in of):
-            told_rivals(of, drive, value, part == "rivals")
+            runner.show(options, table_rivals(of, drive, value, part == "rivals"))
         wrong += differ(of)
-    if results.get("inside"):
-        told_inside(results["inside"])
-        for sentence, holds in relations(results["inside"]):
-            print(f"  {'yes' if holds else 'no':5}{sentence}")
-    if results.get("offload"):
-        told_offload(results["offload"])
-        for sentence, holds in relations_offload(results["offload"]):
-            print(f"  {'yes' if holds else 'no':5}{sentence}")
+    for part, table, holds in (("inside", table_inside, relations),
+                               ("offload", table_offload, relations_offload)):
+        if results.get(part):
+            runner.show(options, table(results[part]))
+            runner.show_relations(holds(results[part]))
     if results.get("blocks"):
-        kv_blocks.shown(results["blocks"])
+        kv_blocks.show(results["blocks"], options)
     if results.get("imr"):
-        kv_imr.shown(results["imr"], options)
-    print()
-    print("\n".join(wrong) if wrong else
-          "all stores answered alike, nothing destroyed was read, and the clock was exact")
-    return 1 if wrong else 0
+        kv_imr.show(results["imr"], options)
+    return runner.status(wrong, "all stores answered alike, nothing destroyed was read, and the "
+                         "clock was exact")

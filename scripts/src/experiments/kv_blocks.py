@@ -7,7 +7,8 @@ import subprocess
 from lab.cache import TOP
 
 from experiments import runner, stacks
-from experiments.stacks import BLOCK, MIB, cell, over
+from experiments.stacks import BLOCK, MIB, over
+from experiments.tables import Table
 
 KVBENCH = TOP / "build/userspace/kvbench"
 SCALE = 64              # of the surface of stacks.py, and of its cache of 1 %
@@ -86,13 +87,10 @@ COLUMNS = (("mean, ms", "mean_ms", ".2f"), ("99 %", "p99_ms", ",.1f"),
            ("left, %", "left", ".1f"), ("home in, s", "home_s", ".1f"))
 
 
-def told(results):
-    print("\nwrites of 4 KiB as they arrive, on targets that clean when the host is quiet")
-    print(f"{'arrivals':14}{'target':12}{'':10}" + "".join(f"{label:>12}" for label, *_ in COLUMNS))
-    for (name, target), of in results:
-        for how, f in figures(of).items():
-            print(f"{name:14}{target:12}{how:10}" + "".join(cell(f[key], form, 12)
-                                                        for _, key, form in COLUMNS))
+def table(results):
+    return Table.of_rows("writes of 4 KiB as they arrive, on targets that clean when the host is quiet",
+                         COLUMNS, {f"{name}, {target}, {how}": f for (name, target), of in results
+                                   for how, f in figures(of).items()})
 
 
 def relations(results):
@@ -130,10 +128,9 @@ def picture(results, path):
     plots.png(draw, path, (11, 4.2))
 
 
-def shown(results):
-    told(results)
-    for sentence, holds in relations(results):
-        print(f"  {'yes' if holds else 'no':5}{sentence}")
+def show(results, options):
+    runner.show(options, table(results))
+    runner.show_relations(relations(results))
     path = runner.outputs("kv") / "blocks.png"
     picture(results, path)
-    print(f"\n{path.relative_to(TOP)}")
+    runner.show_picture(path)

@@ -13,9 +13,11 @@ import subprocess
 
 from lab.cache import TOP
 
-from experiments.loaded import last_speed
-from experiments.published import A_FILE, LESS, MIXES, OF_PLAIN, RATIOS, SET_UP, with_index
-from experiments.stacks import cell, over
+from experiments.evaluation import last_speed
+from experiments.kvimr_paper import A_FILE, LESS, MIXES, OF_PLAIN, RATIOS, SET_UP, with_index
+from experiments import runner
+from experiments.stacks import over
+from experiments.tables import Table, cell
 
 LEVELS = TOP / "build/userspace/shingle-levels"
 # Sizes of the paper: tracks, MiB of records, KiB of a track, tracks of a file.
@@ -105,7 +107,7 @@ def middleware(options, scheme, mix, run=subprocess.run):
 
 
 def figures(of):
-    """Return the figures of the store, by the names that told() uses."""
+    """Return the figures of the store, by the names that print_tables() uses."""
     phases = of["phases"]
     load = [phases[name] for name in ("load", "last")]
     stats, disk = ({name: sum(phase[part][name] for phase in load)
@@ -153,16 +155,16 @@ def least_gain(got, mix, ours=("compaction", "compaction-merged")):
 # --- printing -------------------------------------------------------------------------
 
 
-def told(store, levels, options):
+def print_tables(store, levels, options):
     """Print @store and @levels, {scheme: figures}."""
     plain = store["plain"]
     print(f"\nkv on imr: {tracks(options):,} tracks of {TRACK_KIB // SCALE} KiB, "
           f"{records(options):,} records of 1 KiB, {plain['files']:,.0f} tables; the plain disk "
           f"inserts {plain['speed']:,.1f} a second (Figures 5 to 7)")
-    print(f"{'':18}" + "".join(f"{name:^27}" for name in (
-        "throughput of plain", "compaction time", "rewriting, % of persisting",
-        "rewrites a file", "syncs a file")) + f"{'last tenth':^18}")
-    print(f"{'':18}" + f"{'kv':>9}{'levels':>9}{'paper':>9}" * 5 + f"{'kv':>9}{'levels':>9}")
+    heads = ("throughput of plain", "compaction time", "rewriting, %", "rewrites a file",
+             "syncs a file")
+    table = Table("", ["", *(f"{name}: {of}" for name in heads for of in ("kv", "levels", "paper")),
+                       "last tenth: kv", "last tenth: levels"])
     for scheme, of in store.items():
         other = levels[scheme]
         paper, file = OF_PLAIN.get(scheme, (None,) * 4), A_FILE.get(scheme, (None,) * 2)
@@ -176,8 +178,8 @@ def told(store, levels, options):
                 (*both("rewriting", by=100), paper[3] and 100 * paper[3], ".1f"),
                 (*both("rewrites"), file[0], ".3f"), (*both("syncs"), file[1], ".3f"),
                 (*ratio("last"), ".3f")]
-        print(f"{scheme:18}" + "".join(cell(v, form) for *values, form in rows
-                                       for v in values))
+        table.add(scheme, *(cell(v, form) for *values, form in rows for v in values))
+    runner.show(options, table)
     for one, other, whole, _ in (*RATIOS, ("most-merged", "seq", None, None),
                                  ("most-merged", "3phase", None, None)):
         ours = [over(of[one]["speed"], of[other]["speed"]) for of in (store, levels)]
@@ -189,16 +191,17 @@ def told(store, levels, options):
         print(f"  {one} below {other}: " + "; ".join(
             f"{what} {a:.1f} %, levels {b:.1f} % (paper {p} %)"
             for what, (a, b), p in zip(("rewrites", "syncs"), cut, paper)))
-    print(f"operations a second behind it{'':13}" + "".join(f"{s:>18}" for s in store)
-          + f"{'least gain':>12}{'paper':>9}{'of most':>11}")
+    table = Table("operations a second behind it",
+                  ["mix", *store, "least gain, %", "paper", "least gain of most, %"])
     for mix, paper in MIXES.items():
         for name, of in (("kv", store), ("levels", levels)):
-            print(f"  {mix:6}{name:34}" + "".join(f"{f[mix]:>18,.1f}" for f in of.values())
-                  + f"{least_gain(of, mix):>+10.1f} %{paper:>+9}"
-                  + f"{least_gain(of, mix, ('most', 'most-merged')):>+9.1f} %")
+            table.add(f"{mix} {name}", *(f"{f[mix]:,.1f}" for f in of.values()),
+                      f"{least_gain(of, mix):+.1f}", f"{paper:+}",
+                      f"{least_gain(of, mix, ('most', 'most-merged')):+.1f}")
+    runner.show(options, table)
 
 
-def shown(results, options):
+def show(results, options):
     """Print @results, [(scheme, the guest's result)]."""
     store = {scheme: figures(of) for scheme, of in results}
     if set(store) != set(SCHEMES):
@@ -207,4 +210,4 @@ def shown(results, options):
         return
     levels = {scheme: figures_of_levels({mix: middleware(options, scheme, mix)
                                          for mix in MIXES}) for scheme in store}
-    told(store, levels, options)
+    print_tables(store, levels, options)

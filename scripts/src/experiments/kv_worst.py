@@ -11,7 +11,8 @@ from pathlib import Path
 from lab.cache import TOP
 
 from experiments import runner
-from experiments.stacks import MIB, cell
+from experiments.stacks import MIB
+from experiments.tables import Table
 
 BUILT = TOP / "build/userspace"
 # {name of the picture: (store, organisation)}
@@ -84,15 +85,12 @@ def measured(options):
     return {name: middle(of) for name, of in runs.items()}
 
 
-def told(of, options):
-    print(f"\n{options.puts:,} random puts of 100 bytes, {options.where}, memtables of "
-          f"{MEMTABLE_MIB} MiB: microseconds, and the longest in milliseconds")
-    print(f"{'':12}{'puts/s':>11}" + "".join(f"{f'{point} %':>11}" for point in POINTS)
-          + f"{'longest':>11}")
-    for name, f in of.items():
-        print(f"{name:12}{f['puts_per_s']:>11,.0f}" + "".join(
-            cell(f[f"p{point}_us"], ",.1f", 11) for point in POINTS)
-            + cell(f["max_ms"], ",.1f", 11))
+def table(of, options):
+    columns = (("puts/s", "puts_per_s", ",.0f"), *((f"{point} %", f"p{point}_us", ",.1f")
+                                                   for point in POINTS), ("longest", "max_ms", ",.1f"))
+    return Table.of_rows(f"{options.puts:,} random puts of 100 bytes, {options.where}, memtables of "
+                         f"{MEMTABLE_MIB} MiB: microseconds, and the longest in milliseconds",
+                         columns, of)
 
 
 def relations(of):
@@ -128,12 +126,9 @@ def picture(of, options, path):
         1) + "\n", encoding="utf-8")
 
 
-def shown(options):
-    of = measured(options)
-    told(of, options)
-    for sentence, holds in relations(of):
-        print(f"  {'yes' if holds else 'no':5}{sentence}")
+def show(of, options):
+    runner.show(options, table(of, options))
+    runner.show_relations(relations(of))
     path = runner.outputs("kv") / "worst.svg"
     picture(of, options, path)
-    print(f"\n{path.relative_to(TOP)}")
-    return of
+    runner.show_picture(path)

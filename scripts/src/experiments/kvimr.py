@@ -33,10 +33,10 @@ from concurrent.futures import ThreadPoolExecutor
 from common.output import store
 from lab.cache import TOP, digest
 
-from experiments import lists, runner
-from experiments.kept import earlier
-from experiments.loaded import cell, last_speed, spread
-from experiments.published import (
+from experiments import runner
+from experiments.resume import earlier
+from experiments.evaluation import last_speed, spread
+from experiments.kvimr_paper import (
     A_FILE,
     COURSE,
     GROWTH,
@@ -48,6 +48,7 @@ from experiments.published import (
     SET_UP,
     with_index,
 )
+from experiments.tables import cell
 
 OUT = runner.outputs("kvimr")
 TOOL = TOP / "build/userspace/shingle-levels"
@@ -298,8 +299,8 @@ def main():
                    help=f"some of {','.join(PARTS)} (load,ways,sizes)")
     options = p.parse_args()
     try:
-        parts = lists.names(options.parts, PARTS, "part")
-        seeds = lists.numbers(options.seeds, 0, "--seeds:")
+        parts = runner.name_list(options.parts, PARTS, "part")
+        seeds = runner.number_list(options.seeds, 0, "--seeds:")
     except ValueError as error:
         runner.refuse("kvimr", f"{error}")
     runner.prepare("kvimr", "levels")

@@ -18,6 +18,7 @@ from common.output import store, whole
 from lab.cache import TOP
 
 from experiments import runner
+from experiments.tables import Table
 
 ROTATION = 60000 / 5900     # milliseconds
 BLOCK = ROTATION / 515      # the outermost track has 515 blocks
@@ -53,17 +54,16 @@ def in_time(kernel, writes):
 
 
 def table(data):
-    print(f"one rotation at 5,900 rpm: {ROTATION:.3f} ms; milliseconds of "
-          "each 4 KiB write")
-    print(f"{'':24}{'writes':>7}{'min':>8}{'p1':>8}{'median':>8}{'mean':>8}"
-          f"{'p99':>8}{'max':>8}{'stddev':>8}  within 1 % of a rotation")
+    out = Table(f"one rotation at 5,900 rpm: {ROTATION:.3f} ms; milliseconds of each 4 KiB write",
+                ["", "writes", "min", "p1", "median", "mean", "p99", "max", "stddev",
+                 "within 1 % of a rotation"])
     for kind, name in KINDS:
         ms = sorted(data[kind])
         near = sum(abs(x / ROTATION - 1) <= 0.01 for x in ms) / len(ms)
-        print(f"{name:24}{len(ms):7}{ms[0]:8.3f}{ms[len(ms) // 100]:8.3f}"
-              f"{statistics.median(ms):8.3f}{statistics.mean(ms):8.3f}"
-              f"{ms[len(ms) * 99 // 100]:8.3f}{ms[-1]:8.3f}"
-              f"{statistics.stdev(ms):8.3f}  {100 * near:.1f} %")
+        out.add(name, str(len(ms)), *(f"{x:.3f}" for x in (
+            ms[0], ms[len(ms) // 100], statistics.median(ms), statistics.mean(ms),
+            ms[len(ms) * 99 // 100], ms[-1], statistics.stdev(ms))), f"{100 * near:.1f} %")
+    return out
 
 
 def verdict(data, late):
@@ -193,7 +193,7 @@ def main():
     runner.prepare("latency", "shingle")
     data, late = in_time(options.kernel, options.writes)
     runner.keep(options, {"late": late, "ms": data})
-    table(data)
+    runner.show(options, table(data))
     if options.picture:
         draw(data, options.picture)
     if options.svg:

@@ -16,16 +16,13 @@ per cent of the volume.
   RAM           of the map, at the end
 """
 
-
-
-from lab.cache import TOP
-
 from experiments import runner, stacks
-from experiments.stacks import cell, figures, layers, loaded
+from experiments.stacks import figures, layers, load_case
+from experiments.tables import Table
 
 LOADS = ("rsrch_0", "src1_2", "web_0", "proj_2")
-COLUMNS = (("response, ms", "response_ms", ".2f"), ("99 %", "p99_ms", ".1f"),
-           ("longest", "worst_s", ".2f s"), ("no rotation", "unturned_ms", ".2f"),
+COLUMNS = (("mean, ms", "response_ms", ".2f"), ("99 %", "p99_ms", ".1f"),
+           ("longest, s", "worst_s", ".2f"), ("no rotation", "unturned_ms", ".2f"),
            ("read", "read_ms", ".2f"), ("write", "write_ms", ".2f"),
            ("written", "medium_amplification", ".2f"), ("seeks", "seeks_each", ".2f"),
            ("RAM, KiB", "ram_kib", ",.0f"))
@@ -37,7 +34,7 @@ def cases(options, loads):
         for name, layer in layers(options.scale).items():
             keys = {"media": layer["media"]} if "media" in layer else {}
             layer = {"set": {}, **{k: v for k, v in layer.items() if k != "media"}}
-            out.append(loaded(options, loads, load, options.dense, layer, name, **keys))
+            out.append(load_case(options, loads, load, options.dense, layer, name, **keys))
     return out
 
 
@@ -52,14 +49,9 @@ def rows(results):
     return out
 
 
-def told(groups, options):
-    for load, got in groups.items():
-        print(f"\n{load}, a surface of 1/{options.scale}, a volume of which it writes "
-              f"{options.dense} %")
-        print(f"{'':14}" + "".join(f"{label:>14}" for label, *_ in COLUMNS))
-        for name, f in got.items():
-            print(f"{name:14}" + "".join(cell(f[key], form, 14) for _, key, form in (
-                (label, key, form.removesuffix(" s")) for label, key, form in COLUMNS)))
+def tables(groups, options):
+    return [Table.of_rows(f"{load}, a surface of 1/{options.scale}, a volume of which it writes "
+                          f"{options.dense} %", COLUMNS, got) for load, got in groups.items()]
 
 
 def picture(groups, path):
@@ -71,14 +63,13 @@ def picture(groups, path):
                 ("mean response over plain", "response_ms"),
                 ("longest response, s", "worst_s"),
                 ("written by the medium, for each block", "medium_amplification"))):
-            for i, name in enumerate(names):
-                x = [j + (i - len(names) / 2) / (len(names) + 1) for j in range(len(groups))]
-                y = [got[name][key] / (got["plain"][key] if key == "response_ms" else 1)
-                     if name in got else 0 for got in groups.values()]
-                axes.bar(x, y, 1 / (len(names) + 1), label=name)
+            def height(name, load, key=key):
+                of = groups[load].get(name)
+                return of[key] / (groups[load]["plain"][key] if key == "response_ms" else 1) \
+                    if of else 0
+            stacks.bars(axes, groups, names, height, rotation=30)
             axes.set_yscale("log")
             axes.set_title(title)
-            axes.set_xticks(range(len(groups)), list(groups), rotation=30)
         figure.axes[0].legend(fontsize=6)
     plots.png(draw, path, (12, 4.2))
 
@@ -92,10 +83,8 @@ def main():
     results, wrong = stacks.measured("layers", options, {"all": cases(options, loads)},
                                      "stack")
     groups = rows(results["all"])
-    told(groups, options)
+    runner.show(options, *tables(groups, options))
     path = runner.outputs("layers") / "layers.png"
     picture(groups, path)
-    print(f"\n{path.relative_to(TOP)}\n")
-    print("\n".join(wrong) if wrong else
-          "nothing destroyed was read, and the clock was exact")
-    return 1 if wrong else 0
+    runner.show_picture(path)
+    return runner.status(wrong, stacks.EXACT)

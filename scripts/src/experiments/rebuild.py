@@ -24,11 +24,9 @@ MiB, the cache of stl-set three bands.
 import math
 import sys
 
-from lab.cache import TOP
-
 from experiments import runner, stacks
-from experiments.loaded import percentile
-from experiments.stacks import cell
+from experiments.evaluation import percentile
+from experiments.tables import Table
 
 TIMEOUT_S = 30          # Linux's timeout of a command
 FIRST_S, STEP = 1e-4, 1.05      # steps of the histograms, as in rebuild.py
@@ -140,12 +138,10 @@ def rows(results):
     return out
 
 
-def told(groups):
-    print(f"\n{'':32}" + "".join(f"{label:>12}" for label, *_ in COLUMNS))
-    for (name, load), of in groups.items():
-        print(f"{name + ': ' + load:32}" + "".join(
-            cell(of[key], form, 12) for _, key, form in COLUMNS)
-            + ("" if of["ended"] else "  not ended: as far as it went"))
+def table(groups):
+    return Table.of_rows("", COLUMNS, {
+        f"{name}: {load}{'' if of['ended'] else ' (not ended: as far as it went)'}": of
+        for (name, load), of in groups.items()})
 
 
 def picture(groups, path):
@@ -158,12 +154,8 @@ def picture(groups, path):
                 ("rebuild, second half, MB/s", "late_mb_s"),
                 ("longest command of the new drive, s", "new_s"),
                 ("longest write of the load, s", "worst_s"))):
-            for i, name in enumerate(names):
-                x = [j + (i - len(names) / 2) / (len(names) + 1) for j in range(len(loads))]
-                axes.bar(x, [groups[name, load][key] or 0 for load in loads],
-                         1 / (len(names) + 1), label=name)
+            stacks.bars(axes, loads, names, lambda name, load, key=key: groups[name, load][key] or 0)
             axes.set_title(title)
-            axes.set_xticks(range(len(loads)), loads)
             if any(of[key] for of in groups.values()):
                 axes.set_yscale("log")
             if key != "late_mb_s":
@@ -202,11 +194,9 @@ def main():
     results, wrong = stacks.measured("rebuild", options, {"all": cases(options)},
                                      "rebuild", wrong_of)
     groups = rows(results["all"])
-    told(groups)
+    runner.show(options, table(groups))
     path = runner.outputs("rebuild") / f"rebuild{'-used' if options.used else ''}.png"
     picture(groups, path)
-    print(f"\n{path.relative_to(TOP)}\n")
-    print("\n".join(wrong) if wrong else
-          "what was written is there, parity fits it, nothing destroyed was read, and the "
-          "clock was exact")
-    return 1 if wrong else 0
+    runner.show_picture(path)
+    return runner.status(wrong, "what was written is there, parity fits it, nothing destroyed was "
+                         "read, and the clock was exact")

@@ -18,18 +18,13 @@ has no store; its time and the destruction of tracks are emulated.  Metadata are
 those of scripts/loads, one request at a time, on a volume of which they write --dense per cent.
 """
 
-
-
-from lab.cache import TOP
-
 from experiments import runner, stacks
 from experiments.stacks import (
     BLOCK,
     ROWS,
     TRACK,
-    cell,
     figures,
-    loaded,
+    load_case,
     medium,
     opponents,
     over,
@@ -37,6 +32,7 @@ from experiments.stacks import (
     surface,
     tiler,
 )
+from experiments.tables import Table, cell
 
 OUT = runner.outputs("regions")
 TURN_S = 60 / 5900
@@ -111,58 +107,51 @@ def show3(options):
     return out
 
 
-def told3(results):
-    """Print show 3; yield a sentence for each claim that does not hold."""
-    print("\nShow 3: regions by how much of them is valid\n")
-    print(f"{'M':>6}{'S':>5}{'k':>3}{'valid':>8}{'regions':>9}{'writes':>10}{'lazily':>9}"
-          f"{'waited for a commit':>21}{'cleaned':>9}")
+def tables3(results):
+    """Return (tables of show 3, a sentence for each claim that does not hold)."""
+    below = Table("Show 3: regions by how much of them is valid",
+                  ["M", "S", "k", "valid", "regions", "writes", "lazily, %",
+                   "waited for a commit", "cleaned"])
+    model = Table("amplification, M = 64, S = 4, each write durable at once; beside it that of the "
+                  "model.  Hot blocks are a region's first, or scattered over it.  In the last "
+                  "column the host writes while its region is moved: that need not be copied",
+                  ["in use", *(name for name, *_ in COLUMNS)])
+    full = Table("full regions", ["M", "S", "blocks", "writes", "cleaned", "moved",
+                                  "amplification", "wrong at the end"])
+    wrong = []
     for what, of in results:
-        if what[0] != "bound":
-            continue
         layer = of["layer"]
-        print(f"{what[1]:6}{what[2]:5}{what[3]:3}{of['words']['live']:8}"
-              f"{of['words']['regions']:9}{of['writes']:10,}"
-              f"{100 * layer['tiler_lazy_blocks'] / of['writes']:7.1f} %"
-              f"{layer['tiler_commit_waits']:21,}{layer['tiler_cleans']:9}")
-        if layer["tiler_cleans"]:
-            yield f"{what[1:]}: {layer['tiler_cleans']} cleanings below the bound"
-        if not layer["tiler_lazy_blocks"]:
-            yield f"{what[1:]}: nothing was written lazily"
-    rows = {what[1:]: of for what, of in results if what[0] == "table"}
-    if rows:
-        print("\namplification, M = 64, S = 4, each write durable at once; beside it that of "
-              "the model.\nHot blocks are a region's first, or scattered over it.  In the last "
-              "column the host writes while its\nregion is moved: that need not be copied")
-        print(f"{'in use':8}" + "".join(f"{name:>18}" for name, *_ in COLUMNS))
+        if what[0] == "bound":
+            below.add(*map(str, what[1:]), str(of["words"]["live"]), str(of["words"]["regions"]),
+                      f"{of['writes']:,}", f"{100 * layer['tiler_lazy_blocks'] / of['writes']:.1f}",
+                      f"{layer['tiler_commit_waits']:,}", str(layer["tiler_cleans"]))
+            if layer["tiler_cleans"]:
+                wrong.append(f"{what[1:]}: {layer['tiler_cleans']} cleanings below the bound")
+            if not layer["tiler_lazy_blocks"]:
+                wrong.append(f"{what[1:]}: nothing was written lazily")
+        elif what[0] == "full":
+            full.add(*map(str, what[1:]), f"{of['blocks']:,}", f"{of['writes']:,}",
+                     f"{layer['tiler_cleans']:,}", f"{layer['tiler_moved_blocks']:,}",
+                     f"{1 + layer['tiler_moved_blocks'] / of['writes']:.2f}", str(of["wrong"]))
+            if of["wrong"]:
+                wrong.append(f"{what[1:]}: {of['wrong']} stretches are not what was written")
+    rows = {what[1:]: of["layer"] for what, of in results if what[0] == "table"}
     for share in sorted({key[0] for key in rows}):
-        line = f"{share:<8.2f}"
+        cells = []
         for i, (name, *_) in enumerate(COLUMNS):
-            if (share, i) not in rows:
-                line += cell(None, "", 18)
-                continue
-            layer = rows[share, i]["layer"]
+            layer = rows.get((share, i))
             got = 1 + layer["tiler_moved_blocks"] / layer["host_write_blocks"] \
-                if layer["tiler_cleans"] else None
-            if i >= len(MODEL[share]):
-                line += cell(got, ".2f", 18)
+                if layer and layer["tiler_cleans"] else None
+            cells.append(cell(got, ".2f"))
+            if layer is None or i >= len(MODEL[share]):
                 continue
-            model = MODEL[share][i]
-            line += f"{cell(got, '.2f', 10)} ({cell(model, '.2f', 1)})".rjust(18)
-            if (got is None) != (model is None) or (got and abs(got / model - 1) > .1):
-                yield (f"{name}, {share:.2f} in use: amplification {cell(got, '.2f', 1)}, the "
-                       f"model's is {cell(model, '.2f', 1)}")
-        print(line)
-    print(f"\n{'full':>6}{'M':>6}{'S':>5}{'blocks':>9}{'writes':>9}{'cleaned':>9}{'moved':>11}"
-          f"{'amplification':>15}{'wrong at the end':>18}")
-    for what, of in results:
-        if what[0] != "full":
-            continue
-        layer = of["layer"]
-        print(f"{'':6}{what[1]:6}{what[2]:5}{of['blocks']:9,}{of['writes']:9,}"
-              f"{layer['tiler_cleans']:9,}{layer['tiler_moved_blocks']:11,}"
-              f"{1 + layer['tiler_moved_blocks'] / of['writes']:15.2f}{of['wrong']:18}")
-        if of["wrong"]:
-            yield f"{what[1:]}: {of['wrong']} stretches are not what was written"
+            wanted = MODEL[share][i]
+            cells[-1] += f" ({cell(wanted, '.2f')})"
+            if (got is None) != (wanted is None) or (got and abs(got / wanted - 1) > .1):
+                wrong.append(f"{name}, {share:.2f} in use: amplification {cell(got, '.2f')}, the "
+                             f"model's is {cell(wanted, '.2f')}")
+        model.add(f"{share:.2f}", *cells)
+    return [table for table in (below, model, full) if table.rows], wrong
 
 
 # --- shows 4 and 5 ----------------------------------------------------------------------
@@ -175,26 +164,26 @@ def show4(options, loads):
     for load in names:
         for columns in NARROW + (TRACK,):
             if rows * columns < 65536:
-                out.append(loaded(options, loads, load, options.dense, tiler(columns, rows),
+                out.append(load_case(options, loads, load, options.dense, tiler(columns, rows),
                                   f"S={columns}"))
         for name, layer in foes.items():
             if layer["set"].get("rmw") != "block" or load not in NOT_BY_BLOCK:
-                out.append(loaded(options, loads, load, options.dense, layer, name))
+                out.append(load_case(options, loads, load, options.dense, layer, name))
     if options.quick or options.scale != 64:
         return out
     first = names[0]
     for columns in NARROW:
-        out.append(loaded(options, loads, first, options.dense, tiler(columns, rows),
+        out.append(load_case(options, loads, first, options.dense, tiler(columns, rows),
                           f"S={columns}", rpm=60000, label="-rpm"))
     for name in ("baseline", "baseline, block"):
-        out.append(loaded(options, loads, first, options.dense, foes[name], name, rpm=60000,
+        out.append(load_case(options, loads, first, options.dense, foes[name], name, rpm=60000,
                           label="-rpm"))
     for dense in (30, 90, 0):
         for columns in (1, 8):
-            out.append(loaded(options, loads, first, dense, tiler(columns, rows),
+            out.append(load_case(options, loads, first, dense, tiler(columns, rows),
                               f"S={columns}"))
         for name in ("baseline", "baseline, block"):
-            out.append(loaded(options, loads, first, dense, foes[name], name))
+            out.append(load_case(options, loads, first, dense, foes[name], name))
     return out
 
 
@@ -214,12 +203,12 @@ def show5(options, loads):
     for load in ("uniform",) if options.quick else ("uniform", "rsrch_0"):
         for columns in (1, 8, TRACK) if options.quick else WIDE:
             if rows * columns < 65536:
-                out.append(loaded(options, loads, load, options.dense, tiler(columns, rows),
+                out.append(load_case(options, loads, load, options.dense, tiler(columns, rows),
                                   f"S={columns}"))
     if not options.quick and options.scale == 64:
         # Regions as large as those with S of a whole track.
         for columns in (8, 32, 128):
-            out.append(loaded(options, loads, "uniform", options.dense,
+            out.append(load_case(options, loads, "uniform", options.dense,
                               tiler(columns, rows * TRACK // columns), f"S={columns}",
                               label="-large"))
     return out
@@ -252,40 +241,31 @@ def titled(load, dense, label, scale):
     return f"{load} {where}{size}{more}"
 
 
-def told4(results, options):
+def tables4(results, options):
     groups = grouped(results)
     print(f"\nShow 4: k = 3, 5,900 rpm, M = {max(1, ROWS // options.scale)}, one request at "
           "a time, metadata in RAM")
-    for key, got in groups.items():
-        print(f"\n{titled(*key, options.scale)}")
-        names = list(got)
-        print(f"{'':20}" + "".join(f"{n:>16}" for n in names))
-        for label, name, form in ROWS_4:
-            print(f"{label:20}" + "".join(cell(got[n][name], form, 16) for n in names))
     narrow = {key: got for key, got in groups.items() if not key[2] and key[1] == options.dense}
-    compared(narrow)
-    swept(narrow)
+    return [*(Table.of_columns(titled(*key, options.scale), ROWS_4, got)
+              for key, got in groups.items()), compared(narrow), *swept(narrow)]
 
 
 def compared(groups):
     """Compare S = 1 with the baselines, as Figures 3.11 to 3.14."""
-    print("\nS = 1 against the baseline: of its response with rotation and without, of its "
-          "amplification\n(copies alone); how many times fewer seeks, how many times shorter a "
-          "cleaning")
-    print(f"{'':10}{'rmw':>7}{'response':>10}{'unturned':>10}{'copies':>10}{'seeks':>9}"
-          f"{'cleaning':>10}")
-    print(f"{'thesis':10}{'-':>7}{'.51 - 1':>10}{'.66 mean':>10}{'.0069':>10}{'51, 81':>9}"
-          f"{'10, 25':>10}")
+    out = Table("S = 1 against the baseline: of its response with rotation and without, of its "
+                "amplification (copies alone); how many times fewer seeks, how many times shorter "
+                "a cleaning", ["", "rmw", "response", "unturned", "copies", "seeks", "cleaning"],
+                [["thesis", "-", ".51 - 1", ".66 mean", ".0069", "51, 81", "10, 25"]])
     for (load, *_), got in groups.items():
         for foe, rmw in (("baseline", "band"), ("baseline, block", "block")):
             if "S=1" not in got or foe not in got:
                 continue
             a, b = got["S=1"], got[foe]
-            cells = [over(a[n], b[n]) for n in ("response_ms", "unturned_ms",
-                                                "cleaning_blocks")]
-            print(f"{load:10}{rmw:>7}{cell(cells[0], '.2f', 10)}{cell(cells[1], '.2f', 10)}"
-                  f"{cell(cells[2], '.4f', 10)}{cell(over(b['seeks'], a['seeks']), '.2f')}"
-                  f"{cell(over(b['cleaning_s'], a['cleaning_s']), '.1f', 10)}")
+            out.add(load, rmw, *(cell(over(a[n], b[n]), form) for n, form in (
+                ("response_ms", ".2f"), ("unturned_ms", ".2f"), ("cleaning_blocks", ".4f"))),
+                cell(over(b["seeks"], a["seeks"]), ".2f"),
+                cell(over(b["cleaning_s"], a["cleaning_s"]), ".1f"))
+    return out
 
 
 def swept(groups):
@@ -295,50 +275,48 @@ def swept(groups):
                         "unturned_ms"), ("seeks", "seeks"), ("cleanings", "cleanings"),
                         ("blocks copied", "copies"), ("longest cleaning", "longest_s"),
                         ("blocks of the largest", "largest_blocks")):
-        print(f"\n{label:28}" + "".join(f"{n:>8}" for n in names) + (
-            "        longest, Table 3.2" if name in TIMES else ""))
+        thesis = [f"{n}, Table 3.2" for n in names] if name in TIMES else []
+        out = Table(label, ["", *names, *thesis])
         for (load, *_), got in groups.items():
             if any(n not in got for n in names):
                 continue
-            line = f"  {load:26}" + "".join(
-                cell(r, ".2f", 8) for r in ratios([got[n] for n in names], name))
-            if name in TIMES and load in LONGEST:
-                line += "     " + "".join(cell(over(v, LONGEST[load][0]), ".2f", 7)
-                                          for v in LONGEST[load])
-            print(line)
+            theirs = LONGEST.get(load) if thesis else None
+            out.add(load, *(cell(r, ".2f") for r in ratios([got[n] for n in names], name)), *(
+                cell(over(v, theirs[0]), ".2f") if theirs else "" for v in
+                (theirs or thesis)))
+        yield out
 
 
-def told_streams(results):
+STREAM_COLUMNS = (("alone: write", "alone", "off", "write"), ("read", "alone", "off", "read"),
+                  ("stream: write", "together", "off", "write"),
+                  ("read", "together", "off", "read"),
+                  ("cached: write", "together", "on", "write"),
+                  ("read", "together", "on", "read"))
+
+
+def table_streams(results):
     rows = {what[1:]: of for what, of in results if what[0] == "stream"}
-    if not rows:
-        return
-    print("\nSequentially, M = 64, MB/s: a region at a time, and in requests of 1 MiB, four "
-          "under way;\nwritten into fresh regions, read when all have been cleaned; and with "
-          "the drive's caches on\n")
-    print(f"{'S':>6}{'S blocks a turn':>17}{'alone: write':>15}{'read':>8}"
-          f"{'stream: write':>16}{'read':>8}{'cached: write':>16}{'read':>8}")
+    out = Table("Sequentially, M = 64, MB/s: a region at a time, and in requests of 1 MiB, four under "
+                "way; written into fresh regions, read when all have been cleaned; and with the "
+                "drive's caches on", ["S", "S blocks a turn", *(c[0] for c in STREAM_COLUMNS)])
     for columns in sorted({key[0] for key in rows}):
-        line = f"{columns:6}{columns * BLOCK / TURN_S / 1e6:17.2f}"
-        for how, cache, width in (("alone", "off", 15), ("together", "off", 16),
-                                  ("together", "on", 16)):
-            of = rows.get((columns, cache), {}).get(how)
-            line += cell(of and of["write"] / 1e6, ".2f", width)
-            line += cell(of and of["read"] / 1e6, ".2f", 8)
-        print(line)
+        of = (rows.get((columns, cache), {}).get(how, {}).get(what)
+              for _, how, cache, what in STREAM_COLUMNS)
+        out.add(columns, f"{columns * BLOCK / TURN_S / 1e6:.2f}",
+                *(cell(v and v / 1e6, ".2f") for v in of))
+    return [out] if rows else []
 
 
-def told5(results, options):
-    for key, got in grouped(results).items():
-        rows = {int(n[2:]): f for n, f in got.items()}
-        print(f"\nShow 5: {titled(*key, options.scale)}")
-        print(f"{'S':>6}{'response, ms':>14}{'unturned':>10}{'longest, s':>12}{'ampl.':>8}"
-              f"{'seeks':>10}{'cleanings':>11}{'copied':>9}{'cleaning, s':>13}{'longest':>9}"
-              f"{'lazily':>9}")
-        for columns, f in sorted(rows.items()):
-            print(f"{columns:6}{f['response_ms']:14.2f}{f['unturned_ms']:10.2f}"
-                  f"{f['worst_s']:12.2f}{f['amplification']:8.3f}{f['seeks']:10,}"
-                  f"{f['cleanings']:11,}{f['copies']:9,}{f['cleaning_s']:13.3f}"
-                  f"{f['longest_s']:9.3f}{cell(f['lazy'], '.1%')}")
+COLUMNS_5 = (("response, ms", "response_ms", ".2f"), ("unturned", "unturned_ms", ".2f"),
+             ("longest, s", "worst_s", ".2f"), ("ampl.", "amplification", ".3f"),
+             ("seeks", "seeks", ",d"), ("cleanings", "cleanings", ",d"), ("copied", "copies", ",d"),
+             ("cleaning, s", "cleaning_s", ".3f"), ("longest", "longest_s", ".3f"),
+             ("lazily", "lazy", ".1%"))
+
+
+def tables5(results, options):
+    return [Table.of_rows(f"Show 5: {titled(*key, options.scale)}", COLUMNS_5, dict(sorted(
+        (int(n[2:]), f) for n, f in got.items()))) for key, got in grouped(results).items()]
 
 
 # --- pictures -------------------------------------------------------------------------
@@ -355,16 +333,12 @@ def picture4(results, options):
         for axes, (title, name) in zip(plots.panels(figure, 3), (
                 ("response over S = 1", "response_ms"),
                 ("... without rotation", "unturned_ms"), ("seeks over S = 1", "seeks"))):
-            for i, layer in enumerate(layers):
-                x = [j + (i - len(layers) / 2) / (len(layers) + 1)
-                     for j in range(len(groups))]
-                y = [over(got.get(layer, {}).get(name, 0), got.get("S=1", {}).get(name)) or 0
-                     for got in groups.values()]
-                axes.bar(x, y, 1 / (len(layers) + 1), label=layer)
+            stacks.bars(axes, groups, layers, lambda layer, load, name=name: over(
+                groups[load].get(layer, {}).get(name, 0),
+                groups[load].get("S=1", {}).get(name)) or 0, rotation=60)
             axes.set_yscale("log")
             axes.axhline(1, color="black", linewidth=.8, linestyle=":")
             axes.set_title(title)
-            axes.set_xticks(range(len(groups)), list(groups), rotation=60)
         figure.axes[0].legend(fontsize=6)
     return draw
 
@@ -415,7 +389,7 @@ def pictures(results, shows, options):
         if show in shows and grouped(results[show]):
             path = OUT / f"show{show}.png"
             plots.png(draw(results[show], options), path, (11, 4.2))
-            print(f"\n{path.relative_to(TOP)}")
+            runner.show_picture(path)
 
 
 # --- the command ----------------------------------------------------------------------
@@ -443,18 +417,15 @@ def main():
                        5: lambda: show5(options, loads) + streams(options)}[show]()
     results, wrong = stacks.measured("regions", options, cases, "regions")
     if 3 in shows:
-        wrong += told3(results[3])
-    if 4 in shows:
-        told4(results[4], options)
-        told_streams(results[4])
-    if 5 in shows:
-        told5(results[5], options)
-        if 4 not in shows:
-            told_streams(results[5])
+        tables, more = tables3(results[3])
+        runner.show(options, *tables)
+        wrong += more
+    for show, tables in ((4, tables4), (5, tables5)):
+        if show in shows:
+            runner.show(options, *tables(results[show], options))
+    if {4, 5} & set(shows):
+        runner.show(options, *table_streams(results[4 if 4 in shows else 5]))
     pictures(results, shows, options)
-    print()
-    print("\n".join(wrong) if wrong else
-          "nothing destroyed was read, and the clock was exact" + (
-              "; below the bound nothing was cleaned, amplification is within 10 % of the "
-              "model's, and full regions go on" if 3 in shows else ""))
-    return 1 if wrong else 0
+    return runner.status(wrong, stacks.EXACT + (
+        "; below the bound nothing was cleaned, amplification is within 10 % of the model's, and "
+        "full regions go on" if 3 in shows else ""))

@@ -3,9 +3,11 @@
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,6 +16,9 @@ from common.output import check, store
 from lab import packages
 from lab.cache import TOP, LabError
 
+from experiments.tables import Table
+
+U64_MAX = 2 ** 64 - 1
 # Options that several experiments have, with the least value of those that are numbers.
 OPTIONS: dict[str, tuple[dict[str, Any], int | None]] = {
     "json": ({"type": Path, "metavar": "FILE", "help": "all results"}, None),
@@ -29,6 +34,28 @@ OPTIONS: dict[str, tuple[dict[str, Any], int | None]] = {
     "kernel": ({"default": "uml", "choices": ("uml", "stock", "backports"),
                 "help": "uml (default) is exact; QEMU counts instructions"}, None),
 }
+
+
+def name_list(text: str, known: Iterable[str], what: str) -> list[str]:
+    """Return the names in the order of @text, without duplicates, which would count one measurement
+    twice.  Each must be in @known, else ValueError."""
+    out = list(dict.fromkeys(text.split(",")))
+    for word in out:
+        if word not in known:
+            raise ValueError(f"{what} '{word}' is none of {', '.join(known)}")
+    return out
+
+
+def number_list(text: str, least: int, what: str) -> list[int]:
+    """Return the numbers, without duplicates.  Each must be from @least to what 64 bits hold, else
+    ValueError."""
+    out = text.split(",")
+    for word in out:
+        if not re.fullmatch(r"[0-9]+", word) or int(word) < least:
+            raise ValueError(f"{what} '{word}' is no number from {least} on")
+        if int(word) > U64_MAX:
+            raise ValueError(f"{what} '{word}' is more than {U64_MAX}")
+    return list(dict.fromkeys(map(int, out)))
 
 
 def refuse(name: str, why: str) -> NoReturn:
@@ -76,6 +103,15 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"--{name.replace('_', '-')} {value} is less than {low}")
 
 
+def output(*command: str, top: Path = TOP) -> str | None:
+    """Return the output of a program; None if it does not exist or fails."""
+    try:
+        done = subprocess.run(command, cwd=top, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
 def outputs(name: str) -> Path:
     """Return the directory for the output of an experiment."""
     return TOP / "build/out" / name
@@ -107,9 +143,44 @@ def in_guest(part: str, *words: object, kernel: str = "uml", clock: str = "virtu
 
 
 def keep(options: argparse.Namespace, results: object) -> None:
-    """Write the results to --json: {"experiment", "options", "results"}."""
+    """Write the results to --json: {"experiment", "measured", "commit", "options", "results",
+    "tables"}."""
+    options.results = results
+    _write(options)
+
+
+def show(options: argparse.Namespace, *tables: Table) -> None:
+    """Print tables, and add them to --json."""
+    for table in tables:
+        print(f"\n{table.text()}", end="")
+    options.tables = [*getattr(options, "tables", ()), *(table.data() for table in tables)]
+    _write(options)
+
+
+def _write(options: argparse.Namespace) -> None:
     if options.json:
-        own = ("experiment", "json", "measured")
-        said = {k: v for k, v in vars(options).items() if k not in own}
-        store(options.json, json.dumps({"experiment": options.experiment, "options": said,
-                                        "results": results}, indent=1, default=str) + "\n")
+        own = ("experiment", "json", "results", "tables")
+        given = {k: v for k, v in vars(options).items() if k not in own}
+        store(options.json, json.dumps({
+            "experiment": options.experiment, "measured": date.today().isoformat(),
+            "commit": output("git", "describe", "--always", "--dirty", "--abbrev=12"),
+            "options": given,
+            "results": getattr(options, "results", None),
+            "tables": getattr(options, "tables", [])}, indent=1, default=str) + "\n")
+
+
+def show_relations(relations: Iterable[tuple[str, bool]]) -> None:
+    """Print each sentence of a paper, and whether it holds here."""
+    for sentence, holds in relations:
+        print(f"  {'yes' if holds else 'no':5}{sentence}")
+
+
+def show_picture(path: Path) -> None:
+    """Print the name of a picture."""
+    print(f"\n{path.relative_to(TOP)}")
+
+
+def status(wrong: list[str], right: str) -> int:
+    """Print what was wrong, or the sentence @right; return the exit status."""
+    print("\n" + ("\n".join(wrong) if wrong else right))
+    return 1 if wrong else 0

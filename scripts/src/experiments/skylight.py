@@ -35,7 +35,7 @@ from guest import control_drives, torn_drives
 from lab import kernels, modules
 from lab.cache import TOP, LabError
 
-from experiments import lists, runner
+from experiments import runner
 
 OUT = runner.outputs("skylight")
 SECTORS = 7814037168        # of the 4 TB drive below the emulated drives
@@ -732,7 +732,7 @@ def main():
     drives = SHOWS[options.what][0](options)
     if options.only:
         try:
-            drives = {k: drives[k] for k in lists.names(options.only, drives, "drive")}
+            drives = {k: drives[k] for k in runner.name_list(options.only, drives, "drive")}
         except ValueError as error:
             runner.refuse("skylight", f"{error}")
     begin = time.monotonic()

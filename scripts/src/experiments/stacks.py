@@ -16,7 +16,7 @@ from experiments import runner
 from lab.cache import TOP
 from skylight.cli import Screen
 
-from experiments.kept import earlier, sources
+from experiments.resume import earlier, sources
 
 BLOCK, MIB, GB = 4096, 1 << 20, 10 ** 9
 TRACK = 512                             # blocks
@@ -25,12 +25,13 @@ SURFACE, CACHE, ROWS = 512 * GB, 5 * GB, 4096       # of the thesis
 REGION_ROWS = 64        # tracks in a region of tiler
 RMWF_BAND = 30          # MiB
 TIMED_OUT = 124
+EXACT = "nothing destroyed was read, and the clock was exact"
 # The sources that a result depends on, besides the case's own parameters.
 SOURCES = ("core", "dm-tiler", "dm-stl", "dm-imr", "dm-dualbuffer", "dm-platter",
            "userspace/shingle", "userspace/kv", "userspace/kvbench", "userspace/include",
            "scripts/src/loads", "scripts/src/skylight/load.py", "scripts/src/common/output.py",
            *(f"scripts/src/experiments/{name}.py" for name in (
-               "loaded", "in_guest/stack", "in_guest/regions", "in_guest/rebuild", "in_guest/kv",
+               "evaluation", "in_guest/stack", "in_guest/regions", "in_guest/rebuild", "in_guest/kv",
                "in_guest/blocks")),
            *(f"tests/guest/{name}.py" for name in ("bench", "blk", "dm", "media")))
 
@@ -185,7 +186,7 @@ class Loads:
         return done.stdout
 
 
-def loaded(options, loads, load, dense, layer, name, **more):
+def load_case(options, loads, load, dense, layer, name, **more):
     """A load on a layer: (name, words, what)."""
     scale = options.scale
     if load == "uniform":
@@ -203,10 +204,9 @@ def loaded(options, loads, load, dense, layer, name, **more):
         ("load", load, dense, name, label))
 
 
-def kept(options, done):
-    """Write to --json what this experiment has measured so far."""
-    options.measured = {**getattr(options, "measured", {}), **done}
-    runner.keep(options, options.measured)
+def keep(options, done):
+    """Add @done to the results in --json."""
+    runner.keep(options, {**getattr(options, "results", {}), **done})
 
 
 def measured(show, options, groups, guest, judge=None):
@@ -219,7 +219,7 @@ def measured(show, options, groups, guest, judge=None):
             done[name] = run(name, words)
             wrong += (judge or wrong_of)(name, done[name]) if done[name] else [
                 f"{name}: did not end within {options.timeout} s"]
-    kept(options, done)
+    keep(options, done)
     return {key: [(what, done[name]) for name, _, what in of if done[name]]
             for key, of in groups.items()}, wrong
 
@@ -295,8 +295,12 @@ def ratios(rows, name):
     return [over(r[name], rows[0][name]) for r in rows]
 
 
-def cell(value, form, width=9):
-    return f"{'-' if value is None else format(value, form):>{width}}"
+def bars(axes, groups, names, height, **more):
+    """Draw a bar of height(name, group) for each of @names at each of @groups."""
+    for i, name in enumerate(names):
+        axes.bar([j + (i - len(names) / 2) / (len(names) + 1) for j in range(len(groups))],
+                 [height(name, group) for group in groups], 1 / (len(names) + 1), label=name)
+    axes.set_xticks(range(len(groups)), list(groups), **more)
 
 
 def lost_of(name, of):

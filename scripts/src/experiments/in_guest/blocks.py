@@ -22,7 +22,7 @@ from guest.blk import BLOCK
 from skylight.load import GLOBAL
 
 from experiments.in_guest import stack
-from experiments.loaded import percentile
+from experiments.evaluation import percentile
 
 FILL = 256              # blocks
 LOOK_S = .02

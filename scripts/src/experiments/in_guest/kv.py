@@ -18,7 +18,7 @@ from pathlib import Path
 from guest import bench, media
 
 from experiments.in_guest import rebuild, stack
-from experiments.loaded import sat_out
+from experiments.evaluation import run_phases
 
 TOP = Path(bench.TOP)
 KV, KVBENCH = TOP / "build/userspace/kv", TOP / "build/userspace/kvbench"
@@ -120,7 +120,7 @@ def measure(words):
             bench.run("blkdiscard", f"/dev/ram{ram}")
         drive = rebuild.Drive(0, words)
         store = Store(words, drive)
-        out["phases"].update(sat_out(sitting, store.phase))
+        out["phases"].update(run_phases(sitting, store.phase))
         medium = media.stats(drive.medium)
         out["late_us"] = max(out["late_us"], medium["late_max_us"])
         out["medium"]["destroyed_reads"] += medium["destroyed_reads"]

@@ -19,7 +19,7 @@ from guest.blk import BLOCK, SECTORS
 from loads import trace
 from loads.requests import join
 
-from experiments.loaded import percentile
+from experiments.evaluation import percentile
 
 MIB = 1 << 20
 LOOK_MS = 50            # with MANY requests, read statistics only after longer ones

@@ -10,11 +10,6 @@ def percentile(values, share, none=0.0):
     return values[min(len(values) - 1, int(len(values) * share))] if values else none
 
 
-def cell(value, form):
-    """Return the formatted value, "-" for None."""
-    return "-" if value is None else format(value, form)
-
-
 def spread(values, form):
     """Return the mean and the range over the seeds."""
     if len(values) == 1:
@@ -22,7 +17,7 @@ def spread(values, form):
     return f"{statistics.mean(values):{form}} ({min(values):{form}}-{max(values):{form}})"
 
 
-def sat_out(phases, send):
+def run_phases(phases, send):
     """Return {name: result} for phases [(name, words)].  @send() passes the words of each to
     kvbench, one run after another on one store; each run gets the number of records that earlier
     ones inserted."""

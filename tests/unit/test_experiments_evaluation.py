@@ -1,17 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""scripts/src/experiments/loaded.py: the speed of the last part of a load."""
+"""scripts/src/experiments/evaluation.py: the speed of the last part of a load."""
 
-from importlib import import_module
-from pathlib import Path
 
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(name="loaded", scope="module")
-def the_module():
-    return import_module("experiments.loaded")
+from experiments.evaluation import last_speed
 
 
 def course(records, memtable, parts, seconds):
@@ -24,7 +16,7 @@ def course(records, memtable, parts, seconds):
             "points": [{"inserted": end, "seconds": seconds(end)} for end in due]}
 
 
-def test_the_last_75th_is_no_more_than_that(loaded):
+def test_the_last_75th_is_no_more_than_that():
     """Points do not lie where the last 75th begins, so the speed is interpolated between two of
     them. With 75,000 records in memtables of 65, this is the paper's last million of 75."""
     def seconds(inserted):
@@ -33,23 +25,23 @@ def test_the_last_75th_is_no_more_than_that(loaded):
     beside = [p["inserted"] for p in of["points"][-3:]]
     assert beside == [73060, 74035, 75000]
     # The records from 73,060 to 75,000 take 2 s each, those before 1 s.
-    assert loaded.last_speed(of, 1 / 75) == pytest.approx((1 << 20) / 2)
+    assert last_speed(of, 1 / 75) == pytest.approx((1 << 20) / 2)
     # The share of 1,000 records begins between two points: 35 take 2 s each, 965 take 4 s.
     of["points"][-2]["seconds"] = of["points"][-1]["seconds"] - 965 * 4
     of["points"][-3]["seconds"] = of["points"][-2]["seconds"] - 975 * 2
-    assert loaded.last_speed(of, 1 / 75) == pytest.approx(1000 * (1 << 20) / (965 * 4 + 35 * 2))
+    assert last_speed(of, 1 / 75) == pytest.approx(1000 * (1 << 20) / (965 * 4 + 35 * 2))
 
 
-def test_a_point_where_the_share_begins_is_taken_as_it_is(loaded):
+def test_a_point_where_the_share_begins_is_taken_as_it_is():
     """With 76,800 records in memtables of 64, a point lies where the last 75th begins, and
     nothing is interpolated."""
     of = course(76800, 64, 75, lambda inserted: inserted + 3 * max(0, inserted - 75776))
     assert [p["inserted"] for p in of["points"][-2:]] == [75776, 76800]
-    assert loaded.last_speed(of, 1 / 75) == pytest.approx((1 << 20) / 4)
+    assert last_speed(of, 1 / 75) == pytest.approx((1 << 20) / 4)
 
 
-def test_all_of_it_begins_at_its_beginning(loaded):
+def test_all_of_it_begins_at_its_beginning():
     """The speed of the whole load, and of a share that begins before the second point."""
     of = course(1000, 65, 5, lambda inserted: 3 * inserted)
-    assert loaded.last_speed(of, 1) == pytest.approx((1 << 20) / 3)
-    assert loaded.last_speed(of, 0.9) == pytest.approx((1 << 20) / 3)
+    assert last_speed(of, 1) == pytest.approx((1 << 20) / 3)
+    assert last_speed(of, 0.9) == pytest.approx((1 << 20) / 3)
