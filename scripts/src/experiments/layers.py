@@ -51,7 +51,7 @@ def rows(results):
 
 def tables(groups, options):
     return [Table.of_rows(f"{load}, a surface of 1/{options.scale}, a volume of which it writes "
-                          f"{options.dense} %", COLUMNS, got) for load, got in groups.items()]
+                          f"{options.dense} %", COLUMNS, got, load) for load, got in groups.items()]
 
 
 def picture(groups, path):
