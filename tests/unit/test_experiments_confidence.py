@@ -122,8 +122,8 @@ def test_measured_is_what_is_measured():
 def test_who_is_always_sure_and_often_wrong_is_noticed(monkeypatch):
     """A test that is sure and often wrong is reported as too sure. Test 14 becomes such a test
     without its comparison of halves."""
-    from skylight import t14
-    monkeypatch.setattr(t14, "borne_out", lambda offset, rate, seen: (len(seen), True))
+    from skylight import t14_zones
+    monkeypatch.setattr(t14_zones, "borne_out", lambda offset, rate, seen: (len(seen), True))
     monkeypatch.setattr(show, "STREAMS", ())
     assert show.row(show.drawn(16, 1)["zone_profile"])[2]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from experiments.probe_drives import Drive
 from skylight import clock as clock_of
-from skylight import cli, cliff, device, explain, guard, quick, report, t01, t11, t14, tclean, verdict
+from skylight import cli, cliff, device, explain, guard, quick, report, t01_translation, t11_band_size, t14_zones, tclean_band_time, verdict
 from skylight.load import Trace, as_ops
 from skylight.band_members import Moved
 from skylight.session import DONE, SKIPPED, Finding, Result, Session
@@ -23,7 +23,7 @@ PROBES = TOP / "scripts/src/skylight"
 STATISTICS = {"mean", "median", "quantile", "percentile", "average", "std", "var", "nanmean",
               "nanmedian", "ptp"}
 # Modules that measure nothing: their denominators are text or constants.
-TEXT = {"__init__", "cli", "compare", "device", "load", "guard", "plots", "report", "reported",
+TEXT = {"__init__", "cli", "compare", "device", "load", "guard", "plots", "report", "drive_properties",
         "scratch", "session", "ground_truth", "report_text"}
 
 
@@ -137,18 +137,18 @@ class Costs:
 def test_a_band_of_no_cost_is_no_band_and_no_loop(tmp_path, costs):
     """With dm-raid 1 over dm-integrity a mean cost of 0 made the ratio NaN, and each comparison
     took MOST_COSTS cleanings."""
-    prober = t11.Prober(session(instant(), tmp_path),
+    prober = t11_band_size.Prober(session(instant(), tmp_path),
                         SimpleNamespace(), np.random.default_rng(1))
     prober.members, prober.how = Costs(*costs), "force"
     assert prober.one_band(7, [9]) is None
-    assert prober.members.count <= 2 * t11.COSTS and "no number" in prober.unclear
+    assert prober.members.count <= 2 * t11_band_size.COSTS and "no number" in prober.unclear
 
 
 def test_the_reason_is_in_the_answer_of_test_11():
     prober = SimpleNamespace(how="force", widest=None, unclear="cost: 0 / 0 is no number",
                              one_band=lambda *_: None)
     edges = SimpleNamespace(low=3, high=9, at=5, doubtful="")
-    assert t11.ends_of(prober, edges, [])[2].endswith("(cost: 0 / 0 is no number)")
+    assert t11_band_size.ends_of(prober, edges, [])[2].endswith("(cost: 0 / 0 is no number)")
 
 
 class OneWrite(Costs):
@@ -159,14 +159,14 @@ class OneWrite(Costs):
 
 
 def test_a_cleaning_without_writes_is_a_reason(tmp_path):
-    prober = t11.Prober(session(instant(), tmp_path), SimpleNamespace(), np.random.default_rng(1))
+    prober = t11_band_size.Prober(session(instant(), tmp_path), SimpleNamespace(), np.random.default_rng(1))
     prober.members, prober.how = OneWrite(), "force"
     assert prober.one_band(7, [9]) is None and prober.unclear
     with pytest.raises(guard.NoNumber):
-        tclean._longest(prober, 7, [])
+        tclean_band_time._longest(prober, 7, [])
 
 
-@pytest.mark.parametrize("test,names", [(t14, {"zone_profile", "serpentine", "track_bytes"})])
+@pytest.mark.parametrize("test,names", [(t14_zones, {"zone_profile", "serpentine", "track_bytes"})])
 def test_a_drive_that_takes_no_time_is_cannot_tell(tmp_path, test, names):
     """Under a virtual clock a request may take no time."""
     s = session(instant(), tmp_path)
@@ -338,7 +338,7 @@ def test_quick_states_a_budget_of_a_test(tmp_path):
     drive.start, drive.written, drive.whole = 0, False, False
     whole = clock_of.Clock(300, Clock(step=1.0))
     s = quick.session(drive, tmp_path, drive, whole, budget=20)
-    result = quick.run(s, t01, "drive_type")
+    result = quick.run(s, t01_translation, "drive_type")
     assert result.why == "time budget of 20 s is used up" and result.status == "cannot tell"
     found = quick.answer(None, s.results)
     assert found.value is None and "time budget of 20 s is used up" in found.sentence()
@@ -398,7 +398,7 @@ def test_test_11_is_not_run_where_a_reset_unmaps(tmp_path, why):
     """After such a reset, reads do not reach the medium and show no bands. Test 11 is skipped with
     that reason, in the report, the JSON and the answer."""
     s = session(emptied(instant(9000.0), why), tmp_path, allow_reset=True)
-    result = s.run(t11)
+    result = s.run(t11_band_size)
     assert result.status == SKIPPED and result.operations == 0
     assert result.why.startswith(f"Test 11 was not run: --reset discards, and {why}")
     assert s.results["11"].findings["band_bytes"].says == result.why
@@ -415,13 +415,13 @@ def test_test_11_is_not_run_where_zeros_are_read_without_cost(tmp_path, lat_us, 
     """Any drive on which reads after a reset return zeroes too quickly for a head is treated in the
     same way."""
     s = session(emptied(instant(lat_us), "", not zeros), tmp_path, allow_reset=True)
-    result = s.run(t11)
+    result = s.run(t11_band_size)
     assert ("Test 11 was not run" in result.why) == (not runs)
 
 
 def test_without_reset_test_11_is_run(tmp_path):
     s = session(emptied(instant(9000.0), "it is a loop device"), tmp_path)
-    assert "was not run" not in s.run(t11).why
+    assert "was not run" not in s.run(t11_band_size).why
 
 
 @pytest.mark.parametrize("table,loop,words", [

@@ -397,7 +397,7 @@ def a_disk(tmp_path, monkeypatch):
         (sys_ / name).write_text(text + "\n", encoding="ascii")
     monkeypatch.setattr(explain.os, "stat", lambda path, **more: SimpleNamespace(
         st_mode=stat.S_IFBLK, st_rdev=0) if path == "/dev/model" else real(path, **more))
-    monkeypatch.setattr(explain.reported, "disk_of", lambda _: sys_)
+    monkeypatch.setattr(explain.drive_properties, "disk_of", lambda _: sys_)
     return sys_
 
 
@@ -436,8 +436,8 @@ def test_a_partition_is_watched_by_its_disk(tmp_path):
     (tmp_path / "sdx/sdx1").mkdir(parents=True)
     (tmp_path / "sdx/sdx1/partition").write_text("1")
     (tmp_path / "8:17").symlink_to(tmp_path / "sdx/sdx1")
-    assert explain.reported.disk_of(tmp_path / "8:17") == tmp_path / "sdx"
-    assert explain.reported.disk_of(tmp_path / "sdx") == tmp_path / "sdx"
+    assert explain.drive_properties.disk_of(tmp_path / "8:17") == tmp_path / "sdx"
+    assert explain.drive_properties.disk_of(tmp_path / "sdx") == tmp_path / "sdx"
 
 
 @pytest.mark.parametrize("path, why", [("/dev/null", "is not a block device"),

@@ -10,7 +10,7 @@ import pytest
 
 
 from experiments import probe_drives as drives
-from skylight import rewrite, stats, t01, t01_write_units, t02, t03, t04, t05, t06, t11, t12, verdict
+from skylight import rewrite, stats, t01_translation, t01_write_units, t02_cache_location, t03_idle_cleaning, t04_cleaning_progress, t05_cleaning_order, t06_raw_size, t11_band_size, t12_mapping, verdict
 from skylight.session import Session
 
 BAND = 1024
@@ -127,7 +127,7 @@ def flat_at(us):
     ids=["cmr", "cmr-noisy", "e1", "e1-noisy", "e1-one-set", "e2", "e3", "seagate", "thin",
          "buffered", "ram", "noise"])
 def test_kind_and_medium(tmp_path, drive, kind, medium):
-    found, _ = ask(tmp_path, drive, t01)
+    found, _ = ask(tmp_path, drive, t01_translation)
     assert (found["1.drive_type"].value, found["1.cache_medium"].value) == (kind, medium)
     assert found["1.drive_type"].says
     if kind:
@@ -142,22 +142,22 @@ def test_kind_and_medium(tmp_path, drive, kind, medium):
 def test_that_there_is_none_is_only_said_where_it_shows(tmp_path, drive, none):
     """"There is none" (no cache, no cleaning, no bands) is an answer of its own. Tests may give it
     only if their reads could have shown the opposite."""
-    found, _ = ask(tmp_path, drive, t02, t03, t11)
+    found, _ = ask(tmp_path, drive, t02_cache_location, t03_idle_cleaning, t11_band_size)
     assert tuple(found[name].none for name in (
         "2.cache_layout", "3.cleaning_type", "11.band_bytes")) == none
 
 
 def test_what_is_too_quick_for_a_head_is_said_to_be(tmp_path):
-    found, _ = ask(tmp_path, drives.Memory(100_000), t01)
+    found, _ = ask(tmp_path, drives.Memory(100_000), t01_translation)
     assert found["1.drive_type"].value is None
     assert "too quickly for a head" in found["1.drive_type"].says
-    assert "too quickly" not in ask(tmp_path, Noise(100_000), t01)[0]["1.drive_type"].says
+    assert "too quickly" not in ask(tmp_path, Noise(100_000), t01_translation)[0]["1.drive_type"].says
 
 
 def test_a_large_write_cache_is_not_taken_for_flash(tmp_path):
     """A plain disk that answers from a write-back cache that can't be switched off: the reads show
     no places, so Test 1 gives no type, but it still measures the rotation."""
-    found, s = ask(tmp_path, WriteBack(200_000), t01)
+    found, s = ask(tmp_path, WriteBack(200_000), t01_translation)
     assert s.results["1"].numbers["not_offered"] == ["write_cache"]
     for name in ("1.drive_type", "1.cache_medium"):
         assert found[name].value is None and "can't be switched off" in found[name].says
@@ -166,7 +166,7 @@ def test_a_large_write_cache_is_not_taken_for_flash(tmp_path):
 
 def test_what_moves_on_the_platters_is_no_write_cache(tmp_path):
     """A shingled drive is recognized although its write cache can't be switched off."""
-    found, _ = ask(tmp_path, Fixed(BAND, 160, 4), t01)
+    found, _ = ask(tmp_path, Fixed(BAND, 160, 4), t01_translation)
     assert found["1.drive_type"].value == "translated" and \
         found["1.cache_medium"].value == "disk"
 
@@ -175,7 +175,7 @@ def test_many_logs_are_not_taken_for_a_plain_disk(tmp_path):
     """Each block is in a set of its own. A second write moves it by one block only, and a block
     passes in less time than the scatter of reads."""
     drive = drives.SetAssociative(16, 12800, 1280, track=600)
-    found, _ = ask(tmp_path, drive, t01)
+    found, _ = ask(tmp_path, drive, t01_translation)
     assert found["1.drive_type"].value == "translated"
 
 
@@ -187,7 +187,7 @@ class Remapping(drives.Circular):
         self.disk.access(self.blocks + self.map[block], count)
 
 
-@pytest.mark.parametrize("tests", [(t01,), (t01, t11)], ids=["alone", "with-test-11"])
+@pytest.mark.parametrize("tests", [(t01_translation,), (t01_translation, t11_band_size)], ids=["alone", "with-test-11"])
 @pytest.mark.parametrize("room", [25, 30, 35])
 def test_a_cache_that_a_part_of_the_drive_is_in_is_not_overlooked(tmp_path, room, tests):
     """In one of three regions most blocks come from RAM; elsewhere all stay. A conventional drive
@@ -198,7 +198,7 @@ def test_a_cache_that_a_part_of_the_drive_is_in_is_not_overlooked(tmp_path, room
     assert numbers["low"]["fast_kept"] > 20 and numbers["high"]["fast_kept"] is None
     kind = verdict.answers(s.results)["drive_type"]
     assert kind.value is None and "without a rotation" in kind.says, kind
-    if t11 in tests:
+    if t11_band_size in tests:
         assert found["11.drive_type"].value == "conventional"
         assert "Test 11 says conventional" in kind.says
 
@@ -211,7 +211,7 @@ def test_a_cache_of_what_is_used_often_is_not_overlooked(tmp_path, room, often, 
     """The drive gets no answer, although Test 11 calls it conventional. Reading a place to learn
     its timing may bring its blocks into RAM before they are written, or only the most frequently
     written blocks are there."""
-    found, s = ask(tmp_path, Promoting(400_000, room, often, reads=reads), t01, t02, t11)
+    found, s = ask(tmp_path, Promoting(400_000, room, often, reads=reads), t01_translation, t02_cache_location, t11_band_size)
     assert found["11.drive_type"].value == "conventional"
     kind = verdict.answers(s.results)["drive_type"]
     assert kind.value is None, kind
@@ -223,7 +223,7 @@ def test_a_cache_of_what_is_used_often_is_not_overlooked(tmp_path, room, often, 
 def test_a_buffer_is_no_reason_against_a_plain_disk(tmp_path, drive):
     """A cache that serves all regions alike does not refute "conventional": any disk may have
     one."""
-    found, _ = ask(tmp_path, drive(), t01, t02)
+    found, _ = ask(tmp_path, drive(), t01_translation, t02_cache_location)
     assert found["1.drive_type"].against is None
     assert "2.drive_type" not in found or found["2.drive_type"].against is None
 
@@ -248,8 +248,8 @@ UNLIKE = {"16 MiB": {"verdict": False, "median_us": 6832.3, "within_10_percent":
     ids=["both", "the-place", "the-block", "a-buffer", "noise", "plain"])
 def test_a_place_that_was_in_ram_before_it_was_written(low, kept, against):
     """The region is left out, because its reads show no places; the two others decide."""
-    found = t01.decide({name: {"numbers": n} for name, n in
-                        zip(t01.SPOTS, (low, STAYS, STAYS))}, UNLIKE, np.full(32, 0.512),
+    found = t01_translation.decide({name: {"numbers": n} for name, n in
+                        zip(t01_translation.SPOTS, (low, STAYS, STAYS))}, UNLIKE, np.full(32, 0.512),
                        ("look_ahead", "write_cache"), kept)["drive_type"]
     assert found.against == against
     assert found.value == (None if against else "conventional")
@@ -262,29 +262,29 @@ def test_one_group_of_three_that_comes_from_ram(fast, kind):
     """If one group of three comes from RAM, the drive is not conventional; three slow groups or
     three fast ones are no such sign. The figures are those of Test 2 on dm-cache, 4 GiB, where 26
     blocks of the middle group had moved."""
-    numbers = {"telling": True, "blocks": dict.fromkeys(t02.GROUPS, 64), "coincidence": 0.0049,
-               "moved": {"low": 0, "mid": 26, "high": 0}, "fast": dict(zip(t02.GROUPS, fast))}
-    found = t02.decide(numbers, {}, {})["drive_type"]
+    numbers = {"telling": True, "blocks": dict.fromkeys(t02_cache_location.GROUPS, 64), "coincidence": 0.0049,
+               "moved": {"low": 0, "mid": 26, "high": 0}, "fast": dict(zip(t02_cache_location.GROUPS, fast))}
+    found = t02_cache_location.decide(numbers, {}, {})["drive_type"]
     assert found.value == kind and found.against == (None if kind else "conventional")
 
 
 def test_what_moves_only_once_is_not_guessed(tmp_path):
     """A drive that gives a block a new place only at its first write is neither conventional nor
     translated for certain."""
-    found, _ = ask(tmp_path, Remapping(512, 200, 4000, idle_us=1e9), t01)
+    found, _ = ask(tmp_path, Remapping(512, 200, 4000, idle_us=1e9), t01_translation)
     assert found["1.drive_type"].value is None
 
 
 @pytest.mark.parametrize("drive", [cmr(), cmr(jitter=60.0), e1(), e1(flash=True), e3()])
 def test_rotation(tmp_path, drive):
-    found, _ = ask(tmp_path, drive, t01)
+    found, _ = ask(tmp_path, drive, t01_translation)
     turn = found["1.rotation_ms"]
     assert turn.low <= 10 * (1 + 0.01 * bool(drive.disk.jitter)) and turn.value == \
         pytest.approx(10, rel=0.01)
 
 
 def test_one_log_is_flat_and_said_so(tmp_path):
-    found, s = ask(tmp_path, e3(), t01)
+    found, s = ask(tmp_path, e3(), t01_translation)
     flat = s.results["1"].numbers["flat"]
     assert all(f["verdict"] for f in flat.values())
     assert "% of them within a tenth" in found["1.drive_type"].says
@@ -297,7 +297,7 @@ def test_one_log_is_flat_and_said_so(tmp_path):
                                         (e1(flash=True), None), (drives.Memory(100_000), None),
                                         (Noise(100_000), None)])
 def test_write_unit(tmp_path, drive, unit):
-    found, _ = ask(tmp_path, drive, t01, t01_write_units)
+    found, _ = ask(tmp_path, drive, t01_translation, t01_write_units)
     assert found["1abc.write_unit_bytes"].value == unit
 
 
@@ -360,19 +360,19 @@ class Placed(drives.SetAssociative):
 @pytest.mark.parametrize("at,layout", [(0, "single-od"), (0.5, "single-middle"),
                                        (1, "single-id")])
 def test_one_cache_is_where_it_is(tmp_path, at, layout):
-    found, _ = ask(tmp_path, Placed(at), t02)
+    found, _ = ask(tmp_path, Placed(at), t02_cache_location)
     assert found["2.cache_layout"].value == layout
     assert found["2.drive_type"].value == "translated"
 
 
 @pytest.mark.parametrize("at", [0.25, 0.75])
 def test_a_cache_between_places_is_not_guessed(tmp_path, at):
-    found, _ = ask(tmp_path, Placed(at), t02)
+    found, _ = ask(tmp_path, Placed(at), t02_cache_location)
     assert found["2.cache_layout"].value is None
 
 
 def test_caches_everywhere(tmp_path):
-    found, _ = ask(tmp_path, e3(), t02)
+    found, _ = ask(tmp_path, e3(), t02_cache_location)
     assert found["2.cache_layout"].value == "multiple"
 
 
@@ -381,7 +381,7 @@ def test_caches_everywhere(tmp_path):
     (drives.Memory(100_000), "too quickly for a head"),
     (Noise(100_000), "tells no places apart")])
 def test_no_place_to_be_named(tmp_path, drive, why):
-    found, _ = ask(tmp_path, drive, t02)
+    found, _ = ask(tmp_path, drive, t02_cache_location)
     assert found["2.cache_layout"].value is None and why in found["2.cache_layout"].says
 
 
@@ -396,7 +396,7 @@ def test_no_place_to_be_named(tmp_path, drive, why):
     ids=["e1", "e2", "e1-noisy", "e1-aggressive", "e1-late", "e3", "seagate", "cmr", "ram",
          "noise"])
 def test_cleaning(tmp_path, drive, cleaning):
-    found, _ = ask(tmp_path, drive, t03)
+    found, _ = ask(tmp_path, drive, t03_idle_cleaning)
     assert found["3.cleaning_type"].value == cleaning
     assert found["3.cleaning_type"].says
 
@@ -407,7 +407,7 @@ def test_what_is_older_is_cleaned_first_and_waited_for(tmp_path):
     s = Session(drive, tmp_path, load=drive, say=lambda text: None)
     rng = np.random.default_rng(1)
     s.trace("use", (True, rng.integers(0, drive.blocks, 1200) * 4096, 4096))
-    s.run(t03)
+    s.run(t03_idle_cleaning)
     assert s.value("cleaning_type") == "aggressive"
 
 
@@ -419,7 +419,7 @@ WAITED = {"telling": True, "cached": 64, "blocks": 64, "coincidence": 0.01, "mov
 @pytest.mark.parametrize("slow,answer", [(0, "aggressive"), (2, "aggressive"), (60, None)])
 def test_reads_that_wait_are_held_against_reads_that_are_slow_by_themselves(slow, answer):
     """Four of six reads after pauses are slow: cleaning, unless other reads are slow as often."""
-    found = t03.decide({**WAITED, "reads": 380, "slow_reads": slow})
+    found = t03_idle_cleaning.decide({**WAITED, "reads": 380, "slow_reads": slow})
     assert found.value == answer
     assert found.confidence == (stats.measured("cleaning_type") if answer else 0)
 
@@ -428,7 +428,7 @@ def test_reads_that_wait_are_held_against_reads_that_are_slow_by_themselves(slow
                                           (64, "aggressive")])
 def test_cleaning_is_said_no_surer_than_it_was_borne_out(moved, answer):
     """15 % of 64 blocks may move for other reasons."""
-    found = t03.decide({**WAITED, "waited": [False], "moved": [moved], "reads": 64,
+    found = t03_idle_cleaning.decide({**WAITED, "waited": [False], "moved": [moved], "reads": 64,
                         "slow_reads": 0})
     assert found.value == answer
     assert found.confidence == (stats.measured("cleaning_type") if answer else 0)
@@ -443,7 +443,7 @@ def test_cleaning_is_said_no_surer_than_it_was_borne_out(moved, answer):
     (drives.Circular(512, 200, 4000), "aggressive"), (drives.Memory(100_000), None),
     (Noise(100_000), None)])
 def test_progress(tmp_path, drive, cleaning):
-    found, s = ask(tmp_path, drive, t04)
+    found, s = ask(tmp_path, drive, t04_cleaning_progress)
     assert found["4.cleaning_type"].value == cleaning
     moved = s.results["4"].numbers["moved"]
     if cleaning == "lazy":
@@ -454,13 +454,13 @@ def test_progress(tmp_path, drive, cleaning):
     (e1(idle_us=7e5), 700), (e3(), 1000), (e1(idle_us=2.5e6, jitter=60.0), 2500),
     (e1(flash=True, idle_us=1.5e6), 1500), (drives.Circular(512, 200, 4000), 1200)])
 def test_idle_time(tmp_path, drive, idle_ms):
-    found, _ = ask(tmp_path, drive, t04)
+    found, _ = ask(tmp_path, drive, t04_cleaning_progress)
     idle = found["4.clean_idle_ms"]
     assert idle.low <= idle_ms <= idle.high < 1.1 * idle.low
 
 
 def test_who_never_cleans_has_no_idle_time(tmp_path):
-    found, _ = ask(tmp_path, e1(), t04)
+    found, _ = ask(tmp_path, e1(), t04_cleaning_progress)
     assert "4.clean_idle_ms" not in found
 
 
@@ -469,7 +469,7 @@ def test_who_never_cleans_has_no_idle_time(tmp_path):
     (drives.Fullest(512, 200, 4000), "other"), (e3(), "fifo"), (drives.Memory(100_000), None),
     (Noise(100_000), None)], ids=["fifo", "lifo", "fullest", "e3", "ram", "noise"])
 def test_order(tmp_path, drive, order):
-    found, _ = ask(tmp_path, drive, t05)
+    found, _ = ask(tmp_path, drive, t05_cleaning_order)
     assert found["5.cleaning_order"].value == order
     assert found["5.cleaning_order"].confidence == (stats.measured("cleaning_order")
                                                     if order else 0)
@@ -481,21 +481,21 @@ def test_an_order_that_was_looked_for_often_is_less_sure(rounds, order):
     round."""
     numbers = {"telling": True, "why": "", "cached": [32, 32, 32, 96],
                "moved": [[24, 7, 24, 21]] * rounds}
-    found = t05.decide(numbers)
+    found = t05_cleaning_order.decide(numbers)
     risk = rounds * stats.fisher(24, 32, 7, 32)
     assert found.value == order and (risk < stats.ALPHA) == (order is not None)
     assert found.confidence == (stats.measured("cleaning_order") if order else 0)
 
 
 def test_who_does_not_clean_is_not_asked_in_which_order(tmp_path):
-    s = ask(tmp_path, e1(), t03)[1]
-    assert s.run(t05).status == "skipped"
+    s = ask(tmp_path, e1(), t03_idle_cleaning)[1]
+    assert s.run(t05_cleaning_order).status == "skipped"
 
 
 # --- Test 12 --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("before", [(), (t01, t03)], ids=["alone", "informed"])
+@pytest.mark.parametrize("before", [(), (t01_translation, t03_idle_cleaning)], ids=["alone", "informed"])
 @pytest.mark.parametrize("drive,mapping", [
     (e1, "static"), (lambda: e1(jitter=60.0), "static"), (lambda: e1(flash=True), "static"),
     (lambda: e1(idle_us=1e6), "static"), (e3, "dynamic"),
@@ -503,7 +503,7 @@ def test_who_does_not_clean_is_not_asked_in_which_order(tmp_path):
     (lambda: drives.Circular(512, 200, 4000), "static")],
     ids=["e1", "e1-noisy", "e2", "e1-aggressive", "e3", "e3-lazy", "seagate"])
 def test_mapping(tmp_path, drive, mapping, before):
-    found, _ = ask(tmp_path, drive(), *before, t12)
+    found, _ = ask(tmp_path, drive(), *before, t12_mapping)
     assert found["12.mapping"].value == mapping
     assert found["12.mapping"].confidence > 0.95
 
@@ -511,7 +511,7 @@ def test_mapping(tmp_path, drive, mapping, before):
 @pytest.mark.parametrize("drive", [cmr(), drives.Memory(100_000), Noise(100_000),
                                    drives.Thin(100_000)], ids=["cmr", "ram", "noise", "thin"])
 def test_nothing_is_mapped(tmp_path, drive):
-    found, _ = ask(tmp_path, drive, t12)
+    found, _ = ask(tmp_path, drive, t12_mapping)
     assert found["12.mapping"].value is None
 
 
@@ -521,7 +521,7 @@ def test_cached_blocks_are_not_taken_for_a_band_that_moved(tmp_path):
     s = Session(drive, tmp_path, load=drive, say=lambda text: None)
     rng = np.random.default_rng(1)
     s.trace("use", (True, rng.integers(0, drive.blocks, 3500) * 4096, 4096))
-    s.run(t12)
+    s.run(t12_mapping)
     assert s.value("mapping") == "static"
 
 
@@ -755,7 +755,7 @@ def test_what_is_not_shingled_is_never_called_so(tmp_path, drive):
     with a cache or log on the disk are called translated."""
     drive = drive()
     s = Session(drive, tmp_path, load=drive, say=lambda text: None)
-    for test in (t01, t02, t03, t06, t11):
+    for test in (t01_translation, t02_cache_location, t03_idle_cleaning, t06_raw_size, t11_band_size):
         assert s.run(test).status in ("done", "skipped")
     kind = verdict.answers(s.results)["drive_type"]
     assert kind.value in (None, "conventional", "translated"), kind
@@ -768,7 +768,7 @@ def test_bands_that_are_looked_at_are_untouched(tmp_path):
     tests."""
     drive = e1()
     s = Session(drive, tmp_path, load=drive, say=lambda text: None)
-    prober, _ = t11.ready(s)
+    prober, _ = t11_band_size.ready(s)
     prober.how = "force"
     prober.clean(BAND * 40 + 5, [BAND * 40 + 9])
     assert {b // 4096 // BAND for b in prober.members.touched} == {40}
@@ -782,7 +782,7 @@ def test_bands_that_are_looked_at_are_untouched(tmp_path):
 
 def test_cleaning_is_timed_where_nothing_is_cached(tmp_path):
     """The drive was written to by Tests 1 and 3."""
-    _, s = ask(tmp_path, e1(), t01, t03, t11)
+    _, s = ask(tmp_path, e1(), t01_translation, t03_idle_cleaning, t11_band_size)
     numbers = s.results["11"].numbers
     band = numbers["band0"]
     assert numbers["least_us"] <= BAND / 120 * 10000 and band[1] - band[0] == BAND
@@ -796,10 +796,10 @@ def test_what_is_shingled_is_called_so(tmp_path, drive):
     """A shingled drive is called translated until Test 11, which runs last, has found its bands."""
     drive = drive()
     s = Session(drive, tmp_path, load=drive, say=lambda text: None)
-    for test in (t01, t02, t03):
+    for test in (t01_translation, t02_cache_location, t03_idle_cleaning):
         s.run(test)
     assert verdict.answers(s.results)["drive_type"].value == "translated"
-    s.run(t11)
+    s.run(t11_band_size)
     assert verdict.answers(s.results)["drive_type"].value == "shingled"
 
 
@@ -811,8 +811,8 @@ def test_drives_by_lot(tmp_path):
     rng, right, unknown = np.random.default_rng(11), 0, []
     for i in range(40):
         drive, truth = drives.by_lot(rng, i)
-        _, s = ask(tmp_path / str(i), drive, t01, t02, t03) if truth[0] == "conventional" \
-            else ask(tmp_path / str(i), drive, t01, t02, t03, t12)
+        _, s = ask(tmp_path / str(i), drive, t01_translation, t02_cache_location, t03_idle_cleaning) if truth[0] == "conventional" \
+            else ask(tmp_path / str(i), drive, t01_translation, t02_cache_location, t03_idle_cleaning, t12_mapping)
         found = verdict.answers(s.results)
         # Test 11, which searches for bands, did not run.
         truth = ({"shingled": "translated"}.get(truth[0], truth[0]), *truth[1:])

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 from experiments import probe_drives
-from skylight import cli, device, load, quick, report, reported, scratch, stats, tfilled
+from skylight import cli, device, load, quick, report, drive_properties, scratch, stats, tfilled_neighbours
 from skylight.clock import Clock, OutOfTime
 from skylight.session import DONE, SKIPPED, UNTOLD, Finding, Result
 
@@ -52,25 +52,25 @@ def page(rate, zoned):
     (b"\0\xb1\0\0", "none", None, True), (bytes(64), "none", None, True),
     (page(0, 0), "none", None, True)])
 def test_zones_and_rotation(sysfs, vpd, queue, zones, spins):
-    said = reported.of(sysfs(device__model="D1", device__vpd_pgb1=vpd, queue__zoned=queue,
+    said = drive_properties.of(sysfs(device__model="D1", device__vpd_pgb1=vpd, queue__zoned=queue,
                          queue__rotational=int(spins), queue__discard_max_bytes=0), "/dev/none")
-    assert (said["zones"], reported.spins(said), reported.trims(said)) == (zones, spins, False)
+    assert (said["zones"], drive_properties.spins(said), drive_properties.trims(said)) == (zones, spins, False)
     assert said["model"] == "D1" and not said["layer"]
-    text = "\n".join(reported.lines(said))
+    text = "\n".join(drive_properties.lines(said))
     assert f"zones: {zones or 'reports none'}" in text and "smartctl is not installed" in text
 
 
 def test_a_partition_says_what_its_disk_says(sysfs):
     disk = sysfs(queue__zoned="none", queue__rotational=1, queue__discard_max_bytes=4096,
                  device__vpd_pgb1=page(5400, 2), sda1__partition=1)
-    said = reported.of(disk / "sda1", "/dev/sda1")
-    assert said["zones"] == "device-managed" and said["rpm"] == 5400 and reported.trims(said)
+    said = drive_properties.of(disk / "sda1", "/dev/sda1")
+    assert said["zones"] == "device-managed" and said["rpm"] == 5400 and drive_properties.trims(said)
 
 
 def test_a_layer_is_no_drive(sysfs):
-    said = reported.of(sysfs(queue__zoned="none", queue__rotational=1, dm__name="x"), "/dev/dm-0")
-    assert said["layer"] and said["rpm"] is None and reported.spins(said)
-    assert "a layer of the kernel" in "\n".join(reported.lines(said))
+    said = drive_properties.of(sysfs(queue__zoned="none", queue__rotational=1, dm__name="x"), "/dev/dm-0")
+    assert said["layer"] and said["rpm"] is None and drive_properties.spins(said)
+    assert "a layer of the kernel" in "\n".join(drive_properties.lines(said))
 
 
 # The output of smartctl 7.2 for a laptop drive.
@@ -90,10 +90,10 @@ def test_smartctl_sees_through_a_bridge(sysfs, monkeypatch, text, zones, rpm):
         return 0, text
     folder = sysfs(device__model="USB", queue__rotational=1, queue__zoned="none")
     monkeypatch.setattr(device, "tool", tool)
-    said = reported.of(folder, "/dev/sdq")
+    said = drive_properties.of(folder, "/dev/sdq")
     assert asked == [("smartctl", "--json=o", "-i", "/dev/sdq")]
     assert (said["zones"], said["rpm"]) == (zones, rpm)
-    assert reported.trims(said) == bool(zones)
+    assert drive_properties.trims(said) == bool(zones)
 
 
 def envelope(status, *messages, **more):
@@ -113,9 +113,9 @@ def test_smartctl_that_could_not_ask_is_no_answer(sysfs, monkeypatch, text):
     and the report quotes the message."""
     folder = sysfs(device__model="USB", queue__rotational=1, queue__zoned="none")
     monkeypatch.setattr(device, "tool", lambda *words: (1, text))
-    said = reported.of(folder, "/dev/sdq")
+    said = drive_properties.of(folder, "/dev/sdq")
     assert not said["smartctl"] and said["model"] == "USB"
-    assert f"smartctl could not ask: {DENIED}" in "\n".join(reported.lines(said))
+    assert f"smartctl could not ask: {DENIED}" in "\n".join(drive_properties.lines(said))
 
 
 @pytest.mark.parametrize("helps", [True, False])
@@ -129,10 +129,10 @@ def test_an_unknown_bridge_is_asked_as_others_are(sysfs, monkeypatch, helps):
         return (0, json.dumps(SMART)) if helps and "sat" in words else (1, envelope(1, BRIDGE))
     folder = sysfs(device__model="USB", queue__rotational=1, queue__zoned="none")
     monkeypatch.setattr(device, "tool", tool)
-    said = reported.of(folder, "/dev/sdq")
+    said = drive_properties.of(folder, "/dev/sdq")
     assert asked == [(), ("-d", "sat")]
     assert (said["smartctl"], said["zones"]) == (helps, "device-managed" if helps else None)
-    assert helps or BRIDGE in "\n".join(reported.lines(said))
+    assert helps or BRIDGE in "\n".join(drive_properties.lines(said))
 
 
 SCSI = {"scsi_model_name": "SEAGATE ST8000NM0075", "rotation_rate": 7200}
@@ -153,7 +153,7 @@ def test_smartctl_of_scsi_and_of_newer_versions(sysfs, monkeypatch, more, lines,
     folder = sysfs(queue__rotational=1, queue__zoned="none", device__model="X")
     text = json.dumps({**SCSI, **more, "smartctl": {"output": lines, "exit_status": 4}})
     monkeypatch.setattr(device, "tool", lambda *words: (4, text))
-    said = reported.of(folder, "/dev/sdq")
+    said = drive_properties.of(folder, "/dev/sdq")
     assert (said["smartctl"], said["zones"], said["rpm"]) == (True, zones, 7200)
     assert said["model"] == "SEAGATE ST8000NM0075"
 
@@ -508,7 +508,7 @@ def test_who_rewrites_others_is_not_called_conventional(tmp_path, order, before)
 
 
 def test_who_cannot_be_filled_and_gives_places_is_not_called_conventional(tmp_path, monkeypatch):
-    monkeypatch.setattr(tfilled, "FILL_S", 2)
+    monkeypatch.setattr(tfilled_neighbours, "FILL_S", 2)
     answer, s, _ = look(probe_drives.Interlaced(200_000, "dynamic"), tmp_path)
     assert s.results["filled"].numbers["filled"] == "stretches"
     assert answer.value is None and "no time to fill it" in answer.says
@@ -540,7 +540,7 @@ def test_all_of_it_is_written_where_it_takes_longer_than_it_seemed(tmp_path, mon
         def write(self, block, count):
             super().write(block, count)
             self.disk.now += 5e5 * (count > 1) * (block > self.blocks * 0.95)
-    monkeypatch.setattr(tfilled, "FILL_S", 30)
+    monkeypatch.setattr(tfilled_neighbours, "FILL_S", 30)
     _, s, _ = look(Slower(200_000), tmp_path)
     assert s.results["filled"].numbers["filled"] == "stretches"
 
@@ -686,7 +686,7 @@ def test_there_is_an_answer_where_there_was_no_time_for_a_file(command, monkeypa
         s.load.clock.begin -= 1000
         s.load.clock.check()
     monkeypatch.setattr(scratch.Part, "make", late, raising=False)
-    monkeypatch.setattr(cli.reported, "of", lambda *_: {**SAID, "zones": zones})
+    monkeypatch.setattr(cli.drive_properties, "of", lambda *_: {**SAID, "zones": zones})
     status, out = command(probe_drives.Drive(200_000), "--json")
     said = json.loads(capsys.readouterr().out)
     assert status == 0 and said["answer"] == answer

@@ -21,7 +21,7 @@ import pytest
 import skylight
 from skylight import cli, device, load, verdict
 from skylight.session import DONE, FAILED, Finding, Result, Session, scale_for, stem
-from skylight.session import module as module_of
+from skylight import module as module_of
 from programs import TOP
 
 MIB = 1 << 20

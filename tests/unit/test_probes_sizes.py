@@ -17,7 +17,7 @@ pytest.importorskip("numpy")
 from experiments.probe_drives import (BLOCK, Circular, Drive, FullSize, FullyAssociative, Memory,
                           SetAssociative, Thin)
 from programs import platter_sim
-from skylight import cliff, band_members, stats, t06, t07, t08, t09, t10, t11, t13, t14, t15, tclean
+from skylight import cliff, band_members, stats, t06_raw_size, t07_map_entries, t08_cache_size, t09_log_in_order, t10_log_at_random, t11_band_size, t13_torn_writes, t14_zones, t15_streaming, tclean_band_time
 from skylight.load import Fio, Trace
 from skylight.places import Places
 from skylight.session import Finding, Result, Session
@@ -165,8 +165,8 @@ def test_stalls_that_are_looked_at_often_prove_less():
            "stall_rate": 0.02}
     gap = np.full(1000, 1e4)
     gap[550:1000:65] = 1e6
-    assert t09.cleaned(six, gap) is True
-    assert t09.cleaned(six, gap, looks=cliff.spent(20)) is None
+    assert t09_log_in_order.cleaned(six, gap) is True
+    assert t09_log_in_order.cleaned(six, gap, looks=cliff.spent(20)) is None
 
 
 def steady(first, usual, stalls, n=2000):
@@ -197,7 +197,7 @@ def test_a_cliff_that_a_witness_proves_at_the_first_writes(tmp_path, monkeypatch
     assert out.behind >= 1 and out.stall_us > 1e5
     assert out.slower == pytest.approx(
         gap[at:].mean() / (usual if at == 1 else gap[:at].mean()), rel=1e-5)
-    for value in t06.numbers(out, "").values():
+    for value in t06_raw_size.numbers(out, "").values():
         assert np.isfinite(value)
 
 
@@ -258,7 +258,7 @@ def test_filled_by_balls_and_bins(places):
                 break
             n += 1
         runs.append(n)
-    assert np.mean(runs) / parts / places == pytest.approx(t06.filled(parts, places), abs=0.05)
+    assert np.mean(runs) / parts / places == pytest.approx(t06_raw_size.filled(parts, places), abs=0.05)
 
 
 # --- whole tests on models -------------------------------------------------------------
@@ -288,7 +288,7 @@ SHAPES = {
 @pytest.mark.parametrize("name", SHAPES)
 def test_band_to_the_block(name, tmp_path):
     drive, cleaning, band, _ = SHAPES[name]
-    finding = found(session(drive(), tmp_path, cleaning_type=cleaning), t11, "band_bytes")
+    finding = found(session(drive(), tmp_path, cleaning_type=cleaning), t11_band_size, "band_bytes")
     assert finding.value == band * BLOCK, finding.says
     assert finding.confidence > 0.9
 
@@ -297,7 +297,7 @@ def test_band_to_the_block(name, tmp_path):
 def test_log_structure(name, tmp_path):
     drive, cleaning, _, structure = SHAPES[name]
     s = session(drive(), tmp_path, cleaning_type=cleaning)
-    for test in (t06, t09, t10):
+    for test in (t06_raw_size, t09_log_in_order, t10_log_at_random):
         result = s.run(test)
     assert result.findings["log_structure"].value == structure
 
@@ -306,8 +306,8 @@ def test_sizes_of_a_ring(tmp_path):
     """The result is exactly the number of entries."""
     s = session(Circular(150, 300, 1500), tmp_path, cleaning_type="aggressive",
                 write_unit_bytes=5 * BLOCK)
-    assert found(s, t06, "raw_bytes").value == 1500 * 5 * BLOCK
-    assert found(s, t07, "map_entries").value == 1500
+    assert found(s, t06_raw_size, "raw_bytes").value == 1500 * 5 * BLOCK
+    assert found(s, t07_map_entries, "map_entries").value == 1500
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -316,10 +316,10 @@ def test_sizes_of_sets(seed, tmp_path):
     drive = SetAssociative(96, 400, 8)
     s = session(drive, tmp_path, cleaning_type="lazy", write_unit_bytes=BLOCK)
     s.seed = seed
-    raw = found(s, t06, "raw_bytes")
+    raw = found(s, t06_raw_size, "raw_bytes")
     assert raw.low <= 8 * 96 * BLOCK <= raw.high
-    s.run(t07)
-    cache = found(s, t08, "cache_bytes")
+    s.run(t07_map_entries)
+    cache = found(s, t08_cache_size, "cache_bytes")
     assert cache.low <= 8 * 96 * BLOCK <= cache.high
 
 
@@ -331,7 +331,7 @@ def test_few_sets_are_not_filled_again_and_again(seed, caches, flash, tmp_path):
     drive = SetAssociative(512, 100 * caches, caches, flash=flash)
     s = session(drive, tmp_path, cleaning_type="lazy", write_unit_bytes=BLOCK)
     s.seed = seed
-    raw = found(s, t06, "raw_bytes")
+    raw = found(s, t06_raw_size, "raw_bytes")
     numbers = s.results["6"].numbers
     assert raw.low <= caches * 512 * BLOCK <= raw.high
     assert numbers["writes"] < 1.5 * numbers["writes_until_cleaning"] + 2 * cliff.CHUNK
@@ -352,7 +352,7 @@ def test_large_writes_into_few_sets(caches, tmp_path):
     have no rate."""
     drive = SetAssociative(512, 100 * caches, caches, flash=True)
     s = session(drive, tmp_path, cleaning_type="lazy")
-    for test in (t06, t07, t08, t09, t10):
+    for test in (t06_raw_size, t07_map_entries, t08_cache_size, t09_log_in_order, t10_log_at_random):
         s.run(test)
     seen = s.results["8"].numbers["bytes_until_cleaning"]
     assert 0.35 < seen["8"] / (512 * caches * BLOCK) <= 1.05
@@ -374,7 +374,7 @@ def test_stalls_without_cleaning_are_no_cliff(seed, tmp_path):
     s = session(drive, tmp_path, cleaning_type="lazy")
     s.allow_reset = True
     drive.reset = lambda: True
-    found(s, t06, "raw_bytes")
+    found(s, t06_raw_size, "raw_bytes")
     assert s.results["6"].numbers["writes_until_cleaning"] > 0.7 * 512 * 9
 
 
@@ -383,7 +383,7 @@ def test_stalls_without_cleaning_are_no_cliff(seed, tmp_path):
 def test_no_cache_no_answers(drive, tmp_path):
     """A plain disk, RAM and a thin device have no sizes, no bands and no time of cleaning."""
     s = session(drive(), tmp_path)
-    for test in (t06, t07, t08, t09, t10, t11, tclean, t15):
+    for test in (t06_raw_size, t07_map_entries, t08_cache_size, t09_log_in_order, t10_log_at_random, t11_band_size, tclean_band_time, t15_streaming):
         for name, finding in s.run(test).findings.items():
             assert name in ("drive_type", "track_bytes") or finding.value is None, (
                 name, finding)
@@ -397,7 +397,7 @@ def test_fewer_places_than_reset_would_give(tmp_path):
     s = session(SetAssociative(96, 400, 8), tmp_path, cleaning_type="lazy")
     s.allow_reset = False
     for name in ("raw_bytes", "writes_until_cleaning"):
-        finding = found(s, t06, name)
+        finding = found(s, t06_raw_size, name)
         assert finding.value is None and "reset" in finding.says
     assert s.results["6"].findings["raw_bytes"].low > 0
 
@@ -409,11 +409,11 @@ def test_writes_are_no_bytes_where_nobody_knows_what_one_takes(unit, sure, tmp_p
     they are decided, the bytes are as sure and exact as those tests at most."""
     s = session(Drive(1000), tmp_path)
     s.results["1abc"] = Result(findings={"write_unit_bytes": unit or Finding.unknown("no row")})
-    made = t06.sizes(s, cliff.Cliff(at=10_000, risk=cliff.RISK), "")
+    made = t06_raw_size.sizes(s, cliff.Cliff(at=10_000, risk=cliff.RISK), "")
     count, raw = made["writes_until_cleaning"], made["raw_bytes"]
     assert count.value == 10_000 and count.confidence == pytest.approx(0.999)
     assert raw.confidence == pytest.approx(sure)
-    least, most = t06.cache(10_000, 0)
+    least, most = t06_raw_size.cache(10_000, 0)
     if unit:
         assert raw.value == 10_000 * 5 * BLOCK
         assert (raw.low, raw.high) == pytest.approx((least * 4 * BLOCK, most * 6 * BLOCK))
@@ -428,8 +428,8 @@ def test_cleaning_time(name, tmp_path):
     drive, cleaning, band, _ = SHAPES[name]
     drive = drive()
     s = session(drive, tmp_path, cleaning_type=cleaning, band_bytes=band * BLOCK)
-    s.run(t11)
-    finding = found(s, tclean, "clean_band_ms")
+    s.run(t11_band_size)
+    finding = found(s, tclean_band_time, "clean_band_ms")
     spent = []
     for at in range(5):
         drive.reset()
@@ -458,15 +458,15 @@ def test_streaming_threshold(drive, answer, known, tmp_path):
     """Test 15 finds, to the block, how long a sequential write must be to bypass the cache, or that
     no length does."""
     s = session(drive(), tmp_path, **known)
-    s.run(t11)
-    assert found(s, t15, "streaming_bytes").value == answer
+    s.run(t11_band_size)
+    assert found(s, t15_streaming, "streaming_bytes").value == answer
 
 
 @pytest.mark.parametrize("risk,sure", [(0, None), (0.3, 0.7), (2, 0)])
 def test_a_length_that_chance_may_have_made_is_less_sure(risk, sure, tmp_path):
     """The risk that the length came about by chance is taken off the confidence."""
     s = session(Drive(1000), tmp_path, mapping="static", cleaning_type="lazy")
-    made = t15.finding(s, 57, True, "home", 1000, risk)
+    made = t15_streaming.finding(s, 57, True, "home", 1000, risk)
     assert made.value == 57 * BLOCK
     assert made.confidence == pytest.approx(stats.measured("streaming_bytes")
                                             if sure is None else sure)
@@ -506,9 +506,9 @@ def test_no_ends_in_noise(seed):
 
 def test_one_band_is_not_enough():
     """Test 11 gives a band size only if bands at two places have the same length."""
-    assert t11.answer([((0, 96), ""), (None, "no")], 0.005).value is None
-    assert t11.answer([((0, 96), ""), ((960, 1100), "")], 0.005).value is None
-    assert t11.answer([((0, 96), ""), ((960, 1056), "")], 0.005).value == 96 * BLOCK
+    assert t11_band_size.answer([((0, 96), ""), (None, "no")], 0.005).value is None
+    assert t11_band_size.answer([((0, 96), ""), ((960, 1100), "")], 0.005).value is None
+    assert t11_band_size.answer([((0, 96), ""), ((960, 1056), "")], 0.005).value == 96 * BLOCK
 
 
 def test_places_need_a_platter(tmp_path):
@@ -521,18 +521,18 @@ def test_places_need_a_platter(tmp_path):
 @pytest.mark.parametrize("seed", range(20))
 def test_no_plateaus_in_noise(seed):
     y = np.random.default_rng(seed).normal(100, 1, 640)
-    assert t14.partition(y) == [0]
-    assert len(t14.plateaus(np.arange(640), y)) == 1
+    assert t14_zones.partition(y) == [0]
+    assert len(t14_zones.plateaus(np.arange(640), y)) == 1
 
 
 def test_plateaus():
     """16 zones of 4 % each, at the right places to within one stretch."""
     rng = np.random.default_rng(1)
     y = np.concatenate([np.full(40, 150 - 4.0 * i) for i in range(16)])
-    cuts = t14.partition(y + rng.normal(0, 0.7, len(y)))
+    cuts = t14_zones.partition(y + rng.normal(0, 0.7, len(y)))
     assert len(cuts) == 16
     assert max(abs(c - 40 * i) for i, c in enumerate(cuts)) <= 1
-    seen = t14.plateaus(np.arange(640), y)
+    seen = t14_zones.plateaus(np.arange(640), y)
     assert [r for _, r in seen] == pytest.approx([150 - 4.0 * i for i in range(16)], rel=0.005)
 
 
@@ -543,9 +543,9 @@ def build_sim():
 
 def test_zones_at_full_size(sim, tmp_path):
     """4 TB with 16 zones: one pass of 640 places is enough."""
-    result = session(FullSize(sim, "st4000nc001"), tmp_path).run(t14)
+    result = session(FullSize(sim, "st4000nc001"), tmp_path).run(t14_zones)
     zones, run = (result.findings[n] for n in ("zone_profile", "serpentine"))
-    assert len(zones.value) == 16 and result.numbers["stretches"] == t14.STRETCHES
+    assert len(zones.value) == 16 and result.numbers["stretches"] == t14_zones.STRETCHES
     assert run.value == "narrow" and zones.confidence < 0.99
 
 
@@ -553,10 +553,10 @@ def test_more_plateaus_than_places_can_show(sim, tmp_path):
     """5 TB: sixteen zones with three swaths each, and eight heads, all different, except that the
     head at a turn serves both swaths. The test reports no wrong number, and it recognizes that
     surfaces are filled over long distances."""
-    result = session(FullSize(sim, "st5000as0011"), tmp_path).run(t14)
+    result = session(FullSize(sim, "st5000as0011"), tmp_path).run(t14_zones)
     zones, run = (result.findings[n] for n in ("zone_profile", "serpentine"))
     assert zones.value is None and "at least" in zones.says and "GiB" in zones.says
-    assert t14.MOST / 2 < result.numbers["stretches"] <= t14.MOST
+    assert t14_zones.MOST / 2 < result.numbers["stretches"] <= t14_zones.MOST
     least = result.numbers["plateaus_at_least"]
     assert 100 < least <= 16 * 3 * 8 - 47 and f"{least} plateaus" in zones.says
     assert run.value == "wide"
@@ -565,7 +565,7 @@ def test_more_plateaus_than_places_can_show(sim, tmp_path):
 def alternating(n, step, length=5, noise=0.2):
     """Return a throughput that alternates by @step every @length places."""
     rng = np.random.default_rng(1)
-    return np.arange(n) * t14.MIB, 100 + step * (np.arange(n) // length % 2) + \
+    return np.arange(n) * t14_zones.MIB, 100 + step * (np.arange(n) // length % 2) + \
         rng.normal(0, noise, n)
 
 
@@ -575,11 +575,11 @@ def test_what_half_the_places_do_not_show_is_not_told(length, step, told):
     """Long plateaus are reported. Plateaus of seven places, which half of the places would not
     show, are not, and neither are those that can hardly be distinguished."""
     offset, rate = alternating(640, step, length)
-    seen = t14.plateaus(offset, rate)
+    seen = t14_zones.plateaus(offset, rate)
     assert len(seen) == pytest.approx(640 / length, rel=0.2)
-    least, all_of_them = t14.borne_out(offset, rate, seen)
+    least, all_of_them = t14_zones.borne_out(offset, rate, seen)
     assert all_of_them is told and least <= len(seen)
-    finding = t14.profile(offset, [[o, r / 1e6] for o, r in seen], least, all_of_them)
+    finding = t14_zones.profile(offset, [[o, r / 1e6] for o, r in seen], least, all_of_them)
     assert (finding.value is not None) is told
     assert str(least if not told else len(seen)) in finding.says
 
@@ -589,19 +589,19 @@ def test_half_the_places_show_no_others(more, monkeypatch):
     """Both halves must have the plateaus of the whole; in the other case one half has an additional
     one."""
     seen, offset = [(0, 1e8), (100, 2e8)], np.arange(0, 640, 10)
-    monkeypatch.setattr(t14, "halves", lambda *_: [seen, seen + more])
-    assert t14.borne_out(offset, np.ones(64), seen) == (2, not more)
+    monkeypatch.setattr(t14_zones, "halves", lambda *_: [seen, seen + more])
+    assert t14_zones.borne_out(offset, np.ones(64), seen) == (2, not more)
 
 
 def test_no_surer_of_the_way_surfaces_run_than_steps_tell():
     """Four falling plateaus prove as little as three coins; one rise in noise does not make
     surfaces long."""
-    offset = np.arange(80) * t14.MIB
+    offset = np.arange(80) * t14_zones.MIB
     rng = np.random.default_rng(2)
 
     def asked(levels, noise):
         rate = np.repeat(levels, 80 // len(levels)) * 1e6 + rng.normal(0, noise, 80) * 1e6
-        return t14.serpentine({}, offset, rate, list(zip(offset[::80 // len(levels)].tolist(),
+        return t14_zones.serpentine({}, offset, rate, list(zip(offset[::80 // len(levels)].tolist(),
                                                          [v * 1e6 for v in levels])))
     assert asked((100, 90, 80, 70), 0.1).confidence == pytest.approx(1 - 0.5 ** 3)
     assert asked((100, 90, 95, 70), 0.1).confidence == stats.measured("serpentine")
@@ -615,12 +615,12 @@ def test_dips_are_no_plateaus(seed):
     y = np.concatenate([np.full(40, 150 - 4.0 * i) for i in range(16)])
     for at in rng.choice(320, 5, replace=False):
         y[2 * at:2 * at + rng.integers(1, 3)] *= 0.97
-    assert len(t14.plateaus(np.arange(640), y + rng.normal(0, 0.2, 640))) == 16
+    assert len(t14_zones.plateaus(np.arange(640), y + rng.normal(0, 0.2, 640))) == 16
 
 
 def test_track(tmp_path):
     """The track has 120 blocks of 4 KiB."""
-    assert found(session(Drive(40000), tmp_path), t14, "track_bytes").value == 120 * BLOCK
+    assert found(session(Drive(40000), tmp_path), t14_zones, "track_bytes").value == 120 * BLOCK
 
 
 class Discarded(Drive):
@@ -643,20 +643,20 @@ class Discarded(Drive):
 def test_what_is_read_from_nowhere_has_no_zones(tmp_path):
     """After a discard there is nothing to measure; without one the test measures as usual."""
     drive = Discarded(40000)
-    result = session(drive, tmp_path / "a").run(t14)
+    result = session(drive, tmp_path / "a").run(t14_zones)
     assert drive.discarded and result.status == "done"
     for name in ("zone_profile", "track_bytes"):
         assert result.findings[name].value is None and "discard" in result.findings[name].says
     assert "serpentine" not in result.findings
     s = session(Discarded(40000), tmp_path / "b")
     s.allow_reset = False
-    result = s.run(t14)
+    result = s.run(t14_zones)
     assert result.findings["zone_profile"].value and \
         result.findings["track_bytes"].value == 120 * BLOCK
 
 
 def test_torn_needs_a_command(tmp_path):
-    result = session(Drive(40000), tmp_path).run(t13)
+    result = session(Drive(40000), tmp_path).run(t13_torn_writes)
     assert result.status == "skipped" and "--powercut" in result.why
 
 
@@ -665,37 +665,37 @@ def test_a_drive_that_takes_no_writes_is_not_whole(tmp_path):
     s = session(Drive(40000), tmp_path)
     s.dev.path = str(tmp_path / "gone")
     with pytest.raises(OSError, match="takes no writes"):
-        t13.trial(s, "true", np.random.default_rng(1), 0, 1 << 20, 0)
+        t13_torn_writes.trial(s, "true", np.random.default_rng(1), 0, 1 << 20, 0)
 
 
 def test_torn_verdicts():
     """No torn write in 50 cuts gives a bound; errors that remain after a write give no answer."""
-    none = t13.finding([0] * 50, 0, 50)
+    none = t13_torn_writes.finding([0] * 50, 0, 50)
     assert none.value is False and none.high == pytest.approx(0.058, abs=0.001)
-    assert t13.finding([0] * 5, 0, 5).value is None
-    assert t13.finding([3, 0, 4], 7, 0).value is True
-    assert t13.finding([3, 0, 4], 2, 3).value is None
+    assert t13_torn_writes.finding([0] * 5, 0, 5).value is None
+    assert t13_torn_writes.finding([3, 0, 4], 7, 0).value is True
+    assert t13_torn_writes.finding([3, 0, 4], 2, 3).value is None
 
 
 def test_torn_verdicts_on_older_data():
     """Blocks that were being written count separately. The head is on one of them; several damaged
     ones show that it is no plain disk, but say nothing about older data."""
-    one = t13.finding([0] * 50, 2, 50, [1, 1] + [0] * 48)
+    one = t13_torn_writes.finding([0] * 50, 2, 50, [1, 1] + [0] * 48)
     assert one.value is False and "2 blocks that were being written" in one.says
-    several = t13.finding([0] * 50, 4, 50, [1, 3] + [0] * 48)
+    several = t13_torn_writes.finding([0] * 50, 4, 50, [1, 3] + [0] * 48)
     assert several.value is None and "in 1 of 50" in several.says
-    assert t13.finding([0] * 50, 1, 50, [1, 1] + [0] * 48).value is None
-    old = t13.finding([2] + [0] * 49, 3, 50, [1] + [0] * 49)
+    assert t13_torn_writes.finding([0] * 50, 1, 50, [1, 1] + [0] * 48).value is None
+    old = t13_torn_writes.finding([2] + [0] * 49, 3, 50, [1] + [0] * 49)
     assert old.value is True and "1 block that was being written" in old.says
 
 
 def test_only_cuts_that_were_met_are_a_bound():
     """Only a power cut that interrupts a write can tear one, so only such cuts count for the bound;
     below ten or so there is no answer."""
-    some = t13.finding([0] * 50, 0, 25)
+    some = t13_torn_writes.finding([0] * 50, 0, 25)
     assert some.value is False and some.high == pytest.approx(0.113, abs=0.001)
     assert "25 power cuts that a write has met, of 50" in some.says
-    few, none = (t13.finding([0] * 50, 0, met) for met in (9, 0))
+    few, none = (t13_torn_writes.finding([0] * 50, 0, met) for met in (9, 0))
     assert few.value is None and "too few" in few.says
     assert none.value is None and "--powercut has cut nothing" in none.says
 
@@ -723,14 +723,14 @@ def test_a_cut_that_cuts_nothing_is_noticed(tmp_path, monkeypatch, cuts):
         state["wait"] = cuts == "a write waits"
         assert met.wait(30)
         met.clear()
-    monkeypatch.setattr(t13.os, "pwrite", write)
-    monkeypatch.setattr(t13, "LONGEST_S", 0.06)
+    monkeypatch.setattr(t13_torn_writes.os, "pwrite", write)
+    monkeypatch.setattr(t13_torn_writes, "LONGEST_S", 0.06)
     # Only where a write waits is a cut recognized by time; elsewhere a busy host would look like
     # one.
-    monkeypatch.setattr(t13, "NOTICED_S", 0.2 if cuts == "a write waits" else 100, raising=False)
-    monkeypatch.setattr(t13, "CUTS", 12)
+    monkeypatch.setattr(t13_torn_writes, "NOTICED_S", 0.2 if cuts == "a write waits" else 100, raising=False)
+    monkeypatch.setattr(t13_torn_writes, "CUTS", 12)
     if cuts != "nothing":
-        monkeypatch.setattr(t13, "cut", cut)
+        monkeypatch.setattr(t13_torn_writes, "cut", cut)
     drive = Drive((8 << 20) // BLOCK)
     s = session(drive, tmp_path)
     s.powercut, s.fio, drive.path = "true", lambda *_, **__: None, str(tmp_path / "disk")
@@ -740,17 +740,17 @@ def test_a_cut_that_cuts_nothing_is_noticed(tmp_path, monkeypatch, cuts):
 
     scattered = []
 
-    def trial(*args, run=t13.trial):
+    def trial(*args, run=t13_torn_writes.trial):
         state["off"] = cuts == "failed before"
         scattered.append(args[-1])
         return run(*args)
-    monkeypatch.setattr(t13, "trial", trial)
-    result = s.run(t13)
+    monkeypatch.setattr(t13_torn_writes, "trial", trial)
+    result = s.run(t13_torn_writes)
     said = result.findings["torn_writes"]
     # Random writes fill a cache, and a stream would wait for its cleaning.
     assert scattered == [False] * 6 + [True] * 6
     if cuts != "failed before":
-        assert (result.arrays["writes"][:6] >= t13.FLOWS).all()
+        assert (result.arrays["writes"][:6] >= t13_torn_writes.FLOWS).all()
     if cuts in ("nothing", "failed before"):
         assert said.value is None and "--powercut has cut nothing" in said.says
     else:
@@ -793,19 +793,19 @@ def test_what_was_being_written_is_no_older_data(tmp_path, monkeypatch, tears, v
         off.set()
         assert met.wait(30)
         met.clear()
-    monkeypatch.setattr(t13.os, "pwrite", write)
-    monkeypatch.setattr(t13.os, "preadv", read)
-    monkeypatch.setattr(t13, "LONGEST_S", 0.06)
-    monkeypatch.setattr(t13, "NOTICED_S", 100)
-    monkeypatch.setattr(t13, "CUTS", 12)
-    monkeypatch.setattr(t13, "cut", cut)
+    monkeypatch.setattr(t13_torn_writes.os, "pwrite", write)
+    monkeypatch.setattr(t13_torn_writes.os, "preadv", read)
+    monkeypatch.setattr(t13_torn_writes, "LONGEST_S", 0.06)
+    monkeypatch.setattr(t13_torn_writes, "NOTICED_S", 100)
+    monkeypatch.setattr(t13_torn_writes, "CUTS", 12)
+    monkeypatch.setattr(t13_torn_writes, "cut", cut)
     drive = Drive(8192)         # a quarter is used, from block 3072 on
     s = session(drive, tmp_path)
     s.powercut, s.fio, drive.path = "true", lambda *_, **__: None, str(tmp_path / "disk")
     drive.released = contextlib.nullcontext
     with open(drive.path, "wb") as handle:
         handle.truncate(drive.bytes)
-    result = s.run(t13)
+    result = s.run(t13_torn_writes)
     said = result.findings["torn_writes"]
     assert said.value is value, said
     assert (result.numbers["unreadable_blocks"], result.numbers["blocks_being_written"]) == blocks

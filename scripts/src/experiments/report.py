@@ -24,7 +24,7 @@ from experiments import runner, tables
 DATA = TOP / "Documentation/reports/data"
 # The comment, and the simple table that follows it.
 PLACE = re.compile(r"^\.\. table (?P<file>[\w.-]+\.json): (?P<title>.+)\n\n"
-                   r"(?P<table>(?:=+ ?)+\n(?:.+\n)+?(?:=+ ?)+\n(?:.+\n)+?(?:=+ ?)+\n)", re.M)
+                   r"(?P<table>=[= ]*\n(?:[^=\n].*\n)+=[= ]*\n(?:[^=\n].*\n)+=[= ]*\n)", re.M)
 
 
 def pages():

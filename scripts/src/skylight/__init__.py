@@ -7,15 +7,34 @@ run(session) and draw(figure, result, arrays)."""
 import importlib
 import importlib.util
 
-MODULES = ("t01", "t01_write_units", "t02", "t03", "t04", "t05", "t06", "t07", "t08", "t09",
-           "t10", "t11", "tclean", "t12", "t13", "t14", "t15")
+MODULES = ("t01_translation", "t01_write_units", "t02_cache_location", "t03_idle_cleaning",
+           "t04_cleaning_progress", "t05_cleaning_order", "t06_raw_size", "t07_map_entries",
+           "t08_cache_size", "t09_log_in_order", "t10_log_at_random", "t11_band_size",
+           "tclean_band_time", "t12_mapping", "t13_torn_writes", "t14_zones", "t15_streaming")
+
+
+# `skylight quick` alone runs this one.
+QUICK = ("tfilled_neighbours",)
+
+
+def _modules(names):
+    """The modules of these names by their ID, without those that are not installed."""
+    modules = (importlib.import_module(f"{__name__}.{name}") for name in names
+               if importlib.util.find_spec(f"{__name__}.{name}"))
+    return {module.ID: module for module in modules}
 
 
 def tests():
-    """The modules by their ID, in order."""
-    modules = (importlib.import_module(f"{__name__}.{name}") for name in MODULES
-               if importlib.util.find_spec(f"{__name__}.{name}"))
-    return {module.ID: module for module in modules}
+    """The modules of ``skylight run`` by their ID, in order."""
+    return _modules(MODULES)
+
+
+def module(test_id):
+    """The module of a test; ImportError if there is none."""
+    try:
+        return _modules(MODULES + QUICK)[test_id]
+    except KeyError:
+        raise ImportError(f"there is no test '{test_id}'") from None
 
 
 def choose(text, known):

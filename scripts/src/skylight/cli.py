@@ -20,7 +20,7 @@ from pathlib import Path
 
 import skylight
 
-from . import load, reported, session, verdict, report_text
+from . import load, drive_properties, session, verdict, report_text
 from common.output import store
 
 from .device import Device, Refused, Seen
@@ -413,10 +413,10 @@ def quick_on(part, args, quick, clock):
     """The same for an opened part."""
     from .clock import OutOfTime
     screen, file = Screen(), hasattr(part, "make")
-    said = reported.of(part.sys, part.dev.path)
+    said = drive_properties.of(part.sys, part.dev.path)
     out = args.out or Path(f"skylight-quick-{Path(part.dev.path).name}")
     screen.say(f"{part.dev.path}: what it says of itself")
-    for line in reported.lines(said):
+    for line in drive_properties.lines(said):
         screen.say("  " + line)
     forget_quick(out, part, quick.TESTS)
     args.scale, args.reset = "auto", False

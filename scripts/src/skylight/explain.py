@@ -25,7 +25,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from . import guard, report, reported, stats
+from . import guard, report, drive_properties, stats
 from .device import Refused, read
 
 STEP_S = 0.05           # between two looks
@@ -313,7 +313,7 @@ class Counters:
         if not stat.S_ISBLK(of.st_mode):
             raise Refused(f"{path} is not a block device")
         number = f"{os.major(of.st_rdev)}:{os.minor(of.st_rdev)}"
-        self.sys = reported.disk_of(Path("/sys/dev/block", number))
+        self.sys = drive_properties.disk_of(Path("/sys/dev/block", number))
         known = re.fullmatch(r"(\d+):(\d+)", read(self.sys / "dev"))
         if not known:
             raise Refused(f"{path}: there is no drive of the number {number} any more")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Decides what kind of drive it is, within five minutes and without destroying data.
 
-First it reads what the drive reports about itself (reported.py).  Then it tests a scratch file or
+First it reads what the drive reports about itself (drive_properties.py).  Then it tests a scratch file or
 an area that may be overwritten: Test 1; if blocks go elsewhere, Test 11 in the time that is
-left; if they stay, whether a write rewrites its neighbours (tfilled.py).  Tests 1 and 11
+left; if they stay, whether a write rewrites its neighbours (tfilled_neighbours.py).  Tests 1 and 11
 decide as in `skylight run` and take the part for the drive.  A device without such an area is
 only read, which shows no more than whether it has a head."""
 
@@ -12,14 +12,14 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from . import report, reported, stats, t01, t11, tfilled, verdict, report_text
+from . import report, drive_properties, stats, t01_translation, t11_band_size, tfilled_neighbours, verdict, report_text
 from .places import Places
 from .scratch import Within
 from .session import (BLOCK, DONE, FAILED, SKIPPED, UNTOLD, Finding, Result, Session, scale_for,
                       stem)
 
 SECONDS = 300
-TESTS = (t01, t11, tfilled)     # the tests that leave results
+TESTS = (t01_translation, t11_band_size, tfilled_neighbours)     # the tests that leave results
 ASKED = 32                  # blocks that are read where only reading is allowed
 DRIVE, MEASURED, READ = "the drive", "measured", "reading alone"
 
@@ -47,7 +47,7 @@ class Answer:
 
 class ReadOnly:
     """Takes the place of Test 1 where only reading is allowed."""
-    ID, TITLE = t01.ID, t01.TITLE
+    ID, TITLE = t01_translation.ID, t01_translation.TITLE
 
     @staticmethod
     def run(s):
@@ -93,17 +93,17 @@ def scale(size):
 def write(s, progress=lambda text: None):
     """Runs the tests that write; the session keeps the Results."""
     progress("is a block where it was, after writing?")
-    one = run(s, t01, "drive_type")
+    one = run(s, t01_translation, "drive_type")
     if one.status != DONE:
         return
     if one.findings["drive_type"].value != "conventional" and \
             any(spot["telling"] for spot in one.numbers["spots"].values()):
         progress("is it cleaned in bands?")
-        run(s, t11, "band_bytes", "bytes")
+        run(s, t11_band_size, "band_bytes", "bytes")
     # Test 11 may have seen that blocks stay where Test 1 could not tell.
     if verdict.answers(s.results)["drive_type"].value == "conventional":
         progress("does a write take others with it?")
-        run(s, tfilled, "drive_type", against="conventional")
+        run(s, tfilled_neighbours, "drive_type", against="conventional")
 
 
 def run(s, test, name, unit="", against=None):
@@ -122,12 +122,12 @@ def answer(said, results, basis=MEASURED):
         next((r.why for r in results.values() if r.why), "nothing was measured"))
     seen = Answer(kind.value, kind.confidence if kind.value else 0.0, basis, kind.says)
     if not said or not said["zones"]:
-        if basis == READ and said and reported.trims(said) and reported.spins(said) and not said["layer"]:
+        if basis == READ and said and drive_properties.trims(said) and drive_properties.spins(said) and not said["layer"]:
             seen.says += "; it has platters and takes TRIM, which a drive has a use for that " \
                 "keeps a map of what is where"
         return seen
     zones = f"it reports {said['zones']} zones"
-    if reported.spins(said) is False:
+    if drive_properties.spins(said) is False:
         return Answer(None, 0.0, DRIVE, f"{zones}, but has no platters, and nothing that overlaps")
     also = f"; what was measured is {kind.value}" if kind.value else ""
     return Answer("shingled", None, DRIVE, zones + also)

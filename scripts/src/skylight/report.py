@@ -366,8 +366,8 @@ def cliff(run):
 
 def drawing(ident):
     """A test's draw(figure, result, arrays)."""
-    from . import session
-    return session.module(ident).draw
+    from . import module
+    return module(ident).draw
 
 
 def as_result(run, ident):
@@ -377,12 +377,11 @@ def as_result(run, ident):
 
 def about(ident):
     """(question, done, read): the module's own words if it has some."""
-    from . import session
+    from . import module
     try:
-        module = session.module(ident)
+        own = getattr(module(ident), "ABOUT", None)
     except ImportError:
         return report_text.test(ident)
-    own = getattr(module, "ABOUT", None)
     return tuple(own.get(k, "") for k in ("question", "did", "read")) if own else \
         report_text.test(ident)
 

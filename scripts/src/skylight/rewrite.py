@@ -16,7 +16,7 @@ takes as long proves nothing."""
 
 import numpy as np
 
-from . import guard, stats, t14
+from . import guard, stats, t14_zones
 from .load import chain
 from .band_members import NotMoved
 from .session import BLOCK, Finding
@@ -139,7 +139,7 @@ def block_us(prober, band, track):
     if not turn:
         return None
     for first in () if track else untouched(prober, low, size):
-        track = track or t14.track_bytes(prober.s, prober.places, first * BLOCK)
+        track = track or t14_zones.track_bytes(prober.s, prober.places, first * BLOCK)
     return guard.ratio(turn * BLOCK, track, "time of a block") if track else None
 
 

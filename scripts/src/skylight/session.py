@@ -9,7 +9,6 @@ watch)`` and ``job(name, options, watch)`` as load.Fio has, and ``sleep(seconds)
 path, bytes and block."""
 
 import contextlib
-import importlib
 import json
 import math
 import time
@@ -129,12 +128,6 @@ def stem(test_id):
     """File name of a test's results: 6 -> t06, 1abc -> t01abc, clean -> tclean."""
     digits = test_id[:len(test_id) - len(test_id.lstrip("0123456789"))]
     return f"t{int(digits):02}{test_id[len(digits):]}" if digits else f"t{test_id}"
-
-
-def module(test_id):
-    """Return the module of a test."""
-    name = {"1abc": "t01_write_units"}.get(test_id, stem(test_id))
-    return importlib.import_module(f"{__package__}.{name}")
 
 
 def untold(test_id, why, out_of_time=False):

@@ -16,8 +16,8 @@ from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, MIB, SKIPPED, Finding, Result
-from .t01 import headroom, tells
-from .t14 import track_bytes
+from .t01_translation import headroom, tells
+from .t14_zones import track_bytes
 
 ID, TITLE, AFTER = "1abc", "units in which the cache writes", ("1",)
 

@@ -18,7 +18,7 @@ from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, Finding, Result
-from .t01 import FAST_US, headroom, tells, too_many, window
+from .t01_translation import FAST_US, headroom, tells, too_many, window
 
 ID, TITLE, AFTER = "2", "location and layout of the cache", ("1",)
 

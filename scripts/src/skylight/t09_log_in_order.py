@@ -17,7 +17,7 @@ import math
 import numpy as np
 from scipy.stats import poisson
 
-from . import cliff, guard, t06, t07
+from . import cliff, guard, t06_raw_size, t07_map_entries
 from .session import BLOCK, DONE, Finding, Result
 
 ID, TITLE, AFTER = "9", "circular log, same order", ("6",)
@@ -45,7 +45,7 @@ def blocks(s, rng, count):
 
 def setting(s):
     """(blocks of the set, reason if there is none)."""
-    if missing := t07.never(s):
+    if missing := t07_map_entries.never(s):
         return 0, missing
     full = _full(s)
     if not full:
@@ -106,7 +106,7 @@ def follow(s, order, thin=1.0):
     known = True if found.at is not None else cleaned(six, gap, thin,
                                                       cliff.spent(max(1, len(gaps))))
     tall = np.flatnonzero(gap > 1000 * six["stall_from_ms"])
-    out = Result(DONE, numbers=t06.numbers(found, "") | {"cleaned": known, "stalls": len(tall)},
+    out = Result(DONE, numbers=t06_raw_size.numbers(found, "") | {"cleaned": known, "stalls": len(tall)},
                  arrays=found.picture)
     if known and len(tall):
         out.numbers["first_stall"] = int(tall[0])
@@ -117,12 +117,12 @@ def run(s):
     """Writes the rounds in one order."""
     count, why = setting(s)
     if why:
-        return t06.skipped(why)
+        return t06_raw_size.skipped(why)
     times = rounds(s.results["6"].numbers, count)
     chosen = blocks(s, s.rng(ID), count)
     with s.settings():
-        if doubt := t06.begin(s):
-            return t06.skipped(doubt)
+        if doubt := t06_raw_size.begin(s):
+            return t06_raw_size.skipped(doubt)
         out = follow(s, np.tile(chosen, times))
     out.numbers |= {"blocks": count, "rounds": times}
     return out

@@ -14,7 +14,7 @@ from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, MIB, SKIPPED, Finding, Result
-from .t01 import tells, together
+from .t01_translation import tells, together
 
 ID, TITLE, AFTER = "12", "static or dynamic mapping", ("1", "3", "11")
 

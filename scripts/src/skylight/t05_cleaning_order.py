@@ -13,8 +13,8 @@ from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, MIB, SKIPPED, Finding, Result
-from .t01 import headroom, tells
-from .t04 import gone
+from .t01_translation import headroom, tells
+from .t04_cleaning_progress import gone
 
 ID, TITLE, AFTER = "5", "order of cleaning", ("1", "3", "4")
 

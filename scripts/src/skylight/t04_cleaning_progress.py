@@ -15,8 +15,8 @@ from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, SKIPPED, Finding, Result
-from .t01 import headroom, tells
-from .t03 import Waits
+from .t01_translation import headroom, tells
+from .t03_idle_cleaning import Waits
 
 ID, TITLE, AFTER = "4", "progress of cleaning", ("1", "3")
 

@@ -12,10 +12,10 @@ before cleaning begins is the same in all."""
 
 import numpy as np
 
-from . import guard, rewrite, t11
+from . import guard, rewrite, t11_band_size
 from .band_members import NotMoved
 from .session import BLOCK, DONE, MIB, Finding, Result
-from .t06 import skipped
+from .t06_raw_size import skipped
 
 ID, TITLE, AFTER = "clean", "time to clean a band", ("3", "6", "11")
 TRIES = 5
@@ -33,7 +33,7 @@ def run(s):
         return skipped("it takes the band size (Test 11) to make one band dirty")
     with s.settings():
         s.fresh()
-        prober, why = t11.ready(s)
+        prober, why = t11_band_size.ready(s)
         if not prober:
             return skipped(why)
         eleven = s.results.get("11")

@@ -24,7 +24,7 @@ there is no cache that takes random writes, and no band can be seen."""
 
 import numpy as np
 
-from . import guard, rewrite, t14
+from . import guard, rewrite, t14_zones
 from .load import chain
 from .band_members import Crowded, Edges, BandMembers, NotMoved
 from .places import FLASH_US, Places
@@ -214,7 +214,7 @@ def run(s):
         if not telling:
             out.findings["band_bytes"] = Finding.unknown(places.why, "bytes")
             return out
-        t14.track(s, places, out)
+        t14_zones.track(s, places, out)
         first, second, flash = moved_by_writing(s, places, rng)
         out.numbers |= {"moved_by_write": first, "moved_by_second_write": second,
                         "flash": flash}

@@ -35,7 +35,7 @@ import numpy as np
 
 from . import guard
 from .session import BLOCK, DONE, MIB, Finding, Result
-from .t06 import skipped
+from .t06_raw_size import skipped
 
 ID, TITLE, AFTER = "13", "torn writes", ("11",)
 CUTS = 50

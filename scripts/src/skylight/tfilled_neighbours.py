@@ -16,7 +16,7 @@ import numpy as np
 from . import guard, stats
 from .places import LEAST_ROTATION_US, MOST_ROTATION_US
 from .session import BLOCK, MIB, Finding, Result
-from .t01 import SPOTS
+from .t01_translation import SPOTS
 
 ID, TITLE, AFTER = "filled", "writing beside what is there", ("1",)
 

@@ -13,8 +13,8 @@ from . import guard, stats
 from .load import chain
 from .places import Places
 from .session import BLOCK, Finding, Result
-from .t01 import headroom, tells
-from .t02 import holes
+from .t01_translation import headroom, tells
+from .t02_cache_location import holes
 
 ID, TITLE, AFTER = "3", "does it clean when idle", ("1",)
 

@@ -4,7 +4,7 @@
 If the map has an entry for each block, this repeats Test 6.  If writes share an entry, it is
 the size of the cache in bytes of data."""
 
-from . import cliff, t06, t07
+from . import cliff, t06_raw_size, t07_map_entries
 from .session import BLOCK, DONE, Finding, Result
 
 ID, TITLE, AFTER = "8", "size of the persistent cache", ("1", "6", "7", "11")
@@ -12,17 +12,17 @@ ID, TITLE, AFTER = "8", "size of the persistent cache", ("1", "6", "7", "11")
 
 def estimate(s):
     """Seconds of the drive's clock."""
-    return t06.estimate(s)
+    return t06_raw_size.estimate(s)
 
 
 def run(s):
     """Large random writes, 31 in flight."""
-    if missing := t07.never(s):
-        return t06.skipped(missing)
-    size = t07.large(s)
+    if missing := t07_map_entries.never(s):
+        return t06_raw_size.skipped(missing)
+    size = t07_map_entries.large(s)
     with s.settings():
-        found, doubt = t06.measure(s, "writes", size=size, iodepth=t07.DEPTH, seed=8)
-    out = Result(DONE, numbers=t06.numbers(found, doubt) | {"write_bytes": size},
+        found, doubt = t06_raw_size.measure(s, "writes", size=size, iodepth=t07_map_entries.DEPTH, seed=8)
+    out = Result(DONE, numbers=t06_raw_size.numbers(found, doubt) | {"write_bytes": size},
                  arrays=found.picture)
     seen = {k: s.results[k].numbers["writes_until_cleaning"] * BLOCK for k in ("6", "7")
             if k in s.results and "writes_until_cleaning" in s.results[k].numbers}
@@ -46,7 +46,7 @@ def together(seen, band_blocks):
     less evenly, as there are fewer of them."""
     best = max(seen, key=seen.get)
     value = seen[best]
-    low, high = t06.cache(value // BLOCK, band_blocks if best == "6" else 0)
+    low, high = t06_raw_size.cache(value // BLOCK, band_blocks if best == "6" else 0)
     said = ", ".join(f"{v / 2 ** 20:,.1f} MiB in Test {k}" for k, v in seen.items())
     return Finding(value, "bytes", low * BLOCK, high * BLOCK, 1 - 10 * cliff.RISK,
                    f"until cleaning: {said}; the most that was held is the nearest")

@@ -5,7 +5,7 @@ Writes in flight together may share one internal write, as on the drive of Aghay
 then the entries of the map run out, not the room.  Whether bytes or entries are exhausted
 shows only in comparison with Test 6."""
 
-from . import cliff, t06
+from . import cliff, t06_raw_size
 from .session import BLOCK, DONE, Finding, Result
 
 ID, TITLE, AFTER = "7", "entries of the map of the cache", ("1", "6")
@@ -14,16 +14,16 @@ DEPTH = 31
 
 def estimate(s):
     """Seconds of the drive's clock."""
-    return t06.estimate(s)
+    return t06_raw_size.estimate(s)
 
 
 def run(s):
     """Test 6 with 31 writes in flight."""
     if missing := never(s):
-        return t06.skipped(missing)
+        return t06_raw_size.skipped(missing)
     with s.settings():
-        found, doubt = t06.measure(s, "writes", iodepth=DEPTH, seed=7)
-    out = Result(DONE, numbers=t06.numbers(found, doubt), arrays=found.picture)
+        found, doubt = t06_raw_size.measure(s, "writes", iodepth=DEPTH, seed=7)
+    out = Result(DONE, numbers=t06_raw_size.numbers(found, doubt), arrays=found.picture)
     if found.at is None:
         out.findings["map_entries"] = Finding.unknown(
             f"{found.why}: the map holds that many at least")
@@ -46,7 +46,7 @@ def never(s):
 
 def entries(many, one):
     """Entries of the map, from the writes until cleaning with 31 and with one at a time."""
-    low, high = t06.cache(many, 0)
+    low, high = t06_raw_size.cache(many, 0)
     if one is None:
         return Finding(many, "", low, None, 0.7, f"cleaning began after {many:,} writes; "
                        "without Test 6 that may be the room as well as the map")

@@ -21,10 +21,10 @@ place; up to 12 blocks decide, and three quarters of them must agree."""
 
 import numpy as np
 
-from . import guard, stats, t11
+from . import guard, stats, t11_band_size
 from .load import chain
 from .session import BLOCK, DONE, MIB, Finding, Result
-from .t06 import skipped
+from .t06_raw_size import skipped
 
 ID, TITLE, AFTER = "15", "shortest write that streams", ("3", "11", "12")
 REQUEST = 64                # blocks
@@ -165,7 +165,7 @@ def run(s):
     out = Result(DONE)
     with s.settings():
         s.fresh()
-        prober, why = t11.ready(s)
+        prober, why = t11_band_size.ready(s)
         if not prober:
             return skipped(why)
         places = prober.places
