@@ -138,10 +138,11 @@ def rows(results):
     return out
 
 
-def table(groups):
-    return Table.of_rows("", COLUMNS, {
+def table(groups, used=False):
+    title = "used drive" if used else "new drive"
+    return Table.of_rows(title, COLUMNS, {
         f"{name}: {load}{'' if of['ended'] else ' (not ended: as far as it went)'}": of
-        for (name, load), of in groups.items()})
+        for (name, load), of in groups.items()}, title)
 
 
 def picture(groups, path):
@@ -194,7 +195,7 @@ def main():
     results, wrong = stacks.measured("rebuild", options, {"all": cases(options)},
                                      "rebuild", wrong_of)
     groups = rows(results["all"])
-    runner.show(options, table(groups))
+    runner.show(options, table(groups, options.used))
     path = runner.outputs("rebuild") / f"rebuild{'-used' if options.used else ''}.png"
     picture(groups, path)
     runner.show_picture(path)
