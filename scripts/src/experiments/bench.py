@@ -249,7 +249,8 @@ def main():
         "replay": (show_replay, [1], args.kernel),
         "pieces": (show_pieces, boots, args.kernel),
         # Without a guest: on this machine, beside LevelDB and RocksDB.
-        "store": (store.show, [min(args.rounds, STORE_ROUNDS)]),
+        "store": (lambda found: runner.show(args, store.table(found)),
+                  [min(args.rounds, STORE_ROUNDS)]),
     }
     # "pieces" explains a figure of "speed" and is not a figure itself.
     wanted = args.part or [name for name in parts if name != "pieces"]

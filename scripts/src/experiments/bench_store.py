@@ -22,6 +22,8 @@ from pathlib import Path
 
 from lab.cache import TOP
 
+from experiments.tables import Table, cell
+
 BUILT = TOP / "build/userspace"
 STORES = ("kv", "leveldb", "rocksdb")
 OTHERS = STORES[1:]
@@ -122,17 +124,12 @@ def ratio(row, other, what):
     return statistics.median(a / b for a, b in pairs) if pairs[0][0] is not None else None
 
 
-def cell(value, width=10, digits=2):
-    return f"{'-' if value is None else format(value, f',.{digits}f'):>{width}}"
-
-
-def show(found):
+def table(found):
     stores = list(next(iter(found.values())))
     others = [name for name in stores if name != "kv"]
-    print(f"{'operations a second':22}" + "".join(f"{name:>12}" for name in stores)
-          + "".join(f"{'/ ' + name:>10}" for name in others) + "   worst write, ms"
-          + "".join(f"{name:>10}" for name in stores)
-          + "".join(f"{'/ ' + name:>10}" for name in others))
+    out = Table("operations a second, longest writes in ms, and the ratios to the others", [
+        "", *stores, *(f"/ {name}" for name in others), *(f"{name}, ms" for name in stores),
+        *(f"/ {name}" for name in others), ""])
     for name, row in found.items():
         middle = {what: {store: None if of[0][what] is None else
                          statistics.median(f[what] for f in of) for store, of in row.items()}
@@ -140,11 +137,11 @@ def show(found):
         rates, worst = ({other: ratio(row, other, what) for other in others}
                         for what in ("rate", "worst_ms"))
         late = "leveldb" in others and (rates["leveldb"] < 1 or (worst["leveldb"] or 0) > 1)
-        print(f"{name:22}" + "".join(cell(v, 12, 0) for v in middle["rate"].values())
-              + "".join(cell(v) for v in rates.values()) + " " * 18
-              + "".join(cell(v, digits=1) for v in middle["worst_ms"].values())
-              + "".join(cell(v) for v in worst.values()) + ("  MISSED" if late else ""))
-    print()
+        out.add(name, *(cell(v, ",.0f") for v in middle["rate"].values()),
+                *(cell(v, ",.2f") for v in rates.values()),
+                *(cell(v, ",.1f") for v in middle["worst_ms"].values()),
+                *(cell(v, ",.2f") for v in worst.values()), "MISSED" if late else "")
+    return out
 
 
 def main():
@@ -156,4 +153,5 @@ def main():
                         help="only this one, which may be repeated")
     parser.add_argument("--where", default="/var/tmp", help="a folder on the file system")
     options = parser.parse_args()
-    show(measure(options.rounds, options.stores.split(","), options.where, options.row or ROWS))
+    print(table(measure(options.rounds, options.stores.split(","), options.where,
+                        options.row or ROWS)).text())

@@ -10,6 +10,9 @@ a file in Documentation/reports/data, which has the tables alone.
 A page of Documentation names each of its tables in a comment, and the table follows:
 
   .. table layers.json: rsrch_0
+
+Data of a table that is older than --json's tables were copied from the page; their commit is the one
+that brought the figures into the page.
 """
 
 import json
