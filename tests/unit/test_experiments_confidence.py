@@ -2,6 +2,7 @@
 """Tests of scripts/experiments confidence: which answers it marks right and wrong, when a test
 states more confidence than it has earned, and that no test does so on a few drives."""
 
+import argparse
 import re
 import sys
 
@@ -42,7 +43,7 @@ def test_what_was_stated_too_surely(capsys, wrong, stated, good):
     @wrong of forty answers are wrong; missing answers do not count."""
     marks = [("wrong", stated)] * wrong + [("right", stated)] * (40 - wrong) + \
         [("cannot tell", 0.0)] * 60
-    assert show.show({"mapping": marks}) is good
+    assert show.show({"mapping": marks}, argparse.Namespace(json=None)) is good
     out = capsys.readouterr().out
     assert ("STATED TOO SURELY" in out) is not good
     assert f"MEASURED = {{'mapping': ({wrong}, 40)}}" in out

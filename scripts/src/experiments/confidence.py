@@ -31,6 +31,7 @@ from pathlib import Path
 from lab.cache import TOP
 
 from experiments import runner
+from experiments.tables import Table
 
 TOO_SURE = 0.01         # chance of that many wrong answers if the confidence were true
 STREAMS = ("1", "3", "5", "11", "12", "15")
@@ -157,20 +158,20 @@ def row(seen):
     return count, mean, chance < TOO_SURE
 
 
-def show(seen):
+def show(seen, options):
     """Print the table; return True if no kind of answer was stated too confidently."""
     from skylight import stats
     good = True
-    print(f"{'answer':17}{'drives':>7}{'right':>7}{'wrong':>7}{'cannot tell':>13}"
-          f"{'stated':>9}{'borne out':>11}")
+    table = Table("", ["answer", "drives", "right", "wrong", "cannot tell", "stated, %",
+                       "borne out, %", ""])
     for name, marks in seen.items():
         count, mean, too_sure = row(marks)
         good &= not too_sure
-        answers = count["right"] + count["wrong"]
-        print(f"{name:17}{len(marks):7}{count['right']:7}{count['wrong']:7}"
-              f"{count['cannot tell']:13}{100 * mean:7.1f} %"
-              f"{100 * stats.borne_out(count['wrong'], answers):9.1f} %" +
-              ("  STATED TOO SURELY" if too_sure else ""))
+        table.add(name, str(len(marks)), *(str(count[sign]) for sign in (
+            "right", "wrong", "cannot tell")), f"{100 * mean:.1f}",
+            f"{100 * stats.borne_out(count['wrong'], count['right'] + count['wrong']):.1f}",
+            "STATED TOO SURELY" if too_sure else "")
+    runner.show(options, table)
     print("MEASURED = " + str({name: (sum(m == "wrong" for m, _ in marks),
                                       sum(m != "cannot tell" for m, _ in marks))
                                for name, marks in seen.items()}))
@@ -205,6 +206,6 @@ def main():
     if sys.stderr.isatty():
         print(file=sys.stderr)
     runner.keep(options, seen)
-    good = show(seen)
+    good = show(seen, options)
     print(f"MEASURED_OF = {fingerprint()!r}")
     return 0 if good else 1

@@ -34,7 +34,7 @@ from experiments import runner
 from experiments.resume import earlier, sources
 from experiments.evaluation import last_speed, spread
 from experiments.kvimr_paper import GROWTH, LESS, OF_PLAIN, OPERATIONS, RATIOS, SET_UP, with_index
-from experiments.tables import cell
+from experiments.tables import Table, cell
 
 OUT = runner.outputs("imr")
 MIB = 1 << 20
@@ -186,17 +186,16 @@ def over(one, other, what):
     return [a[what] / b[what] for a, b in zip(one, other)]
 
 
-def table(title, got):
+def table(title, got, options):
     """Print a table of @got, {scheme: [figures for each seed]}."""
     first = next(iter(got.values()))
     seeds = len(first)
     print(f"\n{title}: {statistics.mean(g['files'] for g in first):,.0f} files, "
           f"{statistics.mean(g['compactions'] for g in first):,.0f} compactions"
           f"{f', means of {seeds} seeds' if seeds > 1 else ''}")
-    wide = 21 if seeds > 1 else 10
-    print(f"{'':18}{'MB/s':>7}{'of plain':>{wide}}{'paper':>7}{'compact':>9}"
-          f"{'paper':>7}{'persist':>9}{'paper':>7}{'rewriting':>11}{'paper':>8}"
-          f"{'rewrites':>10}{'syncs':>11}{'rw/file':>9}{'sy/file':>9}{'last MB/s':>11}")
+    out = Table("", ["", "MB/s", "of plain", "paper", "compact", "paper", "persist", "paper",
+                     "rewriting, %", "paper", "rewrites", "syncs", "rw/file", "sy/file",
+                     "last MB/s"])
     plain = got.get("plain")
     for name, many in got.items():
         paper = OF_PLAIN.get(name, (None,) * 4)
@@ -205,17 +204,15 @@ def table(title, got):
             speed = spread(over(many, plain, "speed"), ".3f")
             rel = [mean(over(many, plain, what)) for what in ("compact", "persist")]
         part = mean(every(many, "rewriting", "persist"))
-        print(f"{name:18}{mean([g['speed'] for g in many]) / 1e6:7.2f}{speed:>{wide}}"
-              f"{cell(paper[0], '.3f'):>7}{cell(rel[0], '.2f'):>9}"
-              f"{cell(paper[1], '.2f'):>7}{cell(rel[1], '.2f'):>9}"
-              f"{cell(paper[2], '.2f'):>7}"
-              f"{'-' if part is None else f'{100 * part:.1f} %':>11}"
-              f"{'-' if paper[3] is None else f'{100 * paper[3]:.1f} %':>8}"
-              f"{cell(mean([g['rewrites'] for g in many]), ',.0f'):>10}"
-              f"{cell(mean([g['syncs'] for g in many]), ',.0f'):>11}"
-              f"{cell(mean(every(many, 'rewrites')), '.3f'):>9}"
-              f"{cell(mean(every(many, 'syncs')), '.3f'):>9}"
-              f"{mean([g['last'] for g in many]) / 1e6:11.2f}")
+        out.add(name, f"{mean([g['speed'] for g in many]) / 1e6:.2f}", speed, *(
+            cell(v, form) for v, form in (
+                (paper[0], ".3f"), (rel[0], ".2f"), (paper[1], ".2f"), (rel[1], ".2f"),
+                (paper[2], ".2f"), (part and 100 * part, ".1f"), (paper[3] and 100 * paper[3], ".1f"),
+                (mean([g["rewrites"] for g in many]), ",.0f"),
+                (mean([g["syncs"] for g in many]), ",.0f"),
+                (mean(every(many, "rewrites")), ".3f"), (mean(every(many, "syncs")), ".3f"),
+                (mean([g["last"] for g in many]) / 1e6, ".2f"))))
+    runner.show(options, out)
     for one, other, whole, last in RATIOS:
         if one in got and other in got:
             print(f"  {one} over {other}: {spread(over(got[one], got[other], 'speed'), '.3f')}"
@@ -389,7 +386,7 @@ def main():
                 got = {s: [results.get((s, m, size, t, seed)) or
                            results[s, m, size, through[0], seed] for seed in seeds]
                        for s in schemes}
-                table(f"{t}, files of {size // MIB} MB, moves {m}", got)
+                table(f"{t}, files of {size // MIB} MB, moves {m}", got, options)
         if len(sizes) > 1:
             for m in moves:
                 growth(sizes, seeds, results, m, t)

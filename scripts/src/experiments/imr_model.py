@@ -29,6 +29,7 @@ from lab.cache import TOP
 
 from experiments import runner
 from experiments.kvimr_paper import A_FILE, LESS
+from experiments.tables import Table, cell
 
 MOVES = ("keep", "silent", "rewrite")
 SCHEMES = (
@@ -68,7 +69,7 @@ def load(moves, setting, options):
     return json.loads(done.stdout)
 
 
-def show(moves, of, standard):
+def show(moves, of, standard, options):
     store = of["store"]
     got = {m["name"]: m for m in of["models"]}
     files = store["files"]
@@ -76,22 +77,18 @@ def show(moves, of, standard):
           f"TB, {store['compactions']:,} compactions, "
           f"{store['moved'] + store['rewritten']:,} moves; levels "
           f"{', '.join(str(v['files']) for v in of['levels'] if v['files'])}")
-    print(f"{'':10}{'rewrites':>10}{'spec 13':>10}{'first fit':>11}{'syncs':>11}"
-          f"{'rewrites':>12}{'paper':>8}{'syncs':>8}{'paper':>8}"
-          f"{'with RMW':>10}{'other tier':>12}")
-    print(f"{'':42}{'':>10}{'a file':>12}{'':8}{'a file':>8}{'':8}{'files':>10}"
-          f"{'tracks':>12}")
+    table = Table("", ["", "rewrites", "spec 13", "first fit", "syncs", "rewrites a file", "paper",
+                       "syncs a file", "paper", "files with RMW, %", "tracks of the other tier"])
     for i, (name, scheme) in enumerate(SCHEMES):
         m, first = got[f"{scheme},next"], got[f"{scheme},first"]
-        spec = f"{SPEC[moves][i]:,}" if \
-            standard and i < len(SPEC.get(moves, ())) else "-"
-        paper = PAPER.get(name)
-        print(f"{name:10}{m['rewrites']:>10,}{spec:>10}{first['rewrites']:>11,}"
-              f"{m['syncs']:>11,}{m['rewrites'] / files:>12.3f}"
-              f"{paper[0] if paper else '-':>8}{m['syncs'] / files:>8.3f}"
-              f"{paper[1] if paper else '-':>8}"
-              f"{100 * m['rmw_files'] / files:>8.1f} %"
-              f"{m['tier_miss'] + m['surplus']:>12,}")
+        spec = SPEC[moves][i] if standard and i < len(SPEC.get(moves, ())) else None
+        paper = PAPER.get(name, (None, None))
+        table.add(name, *(cell(v, form) for v, form in (
+            (m["rewrites"], ",d"), (spec, ",d"), (first["rewrites"], ",d"), (m["syncs"], ",d"),
+            (m["rewrites"] / files, ".3f"), (paper[0], ""), (m["syncs"] / files, ".3f"),
+            (paper[1], ""), (100 * m["rmw_files"] / files, ".1f"),
+            (m["tier_miss"] + m["surplus"], ",d"))))
+    runner.show(options, table)
     for one, other, rewrites, syncs in LESS:
         one, other = NAMES[one], NAMES[other]
         a, b = (got[f"{dict(SCHEMES)[x]},next"] for x in (one, other))
@@ -134,7 +131,7 @@ def main():
         print(f"\n=== {tracks} tracks, load {size}, files of {file}, compactions "
               f"take {'files in turn' if pick == 'round' else 'least overlap'}")
         near = {moves: show(moves, load(moves, setting, options),
-                            setting in SETTINGS[:2]) for moves in MOVES}
+                            setting in SETTINGS[:2], options) for moves in MOVES}
         found[",".join(setting)] = near
         print("\nmean factor between these figures a file and the paper's: " +
               ", ".join(f"{moves} {near[moves]:.2f}" for moves in MOVES) +

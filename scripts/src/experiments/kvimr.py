@@ -48,7 +48,7 @@ from experiments.kvimr_paper import (
     SET_UP,
     with_index,
 )
-from experiments.tables import cell
+from experiments.tables import Table, cell
 
 OUT = runner.outputs("kvimr")
 TOOL = TOP / "build/userspace/shingle-levels"
@@ -174,7 +174,7 @@ def mean_course(got, scheme):
                                              if s == scheme)))]
 
 
-def show_load(got, schemes):
+def show_load(got, schemes, options):
     seeds = sorted({seed for _, seed in got})
     mean = {what: statistics.mean(got["plain", seed][what] for seed in seeds)
             for what in ("files", "speed", "persist", "persist_all")}
@@ -183,24 +183,22 @@ def show_load(got, schemes):
           f"{mean['persist']:,.0f} s of them in compactions")
     print("(persist, rewriting and ms: in compactions, as the paper's; all: with what the "
           "memtable writes)")
-    print(f"{'of plain':18}{'throughput':>21}{'paper':>7}{'compact':>9}{'paper':>7}"
-          f"{'persist':>9}{'paper':>7}{'all':>7}{'rewriting':>11}{'paper':>8}{'ms':>7}"
-          f"{'rw/file':>9}{'paper':>7}{'sy/file':>9}{'paper':>7}")
+    table = Table("", ["of plain", "throughput", "paper", "compact", "paper", "persist", "paper", "all",
+                       "rewriting, %", "paper", "ms", "rw/file", "paper", "sy/file", "paper"])
     for s in schemes:
         paper, file = OF_PLAIN.get(s, (None,) * 4), A_FILE.get(s, (None,) * 2)
         here = {what: statistics.mean(got[s, seed][what] for seed in seeds)
                 for what in ("rewriting", "rewrites", "syncs")}
+        ratio = {what: statistics.mean(of_plain(got, s, what))
+                 for what in ("compact", "persist", "persist_all")}
         ms = [got[s, seed]["rewrite_ms"] for seed in seeds]
-        share = cell(paper[3] and 100 * paper[3], ".1f")
-        print(f"{s:18}{spread(of_plain(got, s, 'speed'), '.3f'):>21}"
-              f"{cell(paper[0], '.3f'):>7}"
-              f"{statistics.mean(of_plain(got, s, 'compact')):>9.2f}{cell(paper[1], '.2f'):>7}"
-              f"{statistics.mean(of_plain(got, s, 'persist')):>9.2f}{cell(paper[2], '.2f'):>7}"
-              f"{statistics.mean(of_plain(got, s, 'persist_all')):>7.2f}"
-              f"{100 * here['rewriting']:>9.1f} %{share:>8}"
-              f"{cell(None if None in ms else statistics.mean(ms), '.1f'):>7}"
-              f"{here['rewrites']:>9.3f}{cell(file[0], '.3f'):>7}"
-              f"{here['syncs']:>9.3f}{cell(file[1], '.3f'):>7}")
+        table.add(s, spread(of_plain(got, s, "speed"), ".3f"), *(cell(v, form) for v, form in (
+            (paper[0], ".3f"), (ratio["compact"], ".2f"), (paper[1], ".2f"),
+            (ratio["persist"], ".2f"), (paper[2], ".2f"), (ratio["persist_all"], ".2f"),
+            (100 * here["rewriting"], ".1f"), (paper[3] and 100 * paper[3], ".1f"),
+            (None if None in ms else statistics.mean(ms), ".1f"), (here["rewrites"], ".3f"),
+            (file[0], ".3f"), (here["syncs"], ".3f"), (file[1], ".3f"))))
+    runner.show(options, table)
     for one, other, whole, last in RATIOS:
         print(f"  {one} over {other}: {spread(over(got, one, other, 'speed'), '.3f')}"
               f"{f' (paper {whole})' if whole else ''}; the last 1/75 "
@@ -232,34 +230,34 @@ def show_course(got):
           f"(paper: from {COURSE[FOUR[-1]]['ahead']}), by seed from {told(ahead)}")
 
 
-def show_ways(got):
+def show_ways(got, options):
     """Print @got by set-up: throughput relative to plain, and figures of 3phase and seq for one
     file."""
-    print("\nthroughput of plain, each with one thing changed; and 3phase a file")
-    print(f"{'':18}" + "".join(f"{s:>19}" for s in FOUR) +
-          f"{'rewrites':>10}{'syncs':>8}{'ms each':>9}{'seq, ms':>9}")
-    print(f"{'published':18}" + "".join(f"{OF_PLAIN[s][0]:>19.3f}" for s in FOUR) +
-          f"{A_FILE['3phase'][0]:>10.2f}{A_FILE['3phase'][1]:>8.1f}")
+    table = Table("throughput of plain, each with one thing changed; and 3phase a file",
+                  ["", *FOUR, "rewrites", "syncs", "ms each", "seq, ms"],
+                  [["published", *(f"{OF_PLAIN[s][0]:.3f}" for s in FOUR),
+                    f"{A_FILE['3phase'][0]:.2f}", f"{A_FILE['3phase'][1]:.1f}", "", ""]])
     for way, of in got.items():
         seeds = sorted({seed for _, seed in of})
         three = {what: statistics.mean(of["3phase", seed][what] for seed in seeds)
                  for what in ("rewrites", "syncs", "rewrite_ms")}
         seq = statistics.mean(of["seq", seed]["rewrite_ms"] for seed in seeds)
-        print(f"{way:18}" + "".join(
-            f"{statistics.mean(of_plain(of, s, 'speed')):>19.3f}" for s in FOUR) +
-            f"{three['rewrites']:>10.2f}{three['syncs']:>8.1f}{three['rewrite_ms']:>9.1f}"
-            f"{seq:>9.1f}")
+        table.add(way, *(f"{statistics.mean(of_plain(of, s, 'speed')):.3f}" for s in FOUR),
+                  f"{three['rewrites']:.2f}", f"{three['syncs']:.1f}",
+                  f"{three['rewrite_ms']:.1f}", f"{seq:.1f}")
+    runner.show(options, table)
 
 
-def show_sizes(got):
-    print("\nFigure 8: compaction-merged over compaction, by the size of files")
+def show_sizes(got, options):
+    table = Table("Figure 8: compaction-merged over compaction, by the size of files; and MB/s",
+                  ["MB", "more, %", "paper", *FOUR])
     for size, of in got.items():
         more = [100 * (r - 1) for r in
                 over(of, "compaction-merged", "compaction", "speed")]
-        speeds = [statistics.mean(of[s, seed]["speed"] / 1e6 for s_, seed in of if s_ == s)
-                  for s in FOUR]
-        print(f"  {size:4} MB: {spread(more, '+.1f')} % (paper +{GROWTH[size]}); MB/s "
-              + ", ".join(f"{s} {v:.2f}" for s, v in zip(FOUR, speeds)))
+        table.add(size, spread(more, "+.1f"), f"+{GROWTH[size]}", *(
+            f"{statistics.mean(of[s, seed]['speed'] / 1e6 for s_, seed in of if s_ == s):.2f}"
+            for s in FOUR))
+    runner.show(options, table)
 
 
 def least_gain(of):
@@ -269,13 +267,14 @@ def least_gain(of):
     return 100 * (min(mean[s] for s in FOUR[2:]) / max(mean[s] for s in FOUR[:2]) - 1)
 
 
-def show_mixes(got):
-    print("\nFigure 7: operations per second after the load")
+def show_mixes(got, options):
+    table = Table("Figure 7: operations per second after the load",
+                  ["", "plain", *FOUR, "least gain, %", "paper"])
     for mix, of in got.items():
-        print(f"  {mix}: " + ", ".join(
-            f"{s} {spread([of[t, seed]['mix'] for t, seed in sorted(of) if t == s], '.1f')}"
-            for s in ("plain", *FOUR)) +
-            f"; least gain {least_gain(of):+.1f} % (paper {MIXES[mix]:+})")
+        table.add(mix, *(spread([of[t, seed]["mix"] for t, seed in sorted(of) if t == s], ".1f")
+                         for s in ("plain", *FOUR)),
+                  f"{least_gain(of):+.1f}", f"{MIXES[mix]:+}")
+    runner.show(options, table)
 
 
 def wanted(parts, seeds):
@@ -318,8 +317,8 @@ def main():
         got = {row: {of: done[tuple(args)] for of, args in runs.items()}
                for row, runs in rows.items()}
         if part == "load":
-            show_load(got[""], SCHEMES)
+            show_load(got[""], SCHEMES, options)
             show_course(got[""])
         else:
-            {"ways": show_ways, "sizes": show_sizes, "mixes": show_mixes}[part](got)
+            {"ways": show_ways, "sizes": show_sizes, "mixes": show_mixes}[part](got, options)
     return 0

@@ -18,6 +18,7 @@ import time
 from lab.cache import TOP
 
 from experiments import runner
+from experiments.tables import Table
 
 OUT = runner.outputs("presets")
 CREATE_LIMIT = 10           # seconds
@@ -58,25 +59,26 @@ def agreement(ledgers):
         f"read {ledgers['read']}, said {ledgers['read_said']}")
 
 
-def tables(results):
-    print(f"\n{'':21}{'presents':>10}{'bands':>8}{'cache':>9}{'map RAM':>9}{'create':>9}")
+def tables(results, options):
+    out = Table("layout", ["", "presents, TB", "bands", "cache", "map RAM, MiB", "create, s"])
     for r in results:
-        out = r["layout"]
-        logs = out["params"].get("log-bands")
-        print(f"{name(r):21}{out['logical_blocks'] * 4096 / 1e12:7.3f} TB"
-              f"{out['bands']['data']:8}{out['bands']['cache'] or f'{logs}/zone':>9}"
-              f"{out['map_bytes'] / 2 ** 20:5.0f} MiB{r['real']['create']:7.2f} s")
-    print(f"\n{'4 KiB, QD 1':21}{'writes':>8}{'mean ms':>10}{'median':>9}{'p99':>9}"
-          f"{'max ms':>12}{'steps':>7}{'real s':>8}  ledgers agree")
+        layout = r["layout"]
+        out.add(name(r), f"{layout['logical_blocks'] * 4096 / 1e12:.3f}",
+                str(layout["bands"]["data"]),
+                str(layout["bands"]["cache"] or f"{layout['params'].get('log-bands')}/zone"),
+                f"{layout['map_bytes'] / 2 ** 20:.0f}", f"{r['real']['create']:.2f}")
+    writes = Table("4 KiB, one at a time", ["", "writes", "mean, ms", "median", "99 %", "longest",
+                                            "steps", "real, s", "ledgers agree"])
     for r in results:
-        for kind, label in (("random", name(r)), ("fill", "  one " + (
+        for kind, label in (("random", name(r)), ("fill", "one " + (
                 "zone" if r["drive"] == 3 else "set"))):
             if kind not in r:
                 continue
             f = r[kind]
-            print(f"{label:21}{f['writes']:8}{f['mean_ms']:10.4f}{f['median_ms']:9.4f}"
-                  f"{f['p99_ms']:9.4f}{f['max_ms']:12.3f}{f['steps']:7}"
-                  f"{r['real'][kind]:8.1f}  {agreement(f['ledgers'])}")
+            writes.add(label, str(f["writes"]), *(f"{f[key]:.4f}" for key in (
+                "mean_ms", "median_ms", "p99_ms")), f"{f['max_ms']:.3f}", str(f["steps"]),
+                f"{r['real'][kind]:.1f}", agreement(f["ledgers"]))
+    runner.show(options, out, writes)
     for r in results:
         if "fill" in r and r["fill"]["bands_cleaned"]:
             f = r["fill"]
@@ -92,15 +94,16 @@ def tables(results):
             print(f"{name(r)}: write {r['until']} was the first to wait for cleaning: "
                   f"{r['until'] * 4096 / 2 ** 30:.2f} GiB, {100 * r['until'] / slots:.1f} % "
                   "of the cache, as the paper's Test 6 would measure it")
-    print(f"\n{'MB/s, OD to ID':21}{'at TB':>7}{'tracks':>8}{'medium':>8}{'read':>8}"
-          f"{'':8}{'write':>8}  of what its place gives")
+    out = Table("MB/s, from the outer diameter to the inner; and of what the place gives, in %",
+                ["", "at, TB", "tracks", "medium", "read", "%", "write", "%"])
     for r in results:
         for row in r["sequential"]:
-            wrote = (f"{row['write']:8.1f}  {100 * row['write'] / row['write_profile']:.1f} %"
-                     if row["write_profile"] else f"{'':8}  flash")
-            print(f"{name(r):21}{row['offset'] / 1e12:7.3f}{row['profile']:8.1f}"
-                  f"{row['medium']:8.1f}{row['read']:8.1f}"
-                  f"{100 * row['read'] / row['profile']:6.1f} %{wrote}")
+            out.add(name(r), f"{row['offset'] / 1e12:.3f}", *(
+                f"{row[key]:.1f}" for key in ("profile", "medium", "read")),
+                f"{100 * row['read'] / row['profile']:.1f}", *(
+                    (f"{row['write']:.1f}", f"{100 * row['write'] / row['write_profile']:.1f}")
+                    if row["write_profile"] else ("flash", "")))
+    runner.show(options, out)
 
 
 def verdict(results):
@@ -147,12 +150,7 @@ def main():
             print(f"emulated-smr-{drive}: about a minute...", end="\r", flush=True,
                   file=sys.stderr)
         results.append(measure(options.kernel, drive, options))
-    tables(results)
     runner.keep(options, results)
-    wrong = list(verdict(results))
-    print()
-    print("\n".join(wrong) if wrong else
-          f"created within {CREATE_LIMIT} s, ledgers agree" +
-          (f", throughput within {100 * CLOSE:.0f} % of the tracks"
-           if options.scale == 1 else ""))
-    return 1 if wrong else 0
+    tables(results, options)
+    return runner.status(list(verdict(results)), f"created within {CREATE_LIMIT} s, ledgers agree" + (
+        f", throughput within {100 * CLOSE:.0f} % of the tracks" if options.scale == 1 else ""))
