@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from experiments import imr as show
@@ -50,7 +51,7 @@ def test_what_is_wrong_is_said_and_is_the_status(monkeypatch, tmp_path, capsys, 
     monkeypatch.setattr(show, "measure", measure)
     monkeypatch.setattr(show, "OUT", tmp_path)
     monkeypatch.setattr(show.runner.packages, "setup", lambda: None)
-    monkeypatch.setattr(show.subprocess, "run", lambda *_, **__: None)
+    monkeypatch.setattr(show.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=""))
     monkeypatch.setattr(sys, "argv", ["imr", "--through", "target", "--schemes", "plain,seq",
                                       "--json", str(tmp_path / "all.json")])
     assert show.main() == (1 if where else 0)
