@@ -224,6 +224,22 @@ def test_torn_streams_are_told_in_figures(capsys, name, value, good):
     assert not show.show_torn(drives, {name: run}, None)
 
 
+def test_json_has_what_was_found(monkeypatch, tmp_path, capsys):
+    """--json has the answers and their marks, the times and the table, which are also printed."""
+    options = argparse.Namespace(what="paper", json=tmp_path / "json", experiment="skylight",
+                                 table=False, guests=2)
+    monkeypatch.setattr(show, "OUT", tmp_path)
+    monkeypatch.setattr(show, "results", lambda *_: {"e1": drive("e1")})
+    show.conclude({"e1": {"tests": "1,6"}}, {"e1": (12.0, 3)}, options, 60)
+    got = json.loads((tmp_path / "json").read_text())["results"]
+    assert got["good"] is False
+    assert got["drives"]["e1"]["answers"]["band_bytes"]["value"] == 40 * MIB
+    assert got["drives"]["e1"]["truth"]["band_bytes"]["mark"] == "right"
+    assert got["seconds"] == {"e1": 12.0} and got["status"] == {"e1": 3}
+    assert "e1: the guest ended with status 3" in got["output"]
+    assert "\n".join(got["output"]) in capsys.readouterr().out
+
+
 # --- quick and explain ----------------------------------------------------------------
 
 

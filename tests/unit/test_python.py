@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from experiments.__main__ import NAMES
+from experiments.__main__ import NAMES, file_of
 
 TOP = Path(__file__).resolve().parents[2]
 CONFIG = TOP / "scripts/pyproject.toml"
@@ -74,3 +74,6 @@ def test_each_experiment_has_help_and_json(name):
                           capture_output=True)
     assert done.stdout.startswith(f"usage: scripts/experiments {name} ")
     assert "--json FILE" in done.stdout
+    # It writes that file, which its parser only checks.
+    source = (TOP / "scripts/src/experiments" / file_of(name)).read_text(encoding="utf-8")
+    assert re.search(r"runner\.keep\(|stacks\.measured\(|store\(options\.json", source)

@@ -208,7 +208,9 @@ def main():
     with lock("shows-all"):
         run.load()
         try:
-            return 1 if run.all(results, options.resume) else 0
+            failed = run.all(results, options.resume)
+            runner.keep(options, run.known)
+            return 1 if failed else 0
         except KeyboardInterrupt:
             run.screen.say("ended; --resume goes on from here")
             return 130

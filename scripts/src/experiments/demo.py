@@ -248,6 +248,7 @@ class Demo:
         rows += [(f"time: {what}", f"{s:.0f} s") for what, s in self.times]
         rows.append(("time: total", f"{time.monotonic() - self.begin:.0f} s"))
         width = max(len(name) for name, _ in rows)
+        runner.keep(self.options, {"figures": f, "seconds": dict(self.times)})
         print("\n" + "=" * 78)
         for name, value in rows:
             print(f"{name:{width}}  {value}")

@@ -685,8 +685,10 @@ def conclude(drives, ends, options, took):
     """Print the findings, also into table.txt; return True if all are as they should be."""
     folder = OUT / options.what
     folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.redirect_stdout(Both(folder / "table.txt")):
-        good = SHOWS[options.what][1](drives, results(drives, options), options)
+    both = Both(folder / "table.txt")
+    with contextlib.closing(both.file), contextlib.redirect_stdout(both):
+        runs = results(drives, options)
+        good = SHOWS[options.what][1](drives, runs, options)
         for name, (_, status) in ends.items():
             if status:
                 print(f"{name}: the guest ended with status {status}")
@@ -694,6 +696,12 @@ def conclude(drives, ends, options, took):
         if not options.table:
             print(f"{took / 60:.1f} minutes, {options.guests} guests at a time: " + ", ".join(
                 f"{name} {seconds:.0f} s" for name, (seconds, _) in ends.items()))
+    runner.keep(options, {
+        "good": good, "seconds": {name: seconds for name, (seconds, _) in ends.items()},
+        "status": {name: status for name, (_, status) in ends.items()},
+        "drives": {name: {"answers": run.answers, "truth": run.truth}
+                   for name, run in runs.items()},
+        "output": (folder / "table.txt").read_text(encoding="utf-8").splitlines()})
     if options.what not in ("quick", "explain"):
         print(f"reports: {os.path.relpath(folder)}/DRIVE/report.html")
     print(f"this table: {os.path.relpath(folder)}/table.txt")
