@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from experiments import promises
-from programs import TOP
+from programs import TOP, make
 
 KVBENCH = TOP / "build/userspace/kvbench"
 KV = TOP / "build/userspace/kv"
@@ -23,10 +23,8 @@ def call(tool, *args, **more):
 
 @pytest.fixture(scope="module", name="promised")
 def make_promises():
-    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/kvbench")], check=True,
-                   stdout=subprocess.DEVNULL)
-    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/kv")], check=True,
-                   stdout=subprocess.DEVNULL)
+    make("userspace/kvbench")
+    make("userspace/kv")
     return promises.Promises(KVBENCH, 5)
 
 

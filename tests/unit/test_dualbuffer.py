@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from programs import TOP
+from programs import TOP, make
 
 OUT = TOP / "build/tests"
 
@@ -27,7 +27,7 @@ VECTORS = "12345"
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    subprocess.run(["make", "-s", "-C", TOP / "tests", "dualbuffer-check"], check=True)
+    make("tests", "dualbuffer-check")
 
 
 def run(tool, *args, **more):

@@ -6,14 +6,14 @@ import re
 import subprocess
 
 import pytest
-from programs import TOP
+from programs import TOP, make
 
 SEED = 1
 
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    subprocess.run(["make", "-s", "-C", TOP / "tests", "exercise"], check=True)
+    make("tests", "exercise")
 
 
 def run(*args):

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from experiments import imr as show
 from experiments import kvimr
-from programs import TOP
+from programs import TOP, make
 
 OPTIONS = argparse.Namespace(json=None)
 
@@ -289,8 +289,7 @@ def published_length(name):
 
 @pytest.fixture(name="tool", scope="module")
 def the_tool():
-    subprocess.run(["make", "-s", "-C", TOP / "userspace/shingle"], check=True,
-                   stdout=subprocess.DEVNULL)
+    make("userspace/shingle")
     return TOP / "build/userspace/shingle"
 
 

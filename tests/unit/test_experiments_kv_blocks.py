@@ -11,7 +11,7 @@ import pytest
 from experiments import kv
 from experiments import kv_blocks as show
 from experiments.in_guest import blocks as guest
-from programs import TOP
+from programs import TOP, make
 
 
 class Disk(dict):
@@ -171,7 +171,7 @@ def test_cases(monkeypatch, tmp_path):
     idle."""
     monkeypatch.setattr(show.runner, "outputs", lambda _: tmp_path)
     options = kv.options_of(["--iops", "50", "--block-minutes", "1"])
-    subprocess.run(["make", "-s", "-C", TOP / "userspace/kvbench"], check=True)
+    make("userspace/kvbench")
     cases = show.cases(options, kv.arrivals(50, 1))
     assert [what for *_, what in cases] == [
         (name, target) for name in ("poisson", "self-similar", "diurnal")
@@ -221,7 +221,7 @@ def test_fio_takes_them(tmp_path):
     if not shutil.which("fio"):
         pytest.skip("fio is not here")
     (tmp_path / "disk").write_bytes(bytes(1 << 20))
-    subprocess.run(["make", "-s", "-C", TOP / "userspace/kvbench"], check=True)
+    make("userspace/kvbench")
     subprocess.run([TOP / "build/userspace/kvbench", "arrivals", "--arrivals", "poisson",
                     "--target", "200", "-n", "100", "--size", "1M", "--format", "iolog3", "--out",
                     tmp_path / "log"], check=True)

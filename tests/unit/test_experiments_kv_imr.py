@@ -3,13 +3,12 @@
 results."""
 
 import json
-import subprocess
 from types import SimpleNamespace
 
 import pytest
 from experiments import kv
 from experiments import kv_imr as show
-from programs import TOP
+from programs import make
 
 
 def test_cases():
@@ -81,7 +80,7 @@ def test_levels_get_the_same_files():
 def test_it_takes_them():
     """shingle-levels accepts the options, and its answer has all the figures that the experiment
     needs."""
-    subprocess.run(["make", "-s", "-C", TOP / "userspace/levels"], check=True)
+    make("userspace/levels")
     options = kv.options_of(["--fraction", "12"])
     got = {scheme: show.figures_of_levels({mix: show.middleware(options, scheme, mix)
                                            for mix in ("R90", "R50", "R10")})

@@ -5,13 +5,12 @@ published figures, which all experiments must share."""
 import argparse
 import json
 import re
-import subprocess
 import sys
 
 import pytest
 from experiments import imr, kvimr_paper
 from experiments import kvimr as show
-from programs import TOP
+from programs import TOP, make
 
 OPTIONS = argparse.Namespace(json=None)
 
@@ -197,8 +196,7 @@ def test_the_least_gain_is_over_the_better_of_two(capsys):
 def test_an_earlier_answer_is_taken_up_only_if_asked_for(tmp_path):
     """A stored answer is used only with --resume, and only if it is whole and of the same
     options."""
-    subprocess.run(["make", "-s", "-C", TOP / "userspace/levels"], check=True,
-                   stdout=subprocess.DEVNULL)
+    make("userspace/levels")
     # A disk so small that level 1 and all bottom tracks are full.
     args = show.arguments("3phase", 1, {"--tracks": "1600", "--load": "1400M"})
     out = tmp_path / "of.json"

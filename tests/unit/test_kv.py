@@ -18,26 +18,21 @@ import uuid
 
 import pytest
 from guest.ondisk import crc32c
-from programs import TOP
+from programs import TOP, make
 
 DAMAGED, FAILED, USAGE = 4, 8, 16
 KIB, MIB = 1 << 10, 1 << 20
 
 
-def build(folder, *args):
-    subprocess.run(["make", "-s", "-C", str(TOP / folder), *args],
-                   check=True, stdout=subprocess.DEVNULL)
-
-
 @pytest.fixture(scope="session", name="tool")
 def build_tool():
-    build("userspace/kv", "SANITIZE=address,undefined")
+    make("userspace/kv", "SANITIZE=address,undefined")
     return str(TOP / "build/userspace/kv-address-undefined")
 
 
 @pytest.fixture(scope="session", name="check")
 def build_check():
-    build("tests/kv-check")
+    make("tests/kv-check")
     return str(TOP / "build/tests/kv-check")
 
 
@@ -223,7 +218,7 @@ def test_library_for_long(check, organisation, test, count, seed):
 def test_no_race(organisation):
     """ThreadSanitizer finds no race in the test `threads`. The build takes minutes."""
     out = TOP / "build/userspace/thread"
-    build("tests/kv-check", "SANITIZE=thread", f"OUT={out}")
+    make("tests/kv-check", "SANITIZE=thread", f"OUT={out}")
     run(str(out / "kv-check"), "threads", organisation, 1, 300)
 
 
@@ -483,7 +478,7 @@ def test_a_zero_in_a_line(tool, device):
 def starved(*args, kbytes=0, stdin=subprocess.DEVNULL):
     """Run kv with at most @kbytes of memory, built without sanitizers, which need more than any
     limit."""
-    build("userspace/kv")
+    make("userspace/kv")
     kv = TOP / "build/userspace/kv"
     limit = f"ulimit -v {kbytes}; " if kbytes else ""
     done = subprocess.run(["sh", "-c", limit + 'exec "$0" "$@"', str(kv), *map(str, args)],
@@ -655,7 +650,7 @@ def test_a_bit_of_the_header_of_an_offload_device(tool, device, spare):
 
 def test_shingle_knows_a_store(tool, device):
     """`shingle format` does not overwrite a store."""
-    build("userspace/shingle")
+    make("userspace/shingle")
     run(tool, "format", "--band", "64K", device)
     shingle = TOP / "build/userspace/shingle"
     text = run(shingle, "format", "stl-set", device, rc=FAILED)
@@ -1072,8 +1067,8 @@ def program(name):
 def test_a_strangers_program(tmp_path, device, how):
     """The C program in kv.rst builds with the installed files, linked to the shared and to the
     static library, without a warning, and prints what the document says."""
-    build("userspace/kv")
-    build("userspace/kv", "install", f"DESTDIR={tmp_path}", "PREFIX=/usr")
+    make("userspace/kv")
+    make("userspace/kv", "install", f"DESTDIR={tmp_path}", "PREFIX=/usr")
     for name in ("lib/libshingle-kv.a", "lib/libshingle-kv.so.1", "include/shingle-kv.h",
                  "bin/kv", "share/man/man1/kv.1"):
         assert (tmp_path / "usr" / name).exists()
@@ -1114,7 +1109,7 @@ def declared():
 def test_the_shared_library_has_what_the_header_has():
     """The shared library exports exactly the functions of the header, each with the version of
     its node: in the object, in the map and in Debian's symbols file."""
-    build("userspace/kv")
+    make("userspace/kv")
     shared = TOP / "build/userspace/libshingle-kv.so.1"
     seen = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", shared],
                           check=True, capture_output=True, text=True).stdout
@@ -1140,7 +1135,7 @@ def test_the_document_has_each_function():
 
 def test_the_archive_has_only_what_the_header_has():
     """The static library exports no other symbols, which could clash with those of a program."""
-    build("userspace/kv")
+    make("userspace/kv")
     archive = TOP / "build/userspace/libshingle-kv.a"
     seen = subprocess.run(["nm", "--defined-only", "--extern-only", archive], check=True,
                           capture_output=True, text=True).stdout

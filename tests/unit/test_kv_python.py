@@ -15,7 +15,7 @@ import typing
 import zipfile
 
 import pytest
-from programs import TOP
+from programs import TOP, make
 
 BINDING = TOP / "userspace/kv-python"
 HEADER = (TOP / "userspace/include/shingle-kv.h").read_text(encoding="utf-8")
@@ -24,8 +24,7 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module", name="kv")
 def binding():
-    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/kv")], check=True,
-                   stdout=subprocess.DEVNULL)
+    make("userspace/kv")
     os.environ["SHINGLE_KV_LIBRARY"] = str(TOP / "build/userspace/libshingle-kv.so.1")
     try:
         yield importlib.import_module("shingle_kv")

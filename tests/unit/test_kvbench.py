@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import TOP
+from programs import TOP, make
 
 CLEAN, WRONG, FAILED, USAGE = 0, 4, 8, 16
 PROCESSES = ("constant", "poisson", "self-similar", "diurnal")
@@ -27,8 +27,7 @@ def build_tool():
     """
     if os.environ.get("SHINGLE_KVBENCH"):
         return os.environ["SHINGLE_KVBENCH"]
-    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/kvbench"),
-                    "SANITIZE=address,undefined"], check=True, stdout=subprocess.DEVNULL)
+    make("userspace/kvbench", "SANITIZE=address,undefined")
     return str(TOP / "build/userspace/kvbench-address-undefined")
 
 
@@ -466,8 +465,7 @@ def test_log_has_each_operation_when_it_was_due(tool, tmp_path):
 
 def boot_virtual():
     """Run under a virtual clock. Its times are exact, and it moves only while all threads sleep."""
-    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/kvbench")], check=True,
-                   stdout=subprocess.DEVNULL)
+    make("userspace/kvbench")
     program = f"{TOP}/build/userspace/kvbench run --json -w c"
     return lab.run("\necho ---\n".join(f"{program} {args}" for args in (
         "--delay 10000 --target 400 -n 400 -t 16",
@@ -612,8 +610,7 @@ with_store = pytest.mark.skipif(not (TOP / "userspace/kv/Makefile").exists(),
 @pytest.fixture(name="disk")
 def make_disk(tmp_path):
     """Make a file with a store by 'kv format'."""
-    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/kv")], check=True,
-                   stdout=subprocess.DEVNULL)
+    make("userspace/kv")
     path = tmp_path / "disk"
     with open(path, "wb") as f:
         f.truncate(256 << 20)

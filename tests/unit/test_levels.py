@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from programs import TOP, platter_sim
+from programs import TOP, make, platter_sim
 
 CLEAN, LOST, FAILED, USAGE = 0, 4, 8, 16
 POLICIES = ("seq", "3phase", "zigzag", "compaction")
@@ -31,9 +31,7 @@ def build_tool():
     detected."""
     if os.environ.get("SHINGLE_LEVELS"):
         return os.environ["SHINGLE_LEVELS"]
-    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/levels"),
-                    "SANITIZE=address,undefined"], check=True,
-                   stdout=subprocess.DEVNULL)
+    make("userspace/levels", "SANITIZE=address,undefined")
     return str(TOP / "build/userspace/shingle-levels-address-undefined")
 
 
@@ -630,8 +628,7 @@ def test_frees_wait_for_the_next_file(tool):
 
 def test_target_and_model_take_the_same_tracks():
     """The policies of the target and of the model come from one specification and must agree."""
-    subprocess.run(["make", "-s", "-C", str(TOP / "tests/levels-check")], check=True,
-                   stdout=subprocess.DEVNULL)
+    make("tests/levels-check")
     done = subprocess.run([TOP / "build/tests/levels-check", "200"], text=True,
                           capture_output=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -919,8 +916,7 @@ def test_a_manifest_cut_off_in_its_last_line(tool, tmp_path):
 def test_a_manifest_that_memory_has_no_room_for(tmp_path):
     """If reading ends for lack of memory, the list of files may be incomplete, and the check must
     report the error."""
-    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/levels")], check=True,
-                   stdout=subprocess.DEVNULL)
+    make("userspace/levels")
     tool = TOP / "build/userspace/shingle-levels"
     disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
     run(tool, *SMALL, "--manifest", manifest, disk)
@@ -977,8 +973,7 @@ int fdatasync(int fd)
 def test_manifest_is_on_its_medium(tmp_path):
     """A file is flushed before its line is written to the manifest; the line about a deletion is
     written before the file is discarded."""
-    subprocess.run(["make", "-s", "-C", str(TOP / "userspace/levels")], check=True,
-                   stdout=subprocess.DEVNULL)
+    make("userspace/levels")
     (tmp_path / "synced.c").write_text(SYNCED, encoding="ascii")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "synced.so",
                     tmp_path / "synced.c", "-ldl"], check=True)

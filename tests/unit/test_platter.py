@@ -3,13 +3,11 @@
 
 import re
 import subprocess
-from pathlib import Path
-
-TOP = Path(__file__).resolve().parents[2]
+from programs import TOP, make
 
 
 def test_vectors():
-    subprocess.run(["make", "-s", "-C", TOP / "tests", "platter-check"], check=True)
+    make("tests", "platter-check")
     done = subprocess.run([TOP / "build/tests/platter-test"], capture_output=True, text=True,
                           check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -24,8 +24,8 @@ from uuid import UUID
 import pytest
 from guest.ondisk import (BLOCK, CHUNK, GROUP, HEADER, JOURNAL, PART, SB, VERSION, crc32c, footer,
                     member, read_super, seal, sound)
+from programs import TOP, make
 
-TOP = Path(__file__).resolve().parents[2]
 CLEAN, CORRECTED, ERRORS, FAILED, USAGE = 0, 1, 4, 8, 16
 RECORD = struct.Struct("<HHIQQ")
 # dm-stl/set/engine.h
@@ -38,8 +38,7 @@ def build_tool():
     """The tool that SHINGLE names, or a fresh build."""
     if os.environ.get("SHINGLE"):
         return os.environ["SHINGLE"]
-    subprocess.run(["make", "-s", "-C", str(TOP / "userspace"), "shingle"], check=True,
-                   stdout=subprocess.DEVNULL)
+    make("userspace", "shingle")
     return str(TOP / "build/userspace/shingle")
 
 
@@ -923,8 +922,7 @@ def build_drives():
     """A function that writes the geometry of a named drive, at full size, in the form in which a
     platter reports it, and returns its path and the number of blocks."""
     if not os.environ.get("SHINGLE"):
-        subprocess.run(["make", "-s", "-C", str(TOP / "tests"), "windows-check"],
-                       check=True, stdout=subprocess.DEVNULL)
+        make("tests", "windows-check")
 
     def drive(name, path):
         text = subprocess.run([TOP / "build/tests/windows-check", "describe", name],

@@ -5,14 +5,13 @@ engine with such pages. The test writes the on-disk data itself, independently o
 import json
 import struct
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from guest import ondisk
 from guest.ondisk import BLOCK
+from programs import TOP, make
 
-TOP = Path(__file__).resolve().parents[2]
 TOYS = TOP / "build/userspace/shingle-toys"
 BAND, REGIONS = 16, 8  # 12 blocks of a band are presented
 LOST = 3
@@ -20,7 +19,7 @@ LOST = 3
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    subprocess.run(["make", "-s", "-C", TOP / "userspace/shingle", "TOYS=1"], check=True)
+    make("userspace/shingle", "TOYS=1")
 
 
 def tool(*args, rc=0):

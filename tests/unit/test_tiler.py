@@ -8,7 +8,7 @@ import re
 import subprocess
 
 import pytest
-from programs import TOP
+from programs import TOP, make
 
 OUT = TOP / "build/tests"
 
@@ -25,7 +25,7 @@ TABLE = {
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    subprocess.run(["make", "-s", "-C", TOP / "tests", "tiler-check"], check=True)
+    make("tests", "tiler-check")
 
 
 def run(tool, *args):

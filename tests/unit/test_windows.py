@@ -4,16 +4,14 @@ head destroys, on random media without a guest."""
 
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
-
-TOP = Path(__file__).resolve().parents[2]
+from programs import TOP, make
 
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    subprocess.run(["make", "-s", "-C", TOP / "tests", "windows-check"], check=True)
+    make("tests", "windows-check")
 
 
 def check(*args):
