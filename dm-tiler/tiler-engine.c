@@ -183,7 +183,7 @@ static int engine_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_
 	err = tiler_place(&res->r, home.laro, clip(&home, n), &run);
 	if (err) {
 		tiler_put(s, &res->r, home.laro);
-		if (err == -ENOSPC && res->hopeless)
+		if (err == -ENOSPC && res->immovable)
 			return SHINGLE_FULL;
 		return err == -ENOSPC ? turn_away(s, home.region) : err;
 	}
@@ -225,7 +225,7 @@ static void engine_commit(struct shingle_engine *e, const struct shingle_run *ru
 	tiler_bind(s, &res->r, home.laro);
 	tiler_commit(&res->r, home.laro, &to, emit->seq);
 	tiler_put(s, &res->r, home.laro);
-	tiler_settle(s, res);
+	tiler_update_pending(s, res);
 	shingle_emit(emit, TILER_REC_MAP, to.n, 0, run->lblk, (u64)to.slot->number << 16 | to.paro);
 }
 
@@ -272,7 +272,7 @@ static int engine_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, 
 	tiler_bind(s, &res->r, home.laro);
 	tiler_drop(&res->r, home.laro, n, emit->seq);
 	tiler_put(s, &res->r, home.laro);
-	tiler_settle(s, res);
+	tiler_update_pending(s, res);
 	shingle_emit(emit, TILER_REC_DROP, n, 0, lblk, (u64)at << 32 | to);
 	*done = n;
 	return 0;
@@ -363,7 +363,7 @@ static bool engine_release(struct shingle_engine *e, u64 seq)
 		if (!res->pending)
 			continue;
 		tiler_release(&res->r, seq);
-		tiler_settle(s, res);
+		tiler_update_pending(s, res);
 		return true;
 	}
 	if (s->nr_pending && s->released < spares + s->nr_residents)

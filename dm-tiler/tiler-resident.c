@@ -5,7 +5,7 @@
  * A region is loaded page by page; while it is being loaded it cannot change.  It may be
  * evicted when it has no writes or steps in flight and waits for no release; the least
  * recently used goes first.  A request does not evict a region that another one is loading.
- * Two askers may do so: the oldest waiting write and the cleaner.  But neither evicts the
+ * Two clients may do so: the oldest waiting write and the cleaner.  But neither evicts the
  * region that the other is loading; otherwise both would begin again and again while no
  * other region can be evicted.
  */
@@ -225,13 +225,13 @@ static int ask_for_lost(struct tiler *s, u32 region)
 	return SHINGLE_ABSENT;
 }
 
-/* Is another asker loading this resident? */
+/* Is another client loading this resident? */
 static bool is_for_another(const struct tiler *s, u32 i)
 {
-	u32 asker;
+	u32 client;
 
-	for (asker = 0; asker < SHINGLE_NR_ASKERS; asker++) {
-		if (asker != s->engine.pages->call.asker && s->loading[asker] == i)
+	for (client = 0; client < SHINGLE_NR_CLIENTS; client++) {
+		if (client != s->engine.pages->call.client && s->loading[client] == i)
 			return true;
 	}
 	return false;
@@ -244,7 +244,7 @@ static bool may_go(const struct tiler *s, u32 i)
 	if (res->region == NO_REGION)
 		return true;
 	if (!res->loaded)
-		return s->engine.pages->call.asker != SHINGLE_ASKER_HOT && !is_for_another(s, i);
+		return s->engine.pages->call.client != SHINGLE_CLIENT_FAST && !is_for_another(s, i);
 	return res->region != s->cleaning && res != s->drained && !res->pending &&
 	       tiler_is_idle(&res->r);
 }
@@ -273,18 +273,18 @@ static void init_slot(const struct tiler_stretch *st, struct tiler_slot *slot, u
 	tiler_slot_init(&st->shape, slot);
 }
 
-/* From now on the current asker loads this resident, if it is one that waits. */
+/* From now on the current client loads this resident, if it is one that waits. */
 static void begin_for(struct tiler *s, u32 i)
 {
-	enum shingle_asker asker = s->engine.pages->call.asker;
+	enum shingle_page_client client = s->engine.pages->call.client;
 	u32 k;
 
-	for (k = 0; k < SHINGLE_NR_ASKERS; k++) {
+	for (k = 0; k < SHINGLE_NR_CLIENTS; k++) {
 		if (s->loading[k] == i)
 			s->loading[k] = NO_RESIDENT;
 	}
-	if (asker != SHINGLE_ASKER_HOT)
-		s->loading[asker] = i;
+	if (client != SHINGLE_CLIENT_FAST)
+		s->loading[client] = i;
 }
 
 static void begin_load(struct tiler *s, u32 i, u32 region)
@@ -306,7 +306,7 @@ static void begin_load(struct tiler *s, u32 i, u32 region)
 	res->pages = 0;
 	res->loaded = false;
 	res->broken = false;
-	res->hopeless = false;
+	res->immovable = false;
 	res->asked = false;
 	res->pending = false;
 	s->in_memory[region] = i;
@@ -314,7 +314,7 @@ static void begin_load(struct tiler *s, u32 i, u32 region)
 }
 
 /* A page that was never written has no entries. */
-static bool says_nothing(const struct tiler *s, const struct tiler_slot *slot, u32 page)
+static bool page_is_empty(const struct tiler *s, const struct tiler_slot *slot, u32 page)
 {
 	return !slot || (const u8 *)slot->page[page] == s->engine.pages->zeroes;
 }
@@ -352,10 +352,10 @@ static int load(struct tiler *s, struct tiler_resident *res)
 			tiler_pages_ahead(s, st, r->to->number, page);
 			return SHINGLE_ABSENT;
 		}
-		if (says_nothing(s, r->at, page) && says_nothing(s, r->to, page))
+		if (page_is_empty(s, r->at, page) && page_is_empty(s, r->to, page))
 			continue;
 		if (looks++ == TILER_CALL_PAGES) {
-			const struct tiler_slot *slot = says_nothing(s, r->at, page) ? r->to :
+			const struct tiler_slot *slot = page_is_empty(s, r->at, page) ? r->to :
 										       r->at;
 
 			shingle_page_again(&s->engine, tiler_map_page_of(st, slot->number, laro));
@@ -410,13 +410,13 @@ int tiler_resident(struct tiler *s, u32 region, struct tiler_resident **out)
 }
 
 /**
- * tiler_settle() - update whether a region waits for a release
+ * tiler_update_pending() - update whether a region waits for a release
  * @s: the engine
  * @res: the region, after a change
  *
  * Context: map lock.
  */
-void tiler_settle(struct tiler *s, struct tiler_resident *res)
+void tiler_update_pending(struct tiler *s, struct tiler_resident *res)
 {
 	bool pending = tiler_pending(&res->r);
 

@@ -45,7 +45,7 @@
  * @pages: pages of its map that were loaded
  * @loaded: all pages were loaded
  * @broken: pages contradict each other or are lost; the region takes no more writes
- * @hopeless: there is no slot left to move it to, so writes that find no room are refused
+ * @immovable: there is no slot left to move it to, so writes that find no room are refused
  * @asked: it was full when a forced clean began, and has not been cleaned since
  * @pending: some of its places wait for release()
  * @before: neighbour in the LRU list, towards the most recently used
@@ -58,7 +58,7 @@ struct tiler_resident {
 	u32 pages;
 	bool loaded;
 	bool broken;
-	bool hopeless;
+	bool immovable;
 	bool asked;
 	bool pending;
 	u32 before;
@@ -98,8 +98,8 @@ enum tiler_step_kind { TILER_STEP_WIPE, TILER_STEP_BEGIN, TILER_STEP_MOVE, TILER
  * @nr_residents: entries in the pool
  * @newest: head of the LRU list, the most recently used
  * @oldest: tail of the LRU list, the least recently used
- * @loading: for each asker, the resident that it began to load last, or NO_RESIDENT; other
- *	askers do not evict it meanwhile
+ * @loading: for each client, the resident that it began to load last, or NO_RESIDENT; other
+ *	clients do not evict it meanwhile
  * @nr_pending: residents with places that wait for release()
  * @released: where release() continues
  * @to_slot: destination slot of @cleaning
@@ -140,7 +140,7 @@ struct tiler {
 	u32 nr_residents;
 	u32 newest;
 	u32 oldest;
-	u32 loading[SHINGLE_NR_ASKERS];
+	u32 loading[SHINGLE_NR_CLIENTS];
 	u32 nr_pending;
 	u32 released;
 	struct tiler_slot to_slot;
@@ -185,7 +185,7 @@ int tiler_residents_create(struct tiler *s);
 void tiler_residents_destroy(struct tiler *s);
 u64 tiler_residents_bytes(const struct tiler *s);
 int tiler_resident(struct tiler *s, u32 region, struct tiler_resident **out);
-void tiler_settle(struct tiler *s, struct tiler_resident *res);
+void tiler_update_pending(struct tiler *s, struct tiler_resident *res);
 bool tiler_page_look(struct tiler *s, struct tiler_slot *slot, const struct tiler_shape *shape,
 		     u32 laro);
 void tiler_pages_ahead(struct tiler *s, const struct tiler_stretch *st, u32 slot, u32 page);

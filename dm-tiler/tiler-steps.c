@@ -41,7 +41,7 @@ static u32 full_resident(const struct tiler *s, bool asked)
 	for (i = 0; i < s->nr_residents; i++) {
 		const struct tiler_resident *res = &s->resident[i];
 
-		if (wants_clean(res) && !res->hopeless && (res->asked || !asked))
+		if (wants_clean(res) && !res->immovable && (res->asked || !asked))
 			return res->region;
 	}
 	return NO_REGION;
@@ -69,7 +69,7 @@ u32 tiler_left(struct shingle_engine *e)
 	u32 i, left = s->stuck;
 
 	for (i = 0; i < s->nr_residents; i++)
-		left += wants_clean(&s->resident[i]) && (s->stuck || s->resident[i].hopeless);
+		left += wants_clean(&s->resident[i]) && (s->stuck || s->resident[i].immovable);
 	return left;
 }
 
@@ -96,13 +96,13 @@ static int let_be(struct tiler *s, u32 region, bool for_good)
 	if (s->want == region)
 		s->want = NO_REGION;
 	if (for_good && i != NO_RESIDENT && s->resident[i].loaded)
-		s->resident[i].hopeless = true;
+		s->resident[i].immovable = true;
 	return 0;
 }
 
-static bool is_hopeless(const struct tiler *s, u32 region)
+static bool is_immovable(const struct tiler *s, u32 region)
 {
-	return s->in_memory[region] != NO_RESIDENT && s->resident[s->in_memory[region]].hopeless;
+	return s->in_memory[region] != NO_RESIDENT && s->resident[s->in_memory[region]].immovable;
 }
 
 /* ------------------------------------------------------------------------
@@ -400,7 +400,7 @@ int tiler_next_step(struct shingle_engine *e, enum shingle_why why, struct shing
 			r = begin(s, region, why, step);
 			if (r == SHINGLE_ABSENT && tiler_region_lost(s, region))
 				r = let_be(s, region, true);
-		} while (!r && is_hopeless(s, region));
+		} while (!r && is_immovable(s, region));
 		s->asked &= r || why != SHINGLE_WHY_FORCED;
 	}
 	s->stepping = r > 0;
@@ -536,7 +536,7 @@ static void moved(struct tiler *s, struct tiler_resident *res, struct shingle_em
 	} else {
 		tiler_put(s, r, s->step.from);
 	}
-	tiler_settle(s, res);
+	tiler_update_pending(s, res);
 }
 
 /* The bitmaps of the region's current slot stay with the resident. */
@@ -559,7 +559,7 @@ static void flipped(struct tiler *s, struct tiler_resident *res, struct shingle_
 	s->at[region] = s->to[region];
 	s->to[region] = NO_SLOT;
 	s->cleaning = NO_REGION;
-	tiler_settle(s, res);
+	tiler_update_pending(s, res);
 	tiler_mark(s, region);
 	shingle_emit(emit, TILER_REC_FLIP, 0, 0, region, s->at[region]);
 }

@@ -479,7 +479,7 @@ u32 dual_verify_slot(const struct dual_cache *c, u32 slot, shingle_report_fn rep
 		bad++;
 	}
 	if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_OWNED &&
-	    (part == DUAL_NOBODYS || dual_find(c, shingle_slot_lblk(&c->map, slot)) != slot)) {
+	    (part == DUAL_NO_PART || dual_find(c, shingle_slot_lblk(&c->map, slot)) != slot)) {
 		report(ctx, "slot %u holds a block, and is not found", slot);
 		bad++;
 	}

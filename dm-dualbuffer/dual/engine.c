@@ -370,7 +370,7 @@ const struct shingle_engine_ops dualbuffer_engine_ops = {
 		.verify = engine_verify,
 		.map_bytes = engine_map_bytes,
 		.cached_blocks = engine_cached_blocks,
-		.tell = dual_tell,
+		.query = dual_query,
 	},
 };
 EXPORT_SYMBOL_GPL(dualbuffer_engine_ops);

@@ -398,7 +398,7 @@ static void expect_holders(struct kunit *test, const struct dual_shape *s,
 		part = dual_holders(s, r, slot, &n);
 		for (i = 0; i < n; i++) {
 			of = dual_part_of(s, r, slot + i, &at);
-			KUNIT_EXPECT_TRUE(test, of == part || of == DUAL_NOBODYS);
+			KUNIT_EXPECT_TRUE(test, of == part || of == DUAL_NO_PART);
 		}
 		KUNIT_EXPECT_TRUE(test, (slot + n) % s->track_blocks == 0 ||
 				  dual_holder(s, r, slot + n) != part);

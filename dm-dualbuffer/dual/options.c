@@ -87,7 +87,7 @@ static u32 permille(u32 part, u32 of)
 }
 
 /**
- * dual_tell() - statistics of the last rounds, for the message ``rounds``
+ * dual_query() - statistics of the last rounds, for the message ``rounds``
  * @e: the engine
  * @word: the message
  * @cursor: position in the list of lines
@@ -97,7 +97,7 @@ static u32 permille(u32 part, u32 of)
  * Context: as an engine's operations.
  * Return: 1; 0 if there is no further line; -ENOENT if @word is another message.
  */
-int dual_tell(struct shingle_engine *e, const char *word, u64 *cursor, char *line, size_t size)
+int dual_query(struct shingle_engine *e, const char *word, u64 *cursor, char *line, size_t size)
 {
 	const struct dualbuffer *s = to_dual(e);
 	u32 now = s->cache.round.number, blocks = dual_blocks(&s->shape), number = *cursor;

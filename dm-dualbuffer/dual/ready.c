@@ -27,7 +27,7 @@ static int adopt(struct dual_cache *c, u32 slot, const char **why)
 
 	*why = "a slot of no part of the cache holds a block";
 	switch (dual_part_of(c->shape, &c->round, slot, &at)) {
-	case DUAL_NOBODYS:
+	case DUAL_NO_PART:
 		return -EUCLEAN;
 	case DUAL_NEW:
 		fill = &c->fill;

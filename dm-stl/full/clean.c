@@ -24,7 +24,7 @@ static u32 pick_victim(const struct stl_full *s, u32 zone, u32 age)
 	u32 log = zone * s->g.log_bands, end = log + s->g.log_bands, best = NO_LOG;
 
 	for (; log < end; log++) {
-		const struct shingle_log *l = &s->logs.log[log];
+		const struct shingle_slotlog *l = &s->logs.log[log];
 
 		if (s->log[log].band == NO_BAND || l->age >= age)
 			continue;
@@ -183,7 +183,7 @@ static void free_empty_logs(struct stl_full *s, u32 zone, struct shingle_emit *e
 	u32 log = zone * s->g.log_bands, end = log + s->g.log_bands, n = 0;
 
 	for (; log < end && n < FREE_AT_ONCE; log++) {
-		const struct shingle_log *l = &s->logs.log[log];
+		const struct shingle_slotlog *l = &s->logs.log[log];
 
 		if (s->log[log].band == NO_BAND || l->live || l->inflight || log == z->open ||
 		    log == z->stream)

@@ -47,7 +47,7 @@ struct full_shape {
 };
 
 /**
- * struct full_log - the place of a log; struct shingle_log describes its slots
+ * struct full_log - the place of a log; struct shingle_slotlog describes its slots
  * @band: its physical band, or NO_BAND
  * @aborts: writes to it that failed since the last commit to it
  * @recorded: the journal has a record of its place

@@ -50,7 +50,7 @@ static u32 pop_wanted(struct stl_set *s)
 /* Is set @a cleaned before set @b? */
 static bool set_before(const struct stl_set *s, u32 a, u32 b)
 {
-	const struct shingle_log *la = &s->logs.log[a], *lb = &s->logs.log[b];
+	const struct shingle_slotlog *la = &s->logs.log[a], *lb = &s->logs.log[b];
 	u32 stale[] = { la->fill - la->live, lb->fill - lb->live };
 
 	if (s->greedy && stale[0] != stale[1])
@@ -95,7 +95,7 @@ static u32 pick_set(struct stl_set *s, enum shingle_why why)
  */
 static u32 pick_slot(struct stl_set *s)
 {
-	const struct shingle_log *log = &s->logs.log[s->clean.set];
+	const struct shingle_slotlog *log = &s->logs.log[s->clean.set];
 	u32 first = s->clean.set * s->logs.log_blocks, slot = first + s->clean.from;
 	u32 best = NO_BAND, found = SHINGLE_NO_SLOT;
 

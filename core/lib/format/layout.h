@@ -264,7 +264,7 @@ static inline u64 shingle_journal_room(const struct shingle_layout *l)
 enum shingle_member_fault {
 	SHINGLE_MEMBER_OK,
 	SHINGLE_MEMBER_DAMAGED,		/* it was this header once, or cannot be read */
-	SHINGLE_MEMBER_STRANGER,	/* no header, or the header of another device */
+	SHINGLE_MEMBER_FOREIGN,	/* no header, or the header of another device */
 };
 
 /* Room for a sentence about it, including two UUIDs. */
