@@ -167,7 +167,7 @@ static bool band_in_flight(const struct rmwf *s, u32 band)
 }
 
 /* Is there no block in any of these pages? */
-static bool holds_none(const struct rmwf_flash *f, u32 from, u32 n)
+static bool has_none(const struct rmwf_flash *f, u32 from, u32 n)
 {
 	for (; n; n--, from++) {
 		if (shingle_slot_state(&f->map, from) == SHINGLE_SLOT_OWNED)
@@ -188,7 +188,7 @@ static int no_page(struct rmwf *s, const struct rmwf_place *p)
 	from = (f->pool ? f->pool_at : block) * f->page_blocks;
 	from = min(from, f->map.nr_slots - n);
 	/* All pages have writes in flight; there is nothing to collect yet. */
-	if (holds_none(f, from, n))
+	if (has_none(f, from, n))
 		return -EBUSY;
 	if (s->stuck) {
 		s->count.refused++;
@@ -237,30 +237,7 @@ static bool is_direct(const struct rmwf *s, const struct shingle_run *run)
 	return run->pblk - s->cache_pblk >= s->flash.map.nr_slots;
 }
 
-/**
- * rmwf_leave_flash() - a block's page is no longer current
- * @s: the engine
- * @lblk: the block
- * @band: its band
- * @seq: transaction that records this
- *
- * Context: map lock.
- * Return: number of times the block was written to flash, 0 if it is not there.
- */
-u32 rmwf_leave_flash(struct rmwf *s, u32 lblk, u32 band, u64 seq)
-{
-	u32 slot = rmwf_find(&s->flash, lblk), count;
-
-	if (slot == SHINGLE_NO_SLOT)
-		return 0;
-	count = s->flash.count[slot];
-	rmwf_flash_forget(&s->flash, slot, band);
-	rmwf_flash_free(&s->flash, slot, seq);
-	rmwf_mark_slots(s, slot, 1);
-	return count;
-}
-
-/* The same for @n blocks of one band; skips the lookups if the band has no block in flash. */
+/* Call rmwf_leave_flash() for those of @n blocks of one band that are in flash. */
 static void leave_flash(struct rmwf *s, u32 lblk, u32 n, u64 seq)
 {
 	u32 band = rmwf_band(s, lblk);

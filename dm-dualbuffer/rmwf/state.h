@@ -178,9 +178,6 @@ static inline bool rmwf_going_home(const struct rmwf *s, u32 band)
 	return s->staging.n && rmwf_band(s, s->staging.lblk) == band;
 }
 
-/* rmwf/engine.c */
-u32 rmwf_leave_flash(struct rmwf *s, u32 lblk, u32 band, u64 seq);
-
 /* rmwf/steps.c */
 int rmwf_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step);
 bool rmwf_step_source(struct shingle_engine *e, const struct shingle_step *step, u32 offset,
@@ -205,5 +202,28 @@ extern const struct shingle_record_kind rmwf_records[];
 extern const struct shingle_option rmwf_options[];
 extern const struct shingle_option rmwf_format_options[];
 extern const struct shingle_counter rmwf_counters[];
+
+/**
+ * rmwf_leave_flash() - a block's page is no longer current
+ * @s: the engine
+ * @lblk: the block
+ * @band: its band
+ * @seq: transaction that records this
+ *
+ * Context: map lock.
+ * Return: number of times the block was written to flash, 0 if it is not there.
+ */
+static inline u32 rmwf_leave_flash(struct rmwf *s, u32 lblk, u32 band, u64 seq)
+{
+	u32 slot = rmwf_find(&s->flash, lblk), count;
+
+	if (slot == SHINGLE_NO_SLOT)
+		return 0;
+	count = s->flash.count[slot];
+	rmwf_flash_forget(&s->flash, slot, band);
+	rmwf_flash_free(&s->flash, slot, seq);
+	rmwf_mark_slots(s, slot, 1);
+	return count;
+}
 
 #endif /* SHINGLE_RMWF_STATE_H */
