@@ -436,10 +436,10 @@ void shingle_wcache_written(struct shingle_device *d, struct list_head *slots, b
 		}
 	}
 	if (!failed) {
-		wc->rounds = 0;
-	} else if (!wc->rounds || time_after_eq(jiffies, wc->retry_at)) {
-		wc->rounds++;
-		wc->retry_at = jiffies + RETRY_DELAY;
+		wc->destage.rounds = 0;
+	} else if (!wc->destage.rounds || time_after_eq(jiffies, wc->destage.retry_at)) {
+		wc->destage.rounds++;
+		wc->destage.retry_at = jiffies + RETRY_DELAY;
 	}
 }
 

@@ -173,7 +173,7 @@ static void free_log(struct stl_full *s, u32 log, struct shingle_emit *emit)
 {
 	stl_full_retire_band(s, s->log[log].band, emit->seq);
 	stl_full_clear_log(s, log, emit);
-	s->logs_freed++;
+	s->count.logs_freed++;
 }
 
 /* Free the logs that hold nothing current and take no more writes. */
@@ -201,9 +201,9 @@ void stl_full_step_done(struct shingle_engine *e, const struct shingle_step *ste
 
 	if (step->kind == STEP_MERGE) {
 		zone = zone_of_band(s, s->clean.step_band);
-		s->merged_blocks += s->logs.band_live[s->clean.step_band];
+		s->count.merged_blocks += s->logs.band_live[s->clean.step_band];
 		stl_full_move_home(s, s->clean.step_band, step->cookie, emit);
-		s->bands_cleaned++;
+		s->count.bands_cleaned++;
 	} else {
 		zone = zone_of_log(s, s->clean.step_log);
 	}

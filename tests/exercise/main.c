@@ -3,9 +3,9 @@
  * shingle-exercise SEED [RUNS [ROUNDS [ENGINE [FEATURE]]]]: run engines under random loads,
  * optionally with an unsafe feature that the exerciser must catch.
  *
- * Three features work with any engine. With told_busy the engine has room for one or two writes and
+ * Three features work with any engine. With place_busy the engine has room for one or two writes and
  * then answers every write with -EBUSY until core requests a cleaning step, even if there is no
- * step to do. told_room is the same with -ENOSPC. After -EBUSY core leaves a write waiting;
+ * step to do. place_full is the same with -ENOSPC. After -EBUSY core leaves a write waiting;
  * after -ENOSPC it tries again at once.
  *
  * With worn, one in 12 to 40 blocks of the cache bands cannot be written.
@@ -316,7 +316,7 @@ static int discard_if_room(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
 }
 
 /*
- * @refusal is the error of told_busy or told_room, else 0. @room is the number of writes that find
+ * @refusal is the error of place_busy or place_full, else 0. @room is the number of writes that find
  * room before core must request a step. @turned_away: the engine itself has refused a write; then
  * the wrapper passes writes through, because core must retry that one.
  */
@@ -485,9 +485,9 @@ int main(int argc, char **argv)
 	if (argc > 6 || !number(argc, argv, 1, &seed) || !number(argc, argv, 2, &runs) ||
 	    !number(argc, argv, 3, &rounds))
 		return usage(stderr);
-	if (feature && !strcmp(feature, "told_busy"))
+	if (feature && !strcmp(feature, "place_busy"))
 		refusal = -EBUSY;
-	if (feature && !strcmp(feature, "told_room"))
+	if (feature && !strcmp(feature, "place_full"))
 		refusal = -ENOSPC;
 	worn = feature && !strcmp(feature, "worn");
 	for (i = 0; i < ARRAY_SIZE(engines); i++) {
