@@ -17,34 +17,34 @@
 
 static void lru_add(struct tiler *s, u32 i)
 {
-	struct tiler_resident *res = &s->resident[i];
+	struct tiler_resident *res = &s->pool.list[i];
 
 	res->before = NO_RESIDENT;
-	res->after = s->newest;
-	if (s->newest != NO_RESIDENT)
-		s->resident[s->newest].before = i;
+	res->after = s->pool.newest;
+	if (s->pool.newest != NO_RESIDENT)
+		s->pool.list[s->pool.newest].before = i;
 	else
-		s->oldest = i;
-	s->newest = i;
+		s->pool.oldest = i;
+	s->pool.newest = i;
 }
 
 static void lru_remove(struct tiler *s, u32 i)
 {
-	struct tiler_resident *res = &s->resident[i];
+	struct tiler_resident *res = &s->pool.list[i];
 
 	if (res->before != NO_RESIDENT)
-		s->resident[res->before].after = res->after;
+		s->pool.list[res->before].after = res->after;
 	else
-		s->newest = res->after;
+		s->pool.newest = res->after;
 	if (res->after != NO_RESIDENT)
-		s->resident[res->after].before = res->before;
+		s->pool.list[res->after].before = res->before;
 	else
-		s->oldest = res->before;
+		s->pool.oldest = res->before;
 }
 
 static void lru_touch(struct tiler *s, u32 i)
 {
-	if (s->newest == i)
+	if (s->pool.newest == i)
 		return;
 	lru_remove(s, i);
 	lru_add(s, i);
@@ -85,7 +85,7 @@ static void free_bitmaps(struct tiler_slot *slot)
 
 static u32 nr_wanted(const struct tiler *s)
 {
-	return min(s->max_residents, max(s->map.nr_regions, TILER_MIN_RESIDENTS));
+	return min(s->pool.max, max(s->map.nr_regions, TILER_MIN_RESIDENTS));
 }
 
 /**
@@ -99,17 +99,17 @@ int tiler_residents_create(struct tiler *s)
 {
 	u32 nr = nr_wanted(s), i;
 
-	s->newest = NO_RESIDENT;
-	s->oldest = NO_RESIDENT;
-	memset(s->loading, 0xff, sizeof(s->loading));
-	s->resident = shingle_zalloc_array(nr, sizeof(*s->resident));
-	if (!s->resident || make_bitmaps(s, &s->to_slot))
+	s->pool.newest = NO_RESIDENT;
+	s->pool.oldest = NO_RESIDENT;
+	memset(s->pool.loading, 0xff, sizeof(s->pool.loading));
+	s->pool.list = shingle_zalloc_array(nr, sizeof(*s->pool.list));
+	if (!s->pool.list || make_bitmaps(s, &s->to_slot))
 		return -ENOMEM;
 	for (i = 0; i < nr; i++) {
-		if (make_bitmaps(s, &s->resident[i].slot))
+		if (make_bitmaps(s, &s->pool.list[i].slot))
 			return -ENOMEM;
-		s->nr_residents++;
-		s->resident[i].region = NO_REGION;
+		s->pool.nr++;
+		s->pool.list[i].region = NO_REGION;
 		lru_add(s, i);
 	}
 	return 0;
@@ -125,10 +125,10 @@ void tiler_residents_destroy(struct tiler *s)
 {
 	u32 i;
 
-	for (i = 0; i < s->nr_residents; i++)
-		free_bitmaps(&s->resident[i].slot);
+	for (i = 0; i < s->pool.nr; i++)
+		free_bitmaps(&s->pool.list[i].slot);
 	free_bitmaps(&s->to_slot);
-	kvfree(s->resident);
+	kvfree(s->pool.list);
 }
 
 /**
@@ -142,7 +142,7 @@ u64 tiler_residents_bytes(const struct tiler *s)
 {
 	u64 nr = nr_wanted(s);
 
-	return nr * sizeof(*s->resident) + 3 * (nr + 1) * bitmap_longs(s) * sizeof(long);
+	return nr * sizeof(*s->pool.list) + 3 * (nr + 1) * bitmap_longs(s) * sizeof(long);
 }
 
 /* ------------------------------------------------------------------------
@@ -231,7 +231,7 @@ static bool is_for_another(const struct tiler *s, u32 i)
 	u32 client;
 
 	for (client = 0; client < SHINGLE_NR_CLIENTS; client++) {
-		if (client != s->engine.pages->call.client && s->loading[client] == i)
+		if (client != s->engine.pages->call.client && s->pool.loading[client] == i)
 			return true;
 	}
 	return false;
@@ -239,7 +239,7 @@ static bool is_for_another(const struct tiler *s, u32 i)
 
 static bool may_go(const struct tiler *s, u32 i)
 {
-	const struct tiler_resident *res = &s->resident[i];
+	const struct tiler_resident *res = &s->pool.list[i];
 
 	if (res->region == NO_REGION)
 		return true;
@@ -252,15 +252,15 @@ static bool may_go(const struct tiler *s, u32 i)
 /* Take a resident that may be evicted, or return NO_RESIDENT. */
 static u32 take_one(struct tiler *s)
 {
-	u32 looks = min(s->nr_residents, SHINGLE_WALK), i;
+	u32 looks = min(s->pool.nr, SHINGLE_WALK), i;
 
 	for (; looks; looks--) {
-		i = s->oldest;
+		i = s->pool.oldest;
 		lru_touch(s, i);
 		if (!may_go(s, i))
 			continue;
-		if (s->resident[i].region != NO_REGION)
-			s->in_memory[s->resident[i].region] = NO_RESIDENT;
+		if (s->pool.list[i].region != NO_REGION)
+			s->in_memory[s->pool.list[i].region] = NO_RESIDENT;
 		return i;
 	}
 	return NO_RESIDENT;
@@ -280,17 +280,17 @@ static void begin_for(struct tiler *s, u32 i)
 	u32 k;
 
 	for (k = 0; k < SHINGLE_NR_CLIENTS; k++) {
-		if (s->loading[k] == i)
-			s->loading[k] = NO_RESIDENT;
+		if (s->pool.loading[k] == i)
+			s->pool.loading[k] = NO_RESIDENT;
 	}
 	if (client != SHINGLE_CLIENT_FAST)
-		s->loading[client] = i;
+		s->pool.loading[client] = i;
 }
 
 static void begin_load(struct tiler *s, u32 i, u32 region)
 {
 	const struct tiler_stretch *st = tiler_map_region(&s->map, region);
-	struct tiler_resident *res = &s->resident[i];
+	struct tiler_resident *res = &s->pool.list[i];
 
 	begin_for(s, i);
 	memset(&res->r, 0, sizeof(res->r));
@@ -399,7 +399,7 @@ int tiler_resident(struct tiler *s, u32 region, struct tiler_resident **out)
 		begin_load(s, i, region);
 	}
 	lru_touch(s, i);
-	res = &s->resident[i];
+	res = &s->pool.list[i];
 	if (!res->loaded) {
 		err = load(s, res);
 		if (err)
@@ -420,7 +420,7 @@ void tiler_update_pending(struct tiler *s, struct tiler_resident *res)
 {
 	bool pending = tiler_pending(&res->r);
 
-	s->nr_pending += pending - res->pending;
+	s->pool.nr_pending += pending - res->pending;
 	res->pending = pending;
 }
 

@@ -1486,7 +1486,7 @@ static int help_waiting(struct exercise *x, const struct waiting *w)
 			continue;
 		if (retry(x, &x->waiting[i], f))
 			return -EUCLEAN;
-		busy |= x->waiting[i].told == -EBUSY;
+		busy |= x->waiting[i].refusal == -EBUSY;
 		if (f->used) {
 			end_write(x, f, true);
 			through = true;

@@ -104,10 +104,11 @@ struct shingle_hits {
  * @destage: state of the worker that destages; map_lock
  * @destage.cursor: the worker looks for the next run from this block upwards, and then from block 0
  * @destage.picks: number of runs that the worker has destaged
- * @destage.rounds: number of times that destaging has failed since it last succeeded; failures before
- *	@destage.retry_at count as one
+ * @destage.rounds: number of times that destaging has failed since it last succeeded;
+ *	failures before @destage.retry_at count as one
  * @destage.retry_at: earliest time of the next attempt in jiffies, if @destage.rounds is not 0
- * @destage.blocked: the worker waits for room in the engine or in the journal, or for the end of a reset
+ * @destage.blocked: the worker waits for room in the engine or in the journal, or for the end
+ *	of a reset
  * @destage.refused: a run that begins at @destage.cursor found no room, and comes before all others
  *
  * map_lock protects all members that change, unless stated otherwise.
