@@ -20,8 +20,8 @@
 #define DAMAGE_VERSION	3
 #define DAMAGE_DIRTY	XA_MARK_0
 
-#define ROTTEN \
-	"state device: a block of its map is rotten or another's: zero its header for a new map"
+#define DAMAGED_MAP \
+	"state device: a block of its map is damaged or belongs to another device: zero its header for a new map"
 
 /* A block of the mirror; in memory only the byte order of @bits may differ, see swap_bits(). */
 struct damage_block {
@@ -631,7 +631,7 @@ int damage_load(struct platter_damage *d, u64 blocks, u64 geometry, char **error
 	if (!r && !none) {
 		r = read_mirror(d, blocks, buf);
 		if (r == -EUCLEAN)
-			*error = ROTTEN;
+			*error = DAMAGED_MAP;
 		else if (r)
 			*error = "Cannot read the damage map from the state device";
 	}

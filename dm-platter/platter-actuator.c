@@ -210,14 +210,14 @@ static void start_read(struct platter *p, struct platter_io *io, u64 now)
 	platter_count(p, PC_media_reads, 1);
 	platter_count(p, PC_media_blocks_read, io->n);
 	move_head(p, io, io->n, now);
-	platter_cache_holds(p, io->blk, io->n, &any);
+	platter_cache_overlaps(p, io->blk, io->n, &any);
 	io->overlay = any;
 	if (any) {
 		/* only blocks that come from the medium can be damaged */
 		u32 i;
 
 		for (i = 0; i < io->n && !io->status; i++)
-			if (!platter_cache_holds(p, io->blk + i, 1, &any))
+			if (!platter_cache_overlaps(p, io->blk + i, 1, &any))
 				io->status = platter_media_read(p, io->blk + i, 1);
 	} else {
 		io->status = platter_media_read(p, io->blk, io->n);

@@ -146,7 +146,7 @@ nomem:
 }
 
 /**
- * platter_cache_holds() - test which part of a range is cached
+ * platter_cache_overlaps() - test which part of a range is cached
  * @p: the drive
  * @blk: first block
  * @n: number of blocks
@@ -155,7 +155,7 @@ nomem:
  * Context: under p->lock.
  * Return: true if every block is cached.
  */
-bool platter_cache_holds(struct platter *p, u64 blk, u32 n, bool *any)
+bool platter_cache_overlaps(struct platter *p, u64 blk, u32 n, bool *any)
 {
 	bool all = true;
 	u32 i;
@@ -402,7 +402,7 @@ u32 platter_cache_destaged(struct platter *p, struct bio *bio, u64 blk, u32 n, b
 	return lost;
 }
 
-static bool holds_of(struct platter *p, u64 from, u64 end, u64 gen)
+static bool overlaps_generation(struct platter *p, u64 from, u64 end, u64 gen)
 {
 	unsigned long i = from;
 
@@ -432,7 +432,7 @@ bool platter_cache_threatens(struct platter *p, u64 blk, u32 n, u64 gen)
 	platter_reach_begin(&reach, &p->geo, blk, n, PLATTER_DESTROYED_BY);
 	while (platter_reach_next(&reach, &from, &count)) {
 		for (g = p->wcache.gen; g <= min(gen, p->wcache.gen + 1); g++) {
-			if (holds_of(p, from, from + count, g))
+			if (overlaps_generation(p, from, from + count, g))
 				return true;
 		}
 	}

@@ -189,7 +189,7 @@ static bool start_next(struct platter *p, u64 now, struct list_head *done)
 	enum platter_destage_why why;
 	struct platter_io *io;
 
-	if (p->act.io || p->power.off || p->power.leaving)
+	if (p->act.io || p->power.off || p->power.quiescing)
 		return false;
 	io = choose(p, now);
 	why = cache_pressure(p);
@@ -249,7 +249,7 @@ static bool admit_read_hit(struct platter *p, struct platter_io *io, u64 now)
 	u64 due = ready + (u64)io->n * p->mech.bus_block_ns;
 	bool any;
 
-	if (platter_cache_holds(p, io->blk, io->n, &any)) {
+	if (platter_cache_overlaps(p, io->blk, io->n, &any)) {
 		platter_cache_read(p, io->bio, io->blk);
 		platter_count(p, PC_wcache_read_hits, 1);
 		if (io->arrival_ns <= p->queue.full_ns)

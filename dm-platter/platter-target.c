@@ -203,7 +203,7 @@ static u64 geometry_hash(const struct platter_geo *geo)
 static int build(struct platter *p, char **error)
 {
 	struct platter_config *cfg = &p->opt.cfg;
-	const char *sentence = "Invalid geometry";
+	const char *why = "Invalid geometry";
 	u32 i;
 	int r;
 
@@ -212,9 +212,9 @@ static int build(struct platter *p, char **error)
 		cfg->profile.density_spread = 0;
 		p->opt.damage_mode = DAMAGE_NONE;
 	}
-	r = platter_config_build(cfg, &p->geo, &p->mech, &sentence);
+	r = platter_config_build(cfg, &p->geo, &p->mech, &why);
 	if (r) {
-		*error = (char *)sentence;
+		*error = (char *)why;
 		return r;
 	}
 	p->mech.lookahead_blocks = p->act.lookahead_on ? platter_lookahead_blocks(p) : 0;
@@ -302,7 +302,7 @@ static u32 damage_pages(const struct platter *p)
 	return 4 + 2 * DIV_ROUND_UP(platter_geo_window(&p->geo) * track, DAMAGE_PAGE_BLOCKS);
 }
 
-static int start_machinery(struct platter *p, char **error)
+static int init_resources(struct platter *p, char **error)
 {
 	*error = "Out of memory";
 	if (p->log.size) {
@@ -388,7 +388,7 @@ static int platter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	s->state = NULL;
 	if (r)
 		goto bad;
-	r = start_machinery(p, &ti->error);
+	r = init_resources(p, &ti->error);
 	if (r)
 		goto bad;
 
@@ -468,7 +468,7 @@ static void platter_resume(struct dm_target *ti)
 {
 	struct platter *p = ti->private;
 
-	shingle_tell_disk(ti, p->opt.rotational);
+	shingle_set_disk_limits(ti, p->opt.rotational);
 }
 
 /* An orderly power-down: write the cache to the medium. */
@@ -478,13 +478,13 @@ static void platter_postsuspend(struct dm_target *ti)
 
 	/* No host request is in flight, but a destage may be. */
 	mutex_lock(&p->lock);
-	p->power.leaving = true;
+	p->power.quiescing = true;
 	mutex_unlock(&p->lock);
 	wait_event(p->wcache.drained, !READ_ONCE(p->act.io));
 	hrtimer_cancel(&p->worker.timer);
 	flush_work(&p->worker.work);
 	mutex_lock(&p->lock);
-	p->power.leaving = false;
+	p->power.quiescing = false;
 	if (p->act.io || !list_empty(&p->queue.timed))
 		DMERR("suspended with requests in flight");
 	else

@@ -275,7 +275,7 @@ struct platter_actuator {
 /**
  * struct platter_power - suspend and power cuts
  * @suspending: a suspend has begun; messages must not delay it; not under the lock
- * @leaving: about to be suspended: no new work is started
+ * @quiescing: about to be suspended: no new work is started
  * @off: every request fails; read in any context
  * @cut_armed: @cut_left counts
  * @cut_left: blocks until the power fails
@@ -284,7 +284,7 @@ struct platter_actuator {
  */
 struct platter_power {
 	bool suspending;
-	bool leaving;
+	bool quiescing;
 	bool off;
 	bool cut_armed;
 	u64 cut_left;
@@ -453,7 +453,7 @@ void platter_cache_exit(void);
 u64 platter_cache_generation(struct platter *p);
 bool platter_cache_threatens(struct platter *p, u64 blk, u32 n, u64 gen);
 int platter_cache_write(struct platter *p, struct bio *bio, u64 blk, u32 n);
-bool platter_cache_holds(struct platter *p, u64 blk, u32 n, bool *any);
+bool platter_cache_overlaps(struct platter *p, u64 blk, u32 n, bool *any);
 void platter_cache_read(struct platter *p, struct bio *bio, u64 blk);
 void platter_cache_cover(struct platter *p, u64 blk, u32 n);
 void platter_cache_covered(struct platter *p, u64 blk, u32 n, bool ok);

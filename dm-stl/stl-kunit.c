@@ -694,7 +694,7 @@ static void stl_set_bypasses_unsafely(struct kunit *test)
 }
 
 /* A second stream ends the first; when one is alone again it goes home. */
-static void stl_set_tells_streams(struct kunit *test)
+static void stl_set_separates_streams(struct kunit *test)
 {
 	struct shingle_engine *e = new_bypass(test, "2");
 
@@ -719,7 +719,7 @@ static void stl_set_tells_streams(struct kunit *test)
  * stream ends the first one's request, and no step follows that these writes could wait
  * for.
  */
-static void stl_set_drains_for_a_wish(struct kunit *test)
+static void stl_set_drains_on_request(struct kunit *test)
 {
 	struct shingle_engine *e = new_bypass(test, "2");
 	struct shingle_run run, other;
@@ -1187,8 +1187,8 @@ static struct kunit_case stl_cases[] = {
 	KUNIT_CASE(stl_set_bypasses_content),
 	KUNIT_CASE(stl_set_bypasses_to_the_end),
 	KUNIT_CASE(stl_set_bypasses_unsafely),
-	KUNIT_CASE(stl_set_tells_streams),
-	KUNIT_CASE(stl_set_drains_for_a_wish),
+	KUNIT_CASE(stl_set_separates_streams),
+	KUNIT_CASE(stl_set_drains_on_request),
 	KUNIT_CASE(stl_set_discards_home),
 	KUNIT_CASE(stl_full_places),
 	KUNIT_CASE(stl_full_cleans),

@@ -264,7 +264,7 @@ static void tiler_waits_once(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
 	for (i = 0; i < e->pages->nr_pages; i++)
 		shingle_pages_found(e->pages, i, SHINGLE_PAGE_A);
-	shingle_pages_begin(e, SHINGLE_ASKER_FRONT);
+	shingle_pages_begin(e, SHINGLE_CLIENT_IO);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run),
 			SHINGLE_ABSENT);
 	KUNIT_EXPECT_EQ(test, shingle_pages_ask(e->pages), 0);
@@ -278,7 +278,7 @@ static void tiler_waits_once(struct kunit *test)
 	}
 	/* Pages of another slot are not requested. */
 	KUNIT_EXPECT_EQ(test, shingle_pages_wanted(e->pages), SHINGLE_NO_PAGE);
-	shingle_pages_begin(e, SHINGLE_ASKER_FRONT);
+	shingle_pages_begin(e, SHINGLE_CLIENT_IO);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	shingle_pages_end(e, false);
 	e->ops->map.abort(e, &run);
@@ -287,7 +287,7 @@ static void tiler_waits_once(struct kunit *test)
 }
 
 /* A lost page of a spare slot does no harm once the slot is known to be spare. */
-static void tiler_is_forgiven_spares(struct kunit *test)
+static void tiler_clears_lost_spares(struct kunit *test)
 {
 	struct shingle_layout *l = new_layout(test, &cases[0]);
 	struct shingle_engine *e;
@@ -303,9 +303,9 @@ static void tiler_is_forgiven_spares(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, shingle_pages_give_up(e->pages, spare), 0);
 	KUNIT_ASSERT_EQ(test, shingle_pages_give_up(e->pages, 1), 0);
 	KUNIT_ASSERT_EQ(test, tiler_engine_ops.state.ready(e, &why), 0);
-	KUNIT_EXPECT_FALSE(test, shingle_pages_forgive(e->pages, 1));
+	KUNIT_EXPECT_FALSE(test, shingle_pages_clear_lost(e->pages, 1));
 	KUNIT_EXPECT_TRUE(test, shingle_page_lost(e, 1));
-	KUNIT_EXPECT_TRUE(test, shingle_pages_forgive(e->pages, spare));
+	KUNIT_EXPECT_TRUE(test, shingle_pages_clear_lost(e->pages, spare));
 	KUNIT_EXPECT_FALSE(test, shingle_page_lost(e, spare));
 	/* So the first region can be cleaned into that slot when it is full. */
 	for (lblk = 0; lblk < 8; lblk++)
@@ -330,7 +330,7 @@ static int read_lacked(struct kunit *test, struct shingle_engine *e)
 }
 
 /* The last page of a region is lost: a write learns of it, however few frames there are. */
-static void tiler_tells_of_lost_pages(struct kunit *test)
+static void tiler_reports_lost_pages(struct kunit *test)
 {
 	static const struct tiler_case ten = { "", { 20000, 6, 0, 0, 0, 1 }, 0, 0, 0 };
 	struct shingle_layout *l = new_layout(test, &ten);
@@ -351,7 +351,7 @@ static void tiler_tells_of_lost_pages(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, shingle_pages_give_up(e->pages, 9), 0);
 	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
 	do {
-		shingle_pages_begin(e, SHINGLE_ASKER_FRONT);
+		shingle_pages_begin(e, SHINGLE_CLIENT_IO);
 		err = e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run);
 		KUNIT_ASSERT_EQ(test, err, SHINGLE_ABSENT);
 		err = read_lacked(test, e);
@@ -391,12 +391,12 @@ static void tiler_loads_come_to_an_end(struct kunit *test)
 	for (i = 0; i < 3; i++)
 		write_twice(test, e, i * blocks, 1 + i);
 	do {
-		shingle_pages_begin(e, SHINGLE_ASKER_FRONT);
+		shingle_pages_begin(e, SHINGLE_CLIENT_IO);
 		err = e->ops->map.place(e, 4 * blocks, 1, SHINGLE_LIFE_UNKNOWN, &run);
 		if (err == SHINGLE_ABSENT)
 			KUNIT_ASSERT_EQ(test, read_lacked(test, e), 0);
 		shingle_pages_end(e, err == SHINGLE_ABSENT);
-		shingle_pages_begin(e, SHINGLE_ASKER_CLEAN);
+		shingle_pages_begin(e, SHINGLE_CLIENT_CLEAN);
 		r = e->ops->clean.next_step(e, SHINGLE_WHY_RECOVERY, &step);
 		if (r == SHINGLE_ABSENT)
 			KUNIT_ASSERT_EQ(test, read_lacked(test, e), 0);
@@ -424,8 +424,8 @@ static struct kunit_case tiler_cases[] = {
 	KUNIT_CASE(tiler_goes_on_without_spares),
 	KUNIT_CASE(tiler_counts_what_is_left),
 	KUNIT_CASE(tiler_replays_what_is_left),
-	KUNIT_CASE(tiler_is_forgiven_spares),
-	KUNIT_CASE(tiler_tells_of_lost_pages),
+	KUNIT_CASE(tiler_clears_lost_spares),
+	KUNIT_CASE(tiler_reports_lost_pages),
 	KUNIT_CASE(tiler_loads_come_to_an_end),
 	{}
 };

@@ -24,7 +24,7 @@ static void engine_destroy(struct shingle_engine *e)
 	kvfree(s->to);
 	kvfree(s->owner);
 	kvfree(s->in_memory);
-	kvfree(s->spare);
+	kvfree(s->spares.list);
 	kvfree(s);
 }
 
@@ -68,8 +68,8 @@ static int make_all(struct tiler *s, const struct shingle_layout *l, const char 
 	s->to = shingle_zalloc_array(m->nr_regions, sizeof(*s->to));
 	s->in_memory = shingle_zalloc_array(m->nr_regions, sizeof(*s->in_memory));
 	s->owner = shingle_zalloc_array(m->nr_slots, sizeof(*s->owner));
-	s->spare = shingle_zalloc_array((size_t)m->nr * s->nr_spares, sizeof(*s->spare));
-	if (!s->at || !s->to || !s->in_memory || !s->owner || !s->spare ||
+	s->spares.list = shingle_zalloc_array((size_t)m->nr * s->spares.nr, sizeof(*s->spares.list));
+	if (!s->at || !s->to || !s->in_memory || !s->owner || !s->spares.list ||
 	    shingle_marks_init(&s->engine, l))
 		return -ENOMEM;
 	make_regions(s);
@@ -89,10 +89,10 @@ static int engine_create(struct shingle_engine **out, const struct shingle_layou
 		return -ENOMEM;
 	s->engine.ops = &tiler_engine_ops;
 	s->layout = l;
-	s->nr_spares = clamp(le32_to_cpu(p->spares), 1U, TILER_MAX_SPARES);
+	s->spares.nr = clamp(le32_to_cpu(p->spares), 1U, TILER_MAX_SPARES);
 	s->cleaning = NO_REGION;
 	s->want = NO_REGION;
-	s->wiping = NO_SLOT;
+	s->wipe.slot = NO_SLOT;
 	err = make_all(s, l, why);
 	if (err) {
 		engine_destroy(&s->engine);
@@ -183,7 +183,7 @@ static int engine_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_
 	err = tiler_place(&res->r, home.laro, clip(&home, n), &run);
 	if (err) {
 		tiler_put(s, &res->r, home.laro);
-		if (err == -ENOSPC && res->hopeless)
+		if (err == -ENOSPC && res->immovable)
 			return SHINGLE_FULL;
 		return err == -ENOSPC ? turn_away(s, home.region) : err;
 	}
@@ -205,7 +205,7 @@ static struct tiler_resident *find_placed(struct tiler *s, const struct shingle_
 	u32 slot, paro;
 
 	*home = tiler_map_home(&s->map, run->lblk);
-	res = &s->resident[s->in_memory[home->region]];
+	res = &s->pool.list[s->in_memory[home->region]];
 	tiler_map_place(home->stretch, shingle_pblk_block(run->pblk), &slot, &paro);
 	out->slot = slot == res->r.at->number ? res->r.at : res->r.to;
 	out->paro = paro;
@@ -225,7 +225,7 @@ static void engine_commit(struct shingle_engine *e, const struct shingle_run *ru
 	tiler_bind(s, &res->r, home.laro);
 	tiler_commit(&res->r, home.laro, &to, emit->seq);
 	tiler_put(s, &res->r, home.laro);
-	tiler_settle(s, res);
+	tiler_update_pending(s, res);
 	shingle_emit(emit, TILER_REC_MAP, to.n, 0, run->lblk, (u64)to.slot->number << 16 | to.paro);
 }
 
@@ -272,7 +272,7 @@ static int engine_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, 
 	tiler_bind(s, &res->r, home.laro);
 	tiler_drop(&res->r, home.laro, n, emit->seq);
 	tiler_put(s, &res->r, home.laro);
-	tiler_settle(s, res);
+	tiler_update_pending(s, res);
 	shingle_emit(emit, TILER_REC_DROP, n, 0, lblk, (u64)at << 32 | to);
 	*done = n;
 	return 0;
@@ -281,10 +281,10 @@ static int engine_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, 
 /* Did a region leave this spare slot in a transaction that is not released yet? */
 static bool is_freed(const struct tiler *s, const struct tiler_stretch *st, u32 slot)
 {
-	const struct tiler_spare *sp = &s->spare[(st - s->map.stretch) * s->nr_spares];
+	const struct tiler_spare *sp = &s->spares.list[(st - s->map.stretch) * s->spares.nr];
 	u32 i;
 
-	for (i = 0; i < s->nr_spares; i++) {
+	for (i = 0; i < s->spares.nr; i++) {
 		if (sp[i].slot == slot)
 			return sp[i].freed_seq;
 	}
@@ -303,7 +303,7 @@ static bool slot_referenced(struct tiler *s, const struct tiler_stretch *st, u32
 	/* Only a region in memory takes writes. */
 	if (s->in_memory[region] == NO_RESIDENT)
 		return true;
-	res = &s->resident[s->in_memory[region]];
+	res = &s->pool.list[s->in_memory[region]];
 	if (!res->loaded || res->broken)
 		return true;
 	where = slot == res->r.at->number ? res->r.at : res->r.to;
@@ -340,35 +340,35 @@ static bool engine_referenced(struct shingle_engine *e, enum shingle_role role, 
 static bool engine_release(struct shingle_engine *e, u64 seq)
 {
 	struct tiler *s = to_tiler(e);
-	u32 spares = s->map.nr * s->nr_spares, end;
+	u32 spares = s->map.nr * s->spares.nr, end;
 
-	if (!s->nr_freed && s->released < spares)
-		s->released = spares;
-	if (s->released < spares) {
-		end = min(spares, s->released + SHINGLE_WALK);
-		for (; s->released < end; s->released++) {
-			struct tiler_spare *sp = &s->spare[s->released];
+	if (!s->spares.nr_freed && s->pool.released < spares)
+		s->pool.released = spares;
+	if (s->pool.released < spares) {
+		end = min(spares, s->pool.released + SHINGLE_WALK);
+		for (; s->pool.released < end; s->pool.released++) {
+			struct tiler_spare *sp = &s->spares.list[s->pool.released];
 
 			if (!sp->freed_seq || sp->freed_seq > seq)
 				continue;
 			sp->freed_seq = 0;
-			s->nr_freed--;
+			s->spares.nr_freed--;
 		}
 		return true;
 	}
-	end = min(spares + s->nr_residents, s->released + SHINGLE_WALK);
-	while (s->nr_pending && s->released < end) {
-		struct tiler_resident *res = &s->resident[s->released++ - spares];
+	end = min(spares + s->pool.nr, s->pool.released + SHINGLE_WALK);
+	while (s->pool.nr_pending && s->pool.released < end) {
+		struct tiler_resident *res = &s->pool.list[s->pool.released++ - spares];
 
 		if (!res->pending)
 			continue;
 		tiler_release(&res->r, seq);
-		tiler_settle(s, res);
+		tiler_update_pending(s, res);
 		return true;
 	}
-	if (s->nr_pending && s->released < spares + s->nr_residents)
+	if (s->pool.nr_pending && s->pool.released < spares + s->pool.nr)
 		return true;
-	s->released = 0;
+	s->pool.released = 0;
 	return false;
 }
 
@@ -376,7 +376,7 @@ static bool engine_pending(struct shingle_engine *e)
 {
 	const struct tiler *s = to_tiler(e);
 
-	return s->nr_freed || s->nr_pending;
+	return s->spares.nr_freed || s->pool.nr_pending;
 }
 
 /* ------------------------------------------------------------------------
@@ -388,7 +388,7 @@ static u32 verify_page(const struct tiler *s, const struct tiler_stretch *st, u3
 {
 	u32 n = min(st->shape.logical_blocks - part * TILER_PAGE_ENTRIES, TILER_PAGE_ENTRIES);
 	u32 i = s->in_memory[s->owner[slot]], bad = 0;
-	const struct tiler_resident *res = i == NO_RESIDENT ? NULL : &s->resident[i];
+	const struct tiler_resident *res = i == NO_RESIDENT ? NULL : &s->pool.list[i];
 	const struct tiler_slot *where;
 
 	if (res && res->broken) {
@@ -459,7 +459,7 @@ static u64 engine_map_bytes(struct shingle_engine *e)
 	const struct tiler *s = to_tiler(e);
 
 	return s->map.nr_regions * 3ULL * sizeof(u32) + s->map.nr_slots * (u64)sizeof(u32) +
-	       s->map.nr * (sizeof(*s->map.stretch) + s->nr_spares * sizeof(*s->spare)) +
+	       s->map.nr * (sizeof(*s->map.stretch) + s->spares.nr * sizeof(*s->spares.list)) +
 	       tiler_residents_bytes(s);
 }
 

@@ -372,7 +372,7 @@ static bool own(struct tiler *s, u32 slot, u32 region)
 static void find_spares(struct tiler *s, u32 stretch)
 {
 	const struct tiler_stretch *st = &s->map.stretch[stretch];
-	struct tiler_spare *sp = &s->spare[stretch * s->nr_spares];
+	struct tiler_spare *sp = &s->spares.list[stretch * s->spares.nr];
 	u32 slot, nr = 0;
 
 	for (slot = st->first_slot; slot < st->first_slot + st->nr_slots; slot++) {
@@ -380,7 +380,7 @@ static void find_spares(struct tiler *s, u32 stretch)
 			sp[nr++].slot = slot;
 	}
 	/* A missing spare is the destination of a region that is being moved. */
-	for (; nr < s->nr_spares; nr++)
+	for (; nr < s->spares.nr; nr++)
 		sp[nr].slot = NO_SLOT;
 }
 
@@ -408,9 +408,9 @@ int tiler_ready(struct shingle_engine *e, const char **why)
 		struct tiler_shape *shape = &s->map.stretch[i].shape;
 
 		find_spares(s, i);
-		shape->lazy = s->lazy && s->exact[i];
-		shape->unsafe_reuse = s->unsafe_reuse;
-		shape->unsafe_inplace = s->unsafe_inplace &&
+		shape->lazy = s->opt.lazy && s->exact[i];
+		shape->unsafe_reuse = s->opt.unsafe_reuse;
+		shape->unsafe_inplace = s->opt.unsafe_inplace &&
 					shape->columns == s->map.stretch[i].track_blocks;
 	}
 	*why = "out of memory";

@@ -7,19 +7,19 @@
 const struct shingle_option tiler_options[] = {
 	SHINGLE_OPTION_MAP_CACHE,
 	{ .name = "region_cache", .kind = SHINGLE_OPTION_NUMBER, .when = SHINGLE_OPTION_TABLE,
-	  OPTION(max_residents), .min = TILER_MIN_RESIDENTS, .max = TILER_MAX_RESIDENTS,
+	  OPTION(pool.max), .min = TILER_MIN_RESIDENTS, .max = TILER_MAX_RESIDENTS,
 	  .initial = 256,
 	  .range = "region_cache must be from 4 to 4096 regions",
 	  .busy = "region_cache can only be set by a table, not while the device is in use",
 	  .help = "regions in RAM, that can be written to at once" },
 	{ .name = "lazy", .kind = SHINGLE_OPTION_WORD, .when = SHINGLE_OPTION_TABLE,
-	  OPTION(lazy), .initial = 1, .words = SHINGLE_OPTION_WORDS("off", "on"),
+	  OPTION(opt.lazy), .initial = 1, .words = SHINGLE_OPTION_WORDS("off", "on"),
 	  .range = "lazy must be on or off",
 	  .busy = "lazy can only be set by a table, not while the device is in use",
 	  .help = "a full region is written where the head harms nothing, or cleaned" },
-	{ SHINGLE_OPTION_UNSAFE("unsafe_reuse", struct tiler, unsafe_reuse,
+	{ SHINGLE_OPTION_UNSAFE("unsafe_reuse", struct tiler, opt.unsafe_reuse,
 				"places are written again before that is durable") },
-	{ SHINGLE_OPTION_UNSAFE("unsafe_inplace", struct tiler, unsafe_inplace,
+	{ SHINGLE_OPTION_UNSAFE("unsafe_inplace", struct tiler, opt.unsafe_inplace,
 				"a region of whole tracks is cleaned over itself, from memory") },
 	{ }
 };

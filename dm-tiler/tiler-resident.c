@@ -5,7 +5,7 @@
  * A region is loaded page by page; while it is being loaded it cannot change.  It may be
  * evicted when it has no writes or steps in flight and waits for no release; the least
  * recently used goes first.  A request does not evict a region that another one is loading.
- * Two askers may do so: the oldest waiting write and the cleaner.  But neither evicts the
+ * Two clients may do so: the oldest waiting write and the cleaner.  But neither evicts the
  * region that the other is loading; otherwise both would begin again and again while no
  * other region can be evicted.
  */
@@ -17,34 +17,34 @@
 
 static void lru_add(struct tiler *s, u32 i)
 {
-	struct tiler_resident *res = &s->resident[i];
+	struct tiler_resident *res = &s->pool.list[i];
 
 	res->before = NO_RESIDENT;
-	res->after = s->newest;
-	if (s->newest != NO_RESIDENT)
-		s->resident[s->newest].before = i;
+	res->after = s->pool.newest;
+	if (s->pool.newest != NO_RESIDENT)
+		s->pool.list[s->pool.newest].before = i;
 	else
-		s->oldest = i;
-	s->newest = i;
+		s->pool.oldest = i;
+	s->pool.newest = i;
 }
 
 static void lru_remove(struct tiler *s, u32 i)
 {
-	struct tiler_resident *res = &s->resident[i];
+	struct tiler_resident *res = &s->pool.list[i];
 
 	if (res->before != NO_RESIDENT)
-		s->resident[res->before].after = res->after;
+		s->pool.list[res->before].after = res->after;
 	else
-		s->newest = res->after;
+		s->pool.newest = res->after;
 	if (res->after != NO_RESIDENT)
-		s->resident[res->after].before = res->before;
+		s->pool.list[res->after].before = res->before;
 	else
-		s->oldest = res->before;
+		s->pool.oldest = res->before;
 }
 
 static void lru_touch(struct tiler *s, u32 i)
 {
-	if (s->newest == i)
+	if (s->pool.newest == i)
 		return;
 	lru_remove(s, i);
 	lru_add(s, i);
@@ -85,7 +85,7 @@ static void free_bitmaps(struct tiler_slot *slot)
 
 static u32 nr_wanted(const struct tiler *s)
 {
-	return min(s->max_residents, max(s->map.nr_regions, TILER_MIN_RESIDENTS));
+	return min(s->pool.max, max(s->map.nr_regions, TILER_MIN_RESIDENTS));
 }
 
 /**
@@ -99,17 +99,17 @@ int tiler_residents_create(struct tiler *s)
 {
 	u32 nr = nr_wanted(s), i;
 
-	s->newest = NO_RESIDENT;
-	s->oldest = NO_RESIDENT;
-	memset(s->loading, 0xff, sizeof(s->loading));
-	s->resident = shingle_zalloc_array(nr, sizeof(*s->resident));
-	if (!s->resident || make_bitmaps(s, &s->to_slot))
+	s->pool.newest = NO_RESIDENT;
+	s->pool.oldest = NO_RESIDENT;
+	memset(s->pool.loading, 0xff, sizeof(s->pool.loading));
+	s->pool.list = shingle_zalloc_array(nr, sizeof(*s->pool.list));
+	if (!s->pool.list || make_bitmaps(s, &s->to_slot))
 		return -ENOMEM;
 	for (i = 0; i < nr; i++) {
-		if (make_bitmaps(s, &s->resident[i].slot))
+		if (make_bitmaps(s, &s->pool.list[i].slot))
 			return -ENOMEM;
-		s->nr_residents++;
-		s->resident[i].region = NO_REGION;
+		s->pool.nr++;
+		s->pool.list[i].region = NO_REGION;
 		lru_add(s, i);
 	}
 	return 0;
@@ -125,10 +125,10 @@ void tiler_residents_destroy(struct tiler *s)
 {
 	u32 i;
 
-	for (i = 0; i < s->nr_residents; i++)
-		free_bitmaps(&s->resident[i].slot);
+	for (i = 0; i < s->pool.nr; i++)
+		free_bitmaps(&s->pool.list[i].slot);
 	free_bitmaps(&s->to_slot);
-	kvfree(s->resident);
+	kvfree(s->pool.list);
 }
 
 /**
@@ -142,7 +142,7 @@ u64 tiler_residents_bytes(const struct tiler *s)
 {
 	u64 nr = nr_wanted(s);
 
-	return nr * sizeof(*s->resident) + 3 * (nr + 1) * bitmap_longs(s) * sizeof(long);
+	return nr * sizeof(*s->pool.list) + 3 * (nr + 1) * bitmap_longs(s) * sizeof(long);
 }
 
 /* ------------------------------------------------------------------------
@@ -225,13 +225,13 @@ static int ask_for_lost(struct tiler *s, u32 region)
 	return SHINGLE_ABSENT;
 }
 
-/* Is another asker loading this resident? */
+/* Is another client loading this resident? */
 static bool is_for_another(const struct tiler *s, u32 i)
 {
-	u32 asker;
+	u32 client;
 
-	for (asker = 0; asker < SHINGLE_NR_ASKERS; asker++) {
-		if (asker != s->engine.pages->call.asker && s->loading[asker] == i)
+	for (client = 0; client < SHINGLE_NR_CLIENTS; client++) {
+		if (client != s->engine.pages->call.client && s->pool.loading[client] == i)
 			return true;
 	}
 	return false;
@@ -239,12 +239,12 @@ static bool is_for_another(const struct tiler *s, u32 i)
 
 static bool may_go(const struct tiler *s, u32 i)
 {
-	const struct tiler_resident *res = &s->resident[i];
+	const struct tiler_resident *res = &s->pool.list[i];
 
 	if (res->region == NO_REGION)
 		return true;
 	if (!res->loaded)
-		return s->engine.pages->call.asker != SHINGLE_ASKER_HOT && !is_for_another(s, i);
+		return s->engine.pages->call.client != SHINGLE_CLIENT_FAST && !is_for_another(s, i);
 	return res->region != s->cleaning && res != s->drained && !res->pending &&
 	       tiler_is_idle(&res->r);
 }
@@ -252,15 +252,15 @@ static bool may_go(const struct tiler *s, u32 i)
 /* Take a resident that may be evicted, or return NO_RESIDENT. */
 static u32 take_one(struct tiler *s)
 {
-	u32 looks = min(s->nr_residents, SHINGLE_WALK), i;
+	u32 looks = min(s->pool.nr, SHINGLE_WALK), i;
 
 	for (; looks; looks--) {
-		i = s->oldest;
+		i = s->pool.oldest;
 		lru_touch(s, i);
 		if (!may_go(s, i))
 			continue;
-		if (s->resident[i].region != NO_REGION)
-			s->in_memory[s->resident[i].region] = NO_RESIDENT;
+		if (s->pool.list[i].region != NO_REGION)
+			s->in_memory[s->pool.list[i].region] = NO_RESIDENT;
 		return i;
 	}
 	return NO_RESIDENT;
@@ -273,24 +273,24 @@ static void init_slot(const struct tiler_stretch *st, struct tiler_slot *slot, u
 	tiler_slot_init(&st->shape, slot);
 }
 
-/* From now on the current asker loads this resident, if it is one that waits. */
+/* From now on the current client loads this resident, if it is one that waits. */
 static void begin_for(struct tiler *s, u32 i)
 {
-	enum shingle_asker asker = s->engine.pages->call.asker;
+	enum shingle_page_client client = s->engine.pages->call.client;
 	u32 k;
 
-	for (k = 0; k < SHINGLE_NR_ASKERS; k++) {
-		if (s->loading[k] == i)
-			s->loading[k] = NO_RESIDENT;
+	for (k = 0; k < SHINGLE_NR_CLIENTS; k++) {
+		if (s->pool.loading[k] == i)
+			s->pool.loading[k] = NO_RESIDENT;
 	}
-	if (asker != SHINGLE_ASKER_HOT)
-		s->loading[asker] = i;
+	if (client != SHINGLE_CLIENT_FAST)
+		s->pool.loading[client] = i;
 }
 
 static void begin_load(struct tiler *s, u32 i, u32 region)
 {
 	const struct tiler_stretch *st = tiler_map_region(&s->map, region);
-	struct tiler_resident *res = &s->resident[i];
+	struct tiler_resident *res = &s->pool.list[i];
 
 	begin_for(s, i);
 	memset(&res->r, 0, sizeof(res->r));
@@ -306,7 +306,7 @@ static void begin_load(struct tiler *s, u32 i, u32 region)
 	res->pages = 0;
 	res->loaded = false;
 	res->broken = false;
-	res->hopeless = false;
+	res->immovable = false;
 	res->asked = false;
 	res->pending = false;
 	s->in_memory[region] = i;
@@ -314,7 +314,7 @@ static void begin_load(struct tiler *s, u32 i, u32 region)
 }
 
 /* A page that was never written has no entries. */
-static bool says_nothing(const struct tiler *s, const struct tiler_slot *slot, u32 page)
+static bool page_is_empty(const struct tiler *s, const struct tiler_slot *slot, u32 page)
 {
 	return !slot || (const u8 *)slot->page[page] == s->engine.pages->zeroes;
 }
@@ -352,10 +352,10 @@ static int load(struct tiler *s, struct tiler_resident *res)
 			tiler_pages_ahead(s, st, r->to->number, page);
 			return SHINGLE_ABSENT;
 		}
-		if (says_nothing(s, r->at, page) && says_nothing(s, r->to, page))
+		if (page_is_empty(s, r->at, page) && page_is_empty(s, r->to, page))
 			continue;
 		if (looks++ == TILER_CALL_PAGES) {
-			const struct tiler_slot *slot = says_nothing(s, r->at, page) ? r->to :
+			const struct tiler_slot *slot = page_is_empty(s, r->at, page) ? r->to :
 										       r->at;
 
 			shingle_page_again(&s->engine, tiler_map_page_of(st, slot->number, laro));
@@ -399,7 +399,7 @@ int tiler_resident(struct tiler *s, u32 region, struct tiler_resident **out)
 		begin_load(s, i, region);
 	}
 	lru_touch(s, i);
-	res = &s->resident[i];
+	res = &s->pool.list[i];
 	if (!res->loaded) {
 		err = load(s, res);
 		if (err)
@@ -410,17 +410,17 @@ int tiler_resident(struct tiler *s, u32 region, struct tiler_resident **out)
 }
 
 /**
- * tiler_settle() - update whether a region waits for a release
+ * tiler_update_pending() - update whether a region waits for a release
  * @s: the engine
  * @res: the region, after a change
  *
  * Context: map lock.
  */
-void tiler_settle(struct tiler *s, struct tiler_resident *res)
+void tiler_update_pending(struct tiler *s, struct tiler_resident *res)
 {
 	bool pending = tiler_pending(&res->r);
 
-	s->nr_pending += pending - res->pending;
+	s->pool.nr_pending += pending - res->pending;
 	res->pending = pending;
 }
 

@@ -45,7 +45,7 @@
  * @pages: pages of its map that were loaded
  * @loaded: all pages were loaded
  * @broken: pages contradict each other or are lost; the region takes no more writes
- * @hopeless: there is no slot left to move it to, so writes that find no room are refused
+ * @immovable: there is no slot left to move it to, so writes that find no room are refused
  * @asked: it was full when a forced clean began, and has not been cleaned since
  * @pending: some of its places wait for release()
  * @before: neighbour in the LRU list, towards the most recently used
@@ -58,7 +58,7 @@ struct tiler_resident {
 	u32 pages;
 	bool loaded;
 	bool broken;
-	bool hopeless;
+	bool immovable;
 	bool asked;
 	bool pending;
 	u32 before;
@@ -87,21 +87,24 @@ enum tiler_step_kind { TILER_STEP_WIPE, TILER_STEP_BEGIN, TILER_STEP_MOVE, TILER
  * @owner: for each slot the region that is there or is being moved there, or NO_REGION
  * @in_memory: resident of each region, or NO_RESIDENT
  * @exact: for each stretch, whether the angles of its blocks are known
- * @nr_spares: spare slots in each stretch
- * @spare: spare slots of all stretches
- * @nr_freed: spare slots that wait for release()
- * @max_residents: option: maximum of @nr_residents
- * @lazy: option, see struct tiler_shape
- * @unsafe_reuse: feature for tests, see struct tiler_shape
- * @unsafe_inplace: feature for tests, see struct tiler_shape
- * @resident: the pool
- * @nr_residents: entries in the pool
- * @newest: head of the LRU list, the most recently used
- * @oldest: tail of the LRU list, the least recently used
- * @loading: for each asker, the resident that it began to load last, or NO_RESIDENT; other
- *	askers do not evict it meanwhile
- * @nr_pending: residents with places that wait for release()
- * @released: where release() continues
+ * @spares: spare slots
+ * @spares.nr: spare slots in each stretch
+ * @spares.list: spare slots of all stretches
+ * @spares.nr_freed: spare slots that wait for release()
+ * @pool: regions with maps in memory
+ * @pool.list: the pool
+ * @pool.nr: entries in the pool
+ * @pool.max: option: maximum of @pool.nr
+ * @pool.newest: head of the LRU list, the most recently used
+ * @pool.oldest: tail of the LRU list, the least recently used
+ * @pool.loading: for each client, the resident that it began to load last, or NO_RESIDENT; other
+ *	clients do not evict it meanwhile
+ * @pool.nr_pending: residents with places that wait for release()
+ * @pool.released: where release() continues
+ * @opt: options and features for tests, constant
+ * @opt.lazy: option, see struct tiler_shape
+ * @opt.unsafe_reuse: feature for tests, see struct tiler_shape
+ * @opt.unsafe_inplace: feature for tests, see struct tiler_shape
  * @to_slot: destination slot of @cleaning
  * @cleaning: the region that is being moved and may be in memory, or NO_REGION
  * @want: a region that a write has found full, or NO_REGION
@@ -110,8 +113,9 @@ enum tiler_step_kind { TILER_STEP_WIPE, TILER_STEP_BEGIN, TILER_STEP_MOVE, TILER
  * @turned_away: a write found @cleaning full and has not come again.  It must be placed before the
  *	first step, since the destination may have room for this one write only
  * @stuck: a page that the current clean needs is lost, so the clean cannot end
- * @wiping: a spare slot that is being prepared
- * @wiped: pages of its map that are empty already
+ * @wipe: the spare slot that a step empties
+ * @wipe.slot: a spare slot that is being prepared
+ * @wipe.pages: pages of its map that are empty already
  * @stepping: a step is in progress
  * @step: the step, if it is a TILER_STEP_MOVE
  * @count: counters of regions
@@ -129,20 +133,33 @@ struct tiler {
 	u32 *owner;
 	u32 *in_memory;
 	bool *exact;
-	u32 nr_spares;
-	struct tiler_spare *spare;
-	u32 nr_freed;
-	u32 max_residents;
-	bool lazy;
-	bool unsafe_reuse;
-	bool unsafe_inplace;
-	struct tiler_resident *resident;
-	u32 nr_residents;
-	u32 newest;
-	u32 oldest;
-	u32 loading[SHINGLE_NR_ASKERS];
-	u32 nr_pending;
-	u32 released;
+
+	/* Spare slots */
+	struct {
+		u32 nr;
+		struct tiler_spare *list;
+		u32 nr_freed;
+	} spares;
+
+	/* Regions with maps in memory */
+	struct {
+		struct tiler_resident *list;
+		u32 nr;
+		u32 max;
+		u32 newest;
+		u32 oldest;
+		u32 loading[SHINGLE_NR_CLIENTS];
+		u32 nr_pending;
+		u32 released;
+	} pool;
+
+	/* Options and features for tests, constant */
+	struct {
+		bool lazy;
+		bool unsafe_reuse;
+		bool unsafe_inplace;
+	} opt;
+
 	struct tiler_slot to_slot;
 	u32 cleaning;
 	u32 want;
@@ -150,8 +167,13 @@ struct tiler {
 	struct tiler_resident *drained;
 	bool turned_away;
 	bool stuck;
-	u32 wiping;
-	u32 wiped;
+
+	/* The spare slot that a step empties */
+	struct {
+		u32 slot;
+		u32 pages;
+	} wipe;
+
 	bool stepping;
 	struct tiler_step step;
 	struct tiler_count count;
@@ -185,7 +207,7 @@ int tiler_residents_create(struct tiler *s);
 void tiler_residents_destroy(struct tiler *s);
 u64 tiler_residents_bytes(const struct tiler *s);
 int tiler_resident(struct tiler *s, u32 region, struct tiler_resident **out);
-void tiler_settle(struct tiler *s, struct tiler_resident *res);
+void tiler_update_pending(struct tiler *s, struct tiler_resident *res);
 bool tiler_page_look(struct tiler *s, struct tiler_slot *slot, const struct tiler_shape *shape,
 		     u32 laro);
 void tiler_pages_ahead(struct tiler *s, const struct tiler_stretch *st, u32 slot, u32 page);

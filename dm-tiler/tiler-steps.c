@@ -38,10 +38,10 @@ static u32 full_resident(const struct tiler *s, bool asked)
 {
 	u32 i;
 
-	for (i = 0; i < s->nr_residents; i++) {
-		const struct tiler_resident *res = &s->resident[i];
+	for (i = 0; i < s->pool.nr; i++) {
+		const struct tiler_resident *res = &s->pool.list[i];
 
-		if (wants_clean(res) && !res->hopeless && (res->asked || !asked))
+		if (wants_clean(res) && !res->immovable && (res->asked || !asked))
 			return res->region;
 	}
 	return NO_REGION;
@@ -52,8 +52,8 @@ static u32 asked_resident(struct tiler *s)
 {
 	u32 i, region;
 
-	for (i = 0; i < s->nr_residents && !s->asked; i++)
-		s->resident[i].asked = wants_clean(&s->resident[i]);
+	for (i = 0; i < s->pool.nr && !s->asked; i++)
+		s->pool.list[i].asked = wants_clean(&s->pool.list[i]);
 	region = full_resident(s, true);
 	s->asked = region != NO_REGION;
 	return region;
@@ -68,8 +68,8 @@ u32 tiler_left(struct shingle_engine *e)
 	const struct tiler *s = to_tiler(e);
 	u32 i, left = s->stuck;
 
-	for (i = 0; i < s->nr_residents; i++)
-		left += wants_clean(&s->resident[i]) && (s->stuck || s->resident[i].hopeless);
+	for (i = 0; i < s->pool.nr; i++)
+		left += wants_clean(&s->pool.list[i]) && (s->stuck || s->pool.list[i].immovable);
 	return left;
 }
 
@@ -95,14 +95,14 @@ static int let_be(struct tiler *s, u32 region, bool for_good)
 
 	if (s->want == region)
 		s->want = NO_REGION;
-	if (for_good && i != NO_RESIDENT && s->resident[i].loaded)
-		s->resident[i].hopeless = true;
+	if (for_good && i != NO_RESIDENT && s->pool.list[i].loaded)
+		s->pool.list[i].immovable = true;
 	return 0;
 }
 
-static bool is_hopeless(const struct tiler *s, u32 region)
+static bool is_immovable(const struct tiler *s, u32 region)
 {
-	return s->in_memory[region] != NO_RESIDENT && s->resident[s->in_memory[region]].hopeless;
+	return s->in_memory[region] != NO_RESIDENT && s->pool.list[s->in_memory[region]].immovable;
 }
 
 /* ------------------------------------------------------------------------
@@ -111,7 +111,7 @@ static bool is_hopeless(const struct tiler *s, u32 region)
 
 static struct tiler_spare *spares_of(struct tiler *s, const struct tiler_stretch *st)
 {
-	return &s->spare[(st - s->map.stretch) * s->nr_spares];
+	return &s->spares.list[(st - s->map.stretch) * s->spares.nr];
 }
 
 /*
@@ -124,7 +124,7 @@ static struct tiler_spare *find_spare(struct tiler *s, const struct tiler_stretc
 	u32 i;
 
 	*later = false;
-	for (i = 0; i < s->nr_spares; i++, sp++) {
+	for (i = 0; i < s->spares.nr; i++, sp++) {
 		if (sp->slot == NO_SLOT || tiler_slot_lost(s, st, sp->slot))
 			continue;
 		if (!sp->freed_seq)
@@ -140,12 +140,12 @@ static int wipe(struct tiler *s, const struct tiler_stretch *st, u32 slot,
 {
 	u32 looks = 0;
 
-	if (s->wiping != slot) {
-		s->wiping = slot;
-		s->wiped = 0;
+	if (s->wipe.slot != slot) {
+		s->wipe.slot = slot;
+		s->wipe.pages = 0;
 	}
-	for (; s->wiped < st->pages; s->wiped++) {
-		u32 nr = tiler_map_page_of(st, slot, 0) + s->wiped;
+	for (; s->wipe.pages < st->pages; s->wipe.pages++) {
+		u32 nr = tiler_map_page_of(st, slot, 0) + s->wipe.pages;
 		const void *page = shingle_page(&s->engine, nr);
 
 		if (!page)
@@ -400,7 +400,7 @@ int tiler_next_step(struct shingle_engine *e, enum shingle_why why, struct shing
 			r = begin(s, region, why, step);
 			if (r == SHINGLE_ABSENT && tiler_region_lost(s, region))
 				r = let_be(s, region, true);
-		} while (!r && is_hopeless(s, region));
+		} while (!r && is_immovable(s, region));
 		s->asked &= r || why != SHINGLE_WHY_FORCED;
 	}
 	s->stepping = r > 0;
@@ -418,7 +418,7 @@ int tiler_next_step(struct shingle_engine *e, enum shingle_why why, struct shing
 
 static struct tiler_resident *moved_by(struct tiler *s, const struct shingle_step *step)
 {
-	return &s->resident[s->in_memory[(u32)step->cookie]];
+	return &s->pool.list[s->in_memory[(u32)step->cookie]];
 }
 
 /* An operation of struct shingle_engine_ops. */
@@ -483,13 +483,13 @@ static void wiped(struct tiler *s, u32 nr, struct shingle_emit *emit)
 	shingle_page_dirty(&s->engine, nr);
 	shingle_page_put(&s->engine, nr);
 	shingle_emit(emit, TILER_REC_WIPE, 0, 0, slot, part);
-	s->wiped++;
+	s->wipe.pages++;
 	s->wiped_pages++;
 }
 
 static void begun(struct tiler *s, u32 region, u32 slot, struct shingle_emit *emit)
 {
-	struct tiler_resident *res = &s->resident[s->in_memory[region]];
+	struct tiler_resident *res = &s->pool.list[s->in_memory[region]];
 	const struct tiler_stretch *st = tiler_stretch_of(res->r.shape);
 	struct tiler_spare *sp = spares_of(s, st);
 
@@ -504,7 +504,7 @@ static void begun(struct tiler *s, u32 region, u32 slot, struct shingle_emit *em
 	s->to[region] = slot;
 	s->owner[slot] = region;
 	s->cleaning = region;
-	s->wiping = NO_SLOT;
+	s->wipe.slot = NO_SLOT;
 	if (s->want == region)
 		s->want = NO_REGION;
 	s->turned_away &= !tiler_slack(&res->r);
@@ -536,7 +536,7 @@ static void moved(struct tiler *s, struct tiler_resident *res, struct shingle_em
 	} else {
 		tiler_put(s, r, s->step.from);
 	}
-	tiler_settle(s, res);
+	tiler_update_pending(s, res);
 }
 
 /* The bitmaps of the region's current slot stay with the resident. */
@@ -554,12 +554,12 @@ static void flipped(struct tiler *s, struct tiler_resident *res, struct shingle_
 		sp++;
 	sp->slot = s->at[region];
 	sp->freed_seq = emit->seq;
-	s->nr_freed++;
+	s->spares.nr_freed++;
 	s->owner[sp->slot] = NO_REGION;
 	s->at[region] = s->to[region];
 	s->to[region] = NO_SLOT;
 	s->cleaning = NO_REGION;
-	tiler_settle(s, res);
+	tiler_update_pending(s, res);
 	tiler_mark(s, region);
 	shingle_emit(emit, TILER_REC_FLIP, 0, 0, region, s->at[region]);
 }

@@ -59,12 +59,12 @@ struct flight {
  * struct waiting - a write that was refused and will be tried again
  * @lblk: first block
  * @n: length, 0 = none
- * @told: result of the last place(): -EBUSY, -ENOSPC or SHINGLE_ABSENT; 0 if it accepted a part
+ * @refusal: result of the last place(): -EBUSY, -ENOSPC or SHINGLE_ABSENT; 0 if it accepted a part
  */
 struct waiting {
 	u64 lblk;
 	u32 n;
-	int told;
+	int refusal;
 };
 
 /**
@@ -97,7 +97,7 @@ static bool same_piece(const struct chunk *a, const struct chunk *b)
  * @rng: state of the random numbers
  * @calm: factor by which power cuts are rarer than by default
  * @good: one in @good writes fails
- * @hasty: free space is released as soon as possible, mostly before anything new is durable
+ * @early_release: free space is released as soon as possible, mostly before anything new is durable
  * @caching: the drive has a write cache
  * @quiet: the host starts nothing at present
  * @stamp: number of the last write
@@ -132,8 +132,8 @@ static bool same_piece(const struct chunk *a, const struct chunk *b)
  * @page_cursor: where the checkpoint in progress looks for changed pages, SHINGLE_NO_PAGE
  *	when it has written them all
  * @places_cursor: the next piece of the places in the checkpoint in progress
- * @spoiling: reads of pages return damaged content
- * @spoiling_seed: selects the damage
+ * @damaging: reads of pages return damaged content
+ * @damage_seed: selects the damage
  * @walk: position of verify(), 0 at the beginning
  * @failures: consecutive steps that failed because a block cannot be written, and from which
  *	the engine learnt nothing
@@ -145,7 +145,7 @@ struct exercise {
 	u32 rng;
 	u32 calm;
 	u32 good;
-	bool hasty;
+	bool early_release;
 	bool caching;
 	bool quiet;
 	u32 stamp;
@@ -179,8 +179,8 @@ struct exercise {
 	u8 *next_places;
 	u32 page_cursor;
 	u64 places_cursor;
-	bool spoiling;
-	u32 spoiling_seed;
+	bool damaging;
+	u32 damage_seed;
 	u64 walk;
 	u32 failures;
 };
@@ -352,7 +352,7 @@ static int check_window(struct exercise *x, u64 pblk, u32 n, const char *who)
  */
 
 static void checkpoint_some(struct exercise *x);
-static void spoil(struct exercise *x, void *buf, u32 bytes);
+static void damage(struct exercise *x, void *buf, u32 bytes);
 
 static u64 nr_pages(const struct exercise *x)
 {
@@ -368,11 +368,11 @@ static int read_store(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *b
 	u32 at = block - x->plan->layout->pages.start, rng = x->rng;
 
 	memcpy(buf, &x->store[at], (size_t)n * SHINGLE_BLOCK_SIZE);
-	if (!x->spoiling)
+	if (!x->damaging)
 		return 0;
 	/* The same damage at each read. */
-	x->rng = (x->spoiling_seed + at) * 2654435761U | 1;
-	spoil(x, c->payload, 64);
+	x->rng = (x->damage_seed + at) * 2654435761U | 1;
+	damage(x, c->payload, 64);
 	x->rng = rng;
 	shingle_page_seal(x->plan->layout, c, at / 2, at % 2 ? SHINGLE_PAGE_B : SHINGLE_PAGE_A, 1);
 	return 0;
@@ -425,7 +425,7 @@ static bool see_to(struct exercise *x)
 		fail(x, "a page that was never lost is");
 		return false;
 	}
-	x->res->crowds++;
+	x->res->limit_ckpts++;
 	read_pages(x);
 	do
 		checkpoint_some(x);
@@ -434,16 +434,16 @@ static bool see_to(struct exercise *x)
 }
 
 /*
- * End a call of the engine on behalf of @asker; @absent: the engine lacked a page or a frame.
+ * End a call of the engine on behalf of @client; @absent: the engine lacked a page or a frame.
  * Return whether the caller repeats the call now.
  */
-static bool asked(struct exercise *x, enum shingle_asker asker, bool absent)
+static bool asked(struct exercise *x, enum shingle_page_client client, bool absent)
 {
 	bool again = absent && see_to(x);
 
-	/* see_to() may have taken a checkpoint, which sets another asker. */
+	/* see_to() may have taken a checkpoint, which sets another client. */
 	if (x->e->pages)
-		x->e->pages->call.asker = asker;
+		x->e->pages->call.client = client;
 	shingle_pages_end(x->e, absent);
 	return again;
 }
@@ -457,9 +457,9 @@ static bool too_often(struct exercise *x, u32 *tries)
 	return true;
 }
 
-static enum shingle_asker host(const struct exercise *x)
+static enum shingle_page_client host(const struct exercise *x)
 {
-	return x->quiet ? SHINGLE_ASKER_FRONT : SHINGLE_ASKER_HOT;
+	return x->quiet ? SHINGLE_CLIENT_IO : SHINGLE_CLIENT_FAST;
 }
 
 /*
@@ -474,10 +474,10 @@ static int take_turn(struct exercise *x, struct shingle_turns *t, enum shingle_w
 	int r;
 
 	do {
-		shingle_pages_begin(x->e, SHINGLE_ASKER_CLEAN);
+		shingle_pages_begin(x->e, SHINGLE_CLIENT_CLEAN);
 		r = t ? shingle_take_turn(x->e, t, step, why) :
 			x->plan->ops->clean.next_step(x->e, *why, step);
-		again = asked(x, SHINGLE_ASKER_CLEAN, r == SHINGLE_ABSENT);
+		again = asked(x, SHINGLE_CLIENT_CLEAN, r == SHINGLE_ABSENT);
 	} while (again && !too_often(x, &tries));
 	return r == SHINGLE_ABSENT ? -EAGAIN : r;
 }
@@ -501,7 +501,7 @@ static void resolve(struct exercise *x, u64 lblk, u32 n, struct shingle_run *run
 		err = shingle_pages_ask(p);
 		/* The walk of verify() keeps the frames that the read needs. */
 		if (err == -EAGAIN)
-			shingle_pages_drop(p, SHINGLE_ASKER_LOOK);
+			shingle_pages_drop(p, SHINGLE_CLIENT_VERIFY);
 		if ((err && err != -EAGAIN) || too_often(x, &tries)) {
 			fail(x, "a read finds no frame for its page");
 			return;
@@ -756,10 +756,10 @@ static bool gathered(const struct exercise *x, u64 lblk, u64 n)
 
 /*
  * Have the engine place a write.  Return 0 if it placed or gathered the first f->run.n blocks; 1 if
- * the write has to wait, with the reason in *@told; SHINGLE_FULL if the host gets an error;
+ * the write has to wait, with the reason in *@refusal; SHINGLE_FULL if the host gets an error;
  * -EUCLEAN if the engine broke a rule.
  */
-static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f, int *told)
+static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f, int *refusal)
 {
 	u32 i, tries = 0;
 	int r = SHINGLE_GATHER;
@@ -782,7 +782,7 @@ static int place(struct exercise *x, u64 lblk, u32 n, struct flight *f, int *tol
 	}
 
 	if (r == -ENOSPC || r == -EBUSY || r == SHINGLE_ABSENT) {
-		*told = r;
+		*refusal = r;
 		return 1;
 	}
 	if (r == SHINGLE_FULL) {
@@ -810,8 +810,8 @@ static int retry(struct exercise *x, struct waiting *w, struct flight *f)
 {
 	int r;
 
-	w->told = 0;
-	r = place(x, w->lblk, w->n, f, &w->told);
+	w->refusal = 0;
+	r = place(x, w->lblk, w->n, f, &w->refusal);
 	if (r == SHINGLE_FULL) {
 		w->n = 0;
 		return 0;
@@ -965,7 +965,7 @@ static int forget(struct exercise *x)
 }
 
 /* Send the engine a message that sets the level of some tracks. */
-static int tell(struct exercise *x)
+static int query(struct exercise *x)
 {
 	u64 units = div_u64(x->plan->layout->logical_blocks, x->e->gather_blocks);
 	u32 first = rnd(x, units), n = 1 + rnd(x, units - first);
@@ -996,7 +996,7 @@ static int turn(struct exercise *x)
 	if (!n)
 		return 0;
 	if (x->plan->ops->observe.message && !rnd(x, 4))
-		return tell(x);
+		return query(x);
 	key += rnd(x, n / 2) * 2;
 	if (shingle_set(x->e, key[0], key[1], &why))
 		return fail(x, "cannot set %s %s: %s", key[0], key[1], why);
@@ -1195,7 +1195,7 @@ static int fail_step(struct exercise *x, const struct shingle_step *step, u32 n,
 	if (err)
 		return err;
 	name_worn(x, bad);
-	x->res->spoilt++;
+	x->res->failed_steps++;
 	if (!x->plan->ops->clean.step_failed(x->e, step, bad) && ++x->failures == 3)
 		return fail(x, "cleaning can make no progress for block %llu",
 			    (unsigned long long)shingle_pblk_block(bad->pblk));
@@ -1313,7 +1313,7 @@ static void freeze(struct exercise *x)
 }
 
 /* Give up the rest of an epoch: its blocks are gathered again. */
-static void thaw(struct exercise *x)
+static void gather_frozen(struct exercise *x)
 {
 	u64 i;
 
@@ -1377,7 +1377,7 @@ static int run_epoch(struct exercise *x, bool may_cut)
 		if (!r && !rnd(x, 256))
 			r = -EAGAIN;
 		if (r == -EAGAIN) {
-			thaw(x);
+			gather_frozen(x);
 			return 0;
 		}
 		if (r)
@@ -1444,7 +1444,8 @@ static int help(struct exercise *x, enum shingle_why why)
  * the cleaner must wake them.  Core does that
  *
  * - after a step;
- * - after a release (settle()), before it asks for a step, or when next_step() returns -EAGAIN;
+ * - after a release (release_due()), before it asks for a step, or when next_step() returns
+ *   -EAGAIN;
  * - if there is nothing to clean and one of them got -ENOSPC (awaits_room):
  *
  *	if (pressure && !turns->pressure) {
@@ -1476,7 +1477,7 @@ static int help_refused(struct exercise *x, bool busy, const char *who)
  */
 static int help_waiting(struct exercise *x, const struct waiting *w)
 {
-	bool busy = w->told == -EBUSY, through = false;
+	bool busy = w->refusal == -EBUSY, through = false;
 	struct flight *f = &x->flight[1];
 	u32 i;
 
@@ -1485,7 +1486,7 @@ static int help_waiting(struct exercise *x, const struct waiting *w)
 			continue;
 		if (retry(x, &x->waiting[i], f))
 			return -EUCLEAN;
-		busy |= x->waiting[i].told == -EBUSY;
+		busy |= x->waiting[i].refusal == -EBUSY;
 		if (f->used) {
 			end_write(x, f, true);
 			through = true;
@@ -1495,7 +1496,7 @@ static int help_waiting(struct exercise *x, const struct waiting *w)
 }
 
 /*
- * Does write @i of crowd() stay in flight?  A write in flight keeps its page, so with pages only
+ * Does write @i of fill_up() stay in flight?  A write in flight keeps its page, so with pages only
  * the first one stays, and only if there is a frame for each page.
  */
 static bool stays(struct exercise *x, u32 i)
@@ -1509,7 +1510,7 @@ static bool stays(struct exercise *x, u32 i)
  * Start writes until one has to wait, at most @limit rounds.  Return 1 if some wait, 0 if all found
  * room, -EUCLEAN after an error.  Some may be in flight afterwards.
  */
-static int crowd(struct exercise *x, u64 limit)
+static int fill_up(struct exercise *x, u64 limit)
 {
 	bool waits = false, through = true;
 	u32 i;
@@ -1559,10 +1560,10 @@ static int write_again(struct exercise *x)
 }
 
 /*
- * A requested clean must end although writes find no room all the time (crowd()), and those writes
- * may not wait for more than one job of the clean in a row.
+ * A requested clean must end although writes find no room all the time (fill_up()), and those
+ * writes may not wait for more than one job of the clean in a row.
  */
-static int progress_in_crowd(struct exercise *x, u64 limit)
+static int progress_under_load(struct exercise *x, u64 limit)
 {
 	/* The first clean may only complete one that an earlier operation began. */
 	struct shingle_turns t = { .forced_again = true };
@@ -1579,7 +1580,7 @@ static int progress_in_crowd(struct exercise *x, u64 limit)
 		if (r == -EAGAIN)
 			r = write_again(x);
 		else
-			r = crowd(x, most);
+			r = fill_up(x, most);
 		if (r == -EUCLEAN)
 			return r;
 		t.pressure |= r > 0;
@@ -1649,7 +1650,7 @@ static int progress(struct exercise *x)
 	if (!rnd(x, 8))
 		return forget_all(x, limit);
 	if (!x->e->gather_blocks && !rnd(x, 4))
-		return progress_in_crowd(x, 4 * limit);
+		return progress_under_load(x, 4 * limit);
 	if (rnd(x, 4)) {
 		/*
 		 * The writes that wait already come first, and each of their blocks may need a
@@ -1903,9 +1904,9 @@ static int verify_part(struct exercise *x)
 {
 	u32 bad;
 
-	shingle_pages_begin(x->e, SHINGLE_ASKER_LOOK);
+	shingle_pages_begin(x->e, SHINGLE_CLIENT_VERIFY);
 	bad = x->e->ops->observe.verify(x->e, &x->walk, report, x);
-	asked(x, SHINGLE_ASKER_LOOK, shingle_pages_lack(x->e));
+	asked(x, SHINGLE_CLIENT_VERIFY, shingle_pages_lack(x->e));
 	if (bad)
 		return -EUCLEAN;
 	if (x->walk == SHINGLE_NOWHERE) {
@@ -1944,7 +1945,7 @@ static u32 verify(struct exercise *x, struct shingle_engine *e)
 }
 
 /* Damage metadata: with a chance of one in four, change one random byte of @buf. */
-static void spoil(struct exercise *x, void *buf, u32 bytes)
+static void damage(struct exercise *x, void *buf, u32 bytes)
 {
 	u8 *p = buf;
 
@@ -1987,7 +1988,7 @@ static int clean_nonsense(struct exercise *x, struct shingle_engine *e)
 	for (; --limit; shingle_pages_end(e, waits)) {
 		struct shingle_emit emit = { .rec = x->rec, .seq = x->seq };
 
-		shingle_pages_begin(e, SHINGLE_ASKER_LOAD);
+		shingle_pages_begin(e, SHINGLE_CLIENT_LOAD);
 		r = ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step);
 		if (!r)
 			break;
@@ -1997,7 +1998,7 @@ static int clean_nonsense(struct exercise *x, struct shingle_engine *e)
 			ask_step(e, &step);
 			ops->clean.step_done(e, &step, &emit);
 		}
-		shingle_settle_step(e);
+		shingle_finish_tidy(e);
 		shingle_release_all(e, x->seq);
 	}
 	return limit ? 0 : fail(x, "a clean of nonsense has no end");
@@ -2012,7 +2013,7 @@ static int place_nonsense(struct exercise *x, struct shingle_engine *e, u64 lblk
 	int r;
 
 	do {
-		shingle_pages_begin(e, SHINGLE_ASKER_LOAD);
+		shingle_pages_begin(e, SHINGLE_CLIENT_LOAD);
 		r = x->plan->ops->map.place(e, lblk, n, SHINGLE_LIFE_UNKNOWN, run);
 		again = r == SHINGLE_ABSENT && !shingle_fetch(&reader, x->plan->layout, e);
 		shingle_pages_end(e, again);
@@ -2052,7 +2053,7 @@ static int replay(struct exercise *x, struct shingle_engine *e, const struct shi
 	int r;
 
 	do {
-		shingle_pages_begin(e, SHINGLE_ASKER_LOAD);
+		shingle_pages_begin(e, SHINGLE_CLIENT_LOAD);
 		r = x->plan->ops->state.replay(e, rec);
 		again = r == SHINGLE_ABSENT && !shingle_fetch(&reader, x->plan->layout, e);
 		shingle_pages_end(e, again);
@@ -2110,11 +2111,11 @@ static int load_nonsense(struct exercise *x)
 		if (err)
 			return fail(x, "cannot create pages for nonsense: %s", why);
 	}
-	x->spoiling = true;
-	x->spoiling_seed = x->rng;
+	x->damaging = true;
+	x->damage_seed = x->rng;
 	for (i = 0; !err && i < x->nr_ckpt; i++) {
 		*c = x->ckpt[x->order[i]];
-		spoil(x, c->payload, c->bytes);
+		damage(x, c->payload, c->bytes);
 		if (!rnd(x, 16))
 			c->bytes = rnd(x, sizeof(c->payload) + 1);
 		if (!rnd(x, 16))
@@ -2127,7 +2128,7 @@ static int load_nonsense(struct exercise *x)
 		struct shingle_record rec = x->journal[i];
 
 		if (!rnd(x, 8))
-			spoil(x, &rec, sizeof(rec));
+			damage(x, &rec, sizeof(rec));
 		if (!rnd(x, 16))
 			rec = x->journal[rnd(x, x->nr_records)];
 		err = replay(x, e, &rec);
@@ -2154,7 +2155,7 @@ static int load_nonsense(struct exercise *x)
 	} else {
 		err = 0;
 	}
-	x->spoiling = false;
+	x->damaging = false;
 	shingle_pages_destroy(e);
 	ops->destroy(e);
 	kvfree(c);
@@ -2274,7 +2275,7 @@ static int power_cut(struct exercise *x)
 	if (check_recovered(x) || check_twin(x, !late) || load_nonsense(x))
 		return -EUCLEAN;
 	/* Replay changed more pages than may be dirty: like core, take a checkpoint first. */
-	if (x->e->pages && x->e->pages->changes.spoken > x->e->pages->changes.most) {
+	if (x->e->pages && x->e->pages->changes.unevictable > x->e->pages->changes.most) {
 		do
 			checkpoint_some(x);
 		while (x->cursor != U64_MAX);
@@ -2297,7 +2298,7 @@ static int one_round(struct exercise *x)
 		SHINGLE_WHY_PRESSURE, SHINGLE_WHY_PRESSURE, SHINGLE_WHY_PRESSURE,
 		SHINGLE_WHY_PRESSURE, SHINGLE_WHY_IDLE, SHINGLE_WHY_FORCED,
 	};
-	u32 dice = rnd(x, 100);
+	u32 percent = rnd(x, 100);
 	int r = 0;
 
 	checkpoint_if_full(x);
@@ -2307,29 +2308,29 @@ static int one_round(struct exercise *x)
 		r = rnd(x, 2) ? run_epoch(x, x->plan->cuts) : flush_all(x, x->plan->cuts);
 		return r > 0 ? power_cut(x) : r;
 	}
-	if (x->hasty && !rnd(x, 4))
+	if (x->early_release && !rnd(x, 4))
 		release_some(x);
-	if (dice < 40)
+	if (percent < 40)
 		return start_write(x);
-	if (dice < 75)
+	if (percent < 75)
 		end_some_write(x);
-	else if (dice < 78)
+	else if (percent < 78)
 		return forget(x);
-	else if (dice < 90)
+	else if (percent < 90)
 		r = clean(x, why[rnd(x, ARRAY_SIZE(why))], x->plan->cuts);
-	else if (dice < 92)
+	else if (percent < 92)
 		make_durable(x);
-	else if (dice < 93)
+	else if (percent < 93)
 		release_some(x);
-	else if (dice < 97)
+	else if (percent < 97)
 		checkpoint_some(x);
-	else if (dice < 98 && verify_rest(x))
+	else if (percent < 98 && verify_rest(x))
 		return -EUCLEAN;
-	else if (dice < 98 && !rnd(x, 8))
+	else if (percent < 98 && !rnd(x, 8))
 		return turn(x);
-	else if (dice < 99 && x->plan->cuts)
+	else if (percent < 99 && x->plan->cuts)
 		r = !rnd(x, 4 * x->calm);
-	else if (dice == 99 && !rnd(x, 8))
+	else if (percent == 99 && !rnd(x, 8))
 		return must_progress(x);
 	else
 		return check_block(x, rnd(x, x->plan->layout->logical_blocks));
@@ -2532,7 +2533,7 @@ int shingle_exercise(const struct shingle_exercise_plan *plan,
 	/* With some seeds cuts are rare: an engine reaches some states only after a long time. */
 	x->calm = 1 << plan->seed % 3;
 	x->good = plan->seed % 7 < 3 ? 3 : 16;
-	x->hasty = plan->seed % 7 == 2 || plan->seed % 7 == 3;
+	x->early_release = plan->seed % 7 == 2 || plan->seed % 7 == 3;
 	x->caching = plan->layout->interlaced || plan->seed % 5 < 2;
 	x->seq = 1;
 	x->cursor = U64_MAX;

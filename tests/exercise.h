@@ -42,7 +42,7 @@ struct shingle_exercise_plan {
  * @epochs: completed epochs
  * @steps: completed cleaning steps
  * @scattered: completed steps with several extents (step.scattered)
- * @spoilt: cleaning steps that failed because a block cannot be written
+ * @failed_steps: cleaning steps that failed because a block cannot be written
  * @cuts: power cuts survived
  * @checkpoints: checkpoints taken
  * @pieces: pieces of the state that these checkpoints wrote
@@ -55,7 +55,7 @@ struct shingle_exercise_plan {
  * @destroyed: blocks that writes to other tracks destroyed
  * @pages_read: pages of the map that were read
  * @pages_written: pages that checkpoints have written
- * @crowds: operations for which a checkpoint had to make room in the page frames
+ * @limit_ckpts: operations for which a checkpoint had to make room in the page frames
  * @grown: recoveries that changed more pages than allowed, so that a checkpoint followed
  */
 struct shingle_exercise_result {
@@ -66,7 +66,7 @@ struct shingle_exercise_result {
 	u64 epochs;
 	u64 steps;
 	u64 scattered;
-	u64 spoilt;
+	u64 failed_steps;
 	u64 cuts;
 	u64 checkpoints;
 	u64 pieces;
@@ -79,7 +79,7 @@ struct shingle_exercise_result {
 	u64 destroyed;
 	u64 pages_read;
 	u64 pages_written;
-	u64 crowds;
+	u64 limit_ckpts;
 	u64 grown;
 };
 

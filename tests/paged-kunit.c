@@ -78,14 +78,14 @@ static void paged_absent(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, run.n, 9U);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 3, 1, SHINGLE_LIFE_UNKNOWN, &run),
 			SHINGLE_ABSENT);
-	KUNIT_EXPECT_EQ(test, e->pages->changes.spoken, 0U);
+	KUNIT_EXPECT_EQ(test, e->pages->changes.unevictable, 0U);
 	KUNIT_EXPECT_EQ(test, shingle_pages_ask(e->pages), 0);
 	KUNIT_EXPECT_NE(test, shingle_pages_wanted(e->pages), SHINGLE_NO_PAGE);
 	/* The next page was never written, so it needs no read. */
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 12, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
-	KUNIT_EXPECT_EQ(test, e->pages->changes.spoken, 2U);
+	KUNIT_EXPECT_EQ(test, e->pages->changes.unevictable, 2U);
 	e->ops->map.abort(e, &run);
-	KUNIT_EXPECT_EQ(test, e->pages->changes.spoken, 0U);
+	KUNIT_EXPECT_EQ(test, e->pages->changes.unevictable, 0U);
 	shingle_pages_destroy(e);
 	e->ops->destroy(e);
 }

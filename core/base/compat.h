@@ -207,7 +207,7 @@ static inline void shingle_limit_write_zeroes(struct queue_limits *limits, unsig
  *
  * A target never supports polling: its requests wait for cleaning or for the head, are split, and
  * are submitted by other threads, so the host would poll a queue that does not have them.  Kernels
- * before 6.11 have neither property in the limits; there shingle_tell_disk() sets them.
+ * before 6.11 have neither property in the limits; there shingle_set_disk_limits() sets them.
  *
  * Context: io_hints.
  */
@@ -221,7 +221,7 @@ static inline void shingle_limit_disk(struct queue_limits *limits, bool rotation
 }
 
 /**
- * shingle_tell_disk() - set the same properties on kernels before 6.11
+ * shingle_set_disk_limits() - set the same properties on kernels before 6.11
  * @ti: the target
  * @rotational: whether it rotates
  *
@@ -230,7 +230,7 @@ static inline void shingle_limit_disk(struct queue_limits *limits, bool rotation
  *
  * Context: resume.
  */
-static inline void shingle_tell_disk(struct dm_target *ti, bool rotational)
+static inline void shingle_set_disk_limits(struct dm_target *ti, bool rotational)
 {
 #ifndef SHINGLE_HAVE_FEAT_ROTATIONAL
 	struct request_queue *q = dm_disk(dm_table_get_md(ti->table))->queue;

@@ -301,7 +301,7 @@ struct shingle_log {
  * @reading: number of reads in flight, or failed and not yet reported; map_lock
  * @failed: number of pages that were needed and cannot be used, for which @work has not yet made
  *	the device read-only; map_lock
- * @crowded: a waiter may change no further page before a checkpoint has written changed ones;
+ * @over_limit: a waiter may change no further page before a checkpoint has written changed ones;
  *	map_lock
  * @beginning: @work is starting a batch of reads, and wakes the waiters after the last of them;
  *	map_lock
@@ -309,7 +309,7 @@ struct shingle_log {
  *	has arrived while other reads were being begun; map_lock
  * @clean_waits: the cleaner waits for a page; map_lock
  * @oldest: the bio or the write cache, whichever has waited for a page longest: the pages that it
- *	has looked at stay in memory (enum shingle_asker); map_lock
+ *	has looked at stay in memory (enum shingle_page_client); map_lock
  * @events: number of times that the waiters for pages were woken; map_lock
  */
 struct shingle_pager {
@@ -318,7 +318,7 @@ struct shingle_pager {
 	struct bio_set bios;
 	u32 reading;
 	u32 failed;
-	bool crowded;
+	bool over_limit;
 	bool beginning;
 	bool again;
 	bool clean_waits;
@@ -424,7 +424,7 @@ struct shingle_health {
  *	under map_lock, read without it
  * @resetting: a reset is in progress: no new steps, the step in progress ends early, and new bios
  *	wait; map_lock
- * @leaving: a suspend has begun, and messages must not delay it; map_lock
+ * @suspending: a suspend has begun, and messages must not delay it; map_lock
  * @presuspends: number of suspends begun; map_lock
  * @suspended: between postsuspend and resume
  * @reset_lock: one reset at a time, and none while suspended; the outermost lock
@@ -436,7 +436,7 @@ struct shingle_phase {
 	bool stopping;
 	bool held;
 	bool resetting;
-	bool leaving;
+	bool suspending;
 	u32 presuspends;
 	bool suspended;
 	struct mutex reset_lock;	/* one reset at a time */
@@ -554,7 +554,7 @@ static inline struct shingle_io *shingle_bio_io(struct bio *bio)
 /* Does any request wait for shingle_kick()?  Context: map lock. */
 static inline bool shingle_waiting(const struct shingle_device *d)
 {
-	return !bio_list_empty(&d->waiters.deferred) || d->waiters.retrying || d->wcache.blocked;
+	return !bio_list_empty(&d->waiters.deferred) || d->waiters.retrying || d->wcache.destage.blocked;
 }
 
 static inline bool shingle_has_dev(const struct shingle_device *d, enum shingle_dev dev)

@@ -25,11 +25,11 @@ void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool che
 {
 	static const char *const text[] = { "read-write", "read-only", "failed" };
 	unsigned long flags;
-	bool down, news;
+	bool down, changed;
 
 	spin_lock_irqsave(&d->map_lock, flags);
 	down = mode > d->health.mode;
-	news = down || (check && !d->health.needs_check);
+	changed = down || (check && !d->health.needs_check);
 	if (down) {
 		WRITE_ONCE(d->health.mode, mode);
 		d->health.why = why;
@@ -38,7 +38,7 @@ void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool che
 	if (check)
 		WRITE_ONCE(d->health.needs_check, true);
 	spin_unlock_irqrestore(&d->map_lock, flags);
-	if (!news)
+	if (!changed)
 		return;
 	DMERR("%s: %s %s: %s%s", dm_table_device_name(d->ti->table), down ? "now" : "still",
 	      text[mode], why, check ? "; run 'shingle check' when it is inactive" : "");
@@ -83,7 +83,7 @@ u64 shingle_unsaved(const struct shingle_device *d)
 int shingle_no_change(const struct shingle_device *d, const char **why)
 {
 	lockdep_assert_held(&d->map_lock);
-	if (!d->phase.loaded || READ_ONCE(d->phase.suspended) || d->phase.leaving) {
+	if (!d->phase.loaded || READ_ONCE(d->phase.suspended) || d->phase.suspending) {
 		*why = "it is suspended or was never resumed";
 		return -EAGAIN;
 	}

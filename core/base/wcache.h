@@ -101,13 +101,15 @@ struct shingle_hits {
  * @waiting: number of deferred bios that wait for room in the cache (shingle_io::waits)
  * @seq: number of the last block acknowledged
  * @drain: destage all blocks with this @seq or a lower one
- * @cursor: the worker looks for the next run from this block upwards, and then from block 0
- * @picks: number of runs that the worker has destaged
- * @rounds: number of times that destaging has failed since it last succeeded; failures before
- *	@retry_at count as one
- * @retry_at: earliest time of the next attempt in jiffies, if @rounds is not 0
- * @blocked: the worker waits for room in the engine or in the journal, or for the end of a reset
- * @refused: a run that begins at @cursor found no room, and comes before all others
+ * @destage: state of the worker that destages; map_lock
+ * @destage.cursor: the worker looks for the next run from this block upwards, and then from block 0
+ * @destage.picks: number of runs that the worker has destaged
+ * @destage.rounds: number of times that destaging has failed since it last succeeded;
+ *	failures before @destage.retry_at count as one
+ * @destage.retry_at: earliest time of the next attempt in jiffies, if @destage.rounds is not 0
+ * @destage.blocked: the worker waits for room in the engine or in the journal, or for the end
+ *	of a reset
+ * @destage.refused: a run that begins at @destage.cursor found no room, and comes before all others
  *
  * map_lock protects all members that change, unless stated otherwise.
  */
@@ -136,12 +138,16 @@ struct shingle_wcache {
 	u32 waiting;
 	u64 seq;
 	u64 drain;
-	u64 cursor;
-	u32 picks;
-	u32 rounds;
-	unsigned long retry_at;
-	bool blocked;
-	bool refused;
+
+	/* State of the worker that destages; map_lock */
+	struct {
+		u64 cursor;
+		u32 picks;
+		u32 rounds;
+		unsigned long retry_at;
+		bool blocked;
+		bool refused;
+	} destage;
 };
 
 #endif /* SHINGLE_WCACHE_H */

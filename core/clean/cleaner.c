@@ -216,7 +216,7 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 	memset(step, 0, sizeof(*step));
 	spin_lock_irq(&d->map_lock);
 	d->cleaner.busy = false;
-	shingle_pages_begin(d->engine, SHINGLE_ASKER_CLEAN);
+	shingle_pages_begin(d->engine, SHINGLE_CLIENT_CLEAN);
 	/* In these cases it does not keep the pages that it has looked at, either. */
 	if (d->health.mode != SHINGLE_RW || d->phase.stopping || d->phase.resetting)
 		goto out;
@@ -275,7 +275,7 @@ out:
  * Make freed space usable.  If a request waits for space, first commit the change that freed it.
  * Returns true if there may be more room than before.
  */
-static bool settle(struct shingle_device *d)
+static bool release_due(struct shingle_device *d)
 {
 	bool pending, wanted;
 
@@ -330,7 +330,7 @@ static void clean_work(struct work_struct *work)
 						cleaner.work);
 	struct shingle_step step;
 	enum shingle_why why;
-	bool kick = settle(d), between = false;
+	bool kick = release_due(d), between = false;
 	unsigned long begun;
 	int err;
 
@@ -352,7 +352,7 @@ static void clean_work(struct work_struct *work)
 			between = true;
 			continue;
 		}
-		if (err == -EAGAIN && settle(d)) {
+		if (err == -EAGAIN && release_due(d)) {
 			retry_waiting(d);
 			continue;
 		}

@@ -27,18 +27,18 @@ static struct shingle_wslot *pick(struct shingle_wcache *wc)
 	 * that a flush waits for: so every BATCH-th run begins with the oldest block.  A run that
 	 * was refused comes first even then; the cursor is at its start.
 	 */
-	if (!wc->refused && wc->picks % BATCH == BATCH - 1) {
+	if (!wc->destage.refused && wc->destage.picks % BATCH == BATCH - 1) {
 		list_for_each_entry(s, &wc->ages, age) {
 			if (eligible(s))
 				return s;
 		}
 		return NULL;
 	}
-	for (s = shingle_wslot_from(wc, wc->cursor); s; s = next_of(s)) {
+	for (s = shingle_wslot_from(wc, wc->destage.cursor); s; s = next_of(s)) {
 		if (eligible(s))
 			return s;
 	}
-	for (s = shingle_wslot_from(wc, 0); s && s->lblk < wc->cursor; s = next_of(s)) {
+	for (s = shingle_wslot_from(wc, 0); s && s->lblk < wc->destage.cursor; s = next_of(s)) {
 		if (eligible(s))
 			return s;
 	}
@@ -49,12 +49,12 @@ static enum shingle_destage_why wanted(struct shingle_device *d)
 {
 	struct shingle_wcache *wc = &d->wcache;
 
-	if (!wc->dirty || wc->flying >= (d->gathers ? 1 : DEPTH) || wc->blocked ||
-	    d->health.mode != SHINGLE_RW || (wc->rounds && time_before(jiffies, wc->retry_at)))
+	if (!wc->dirty || wc->flying >= (d->gathers ? 1 : DEPTH) || wc->destage.blocked ||
+	    d->health.mode != SHINGLE_RW || (wc->destage.rounds && time_before(jiffies, wc->destage.retry_at)))
 		return SHINGLE_DESTAGE_NOT;
 	if (!wc->on)
 		return SHINGLE_DESTAGE_OFF;
-	if (wc->refused)
+	if (wc->destage.refused)
 		return SHINGLE_DESTAGE_AGAIN;
 	if (is_full(d))
 		return SHINGLE_DESTAGE_FULL;
@@ -149,28 +149,28 @@ static bool destage(struct shingle_device *d)
 		s->state = SHINGLE_WSLOT_LOST;
 		wc->dirty--;
 		list_add_tail(&s->link, &wc->lost);
-		wc->refused = false;
+		wc->destage.refused = false;
 	} else if (r == -EIO) {
 		/*
 		 * Core has refused the write; for these blocks that is equivalent to a medium
 		 * error.
 		 */
 		load(d, g, s, n);
-		wc->refused = false;
+		wc->destage.refused = false;
 		shingle_wcache_written(d, &g->slots, true);
 	} else if (r) {
 		/* Until this run is tried again the engine may refuse others. */
-		wc->blocked = true;
-		wc->refused = true;
-		wc->cursor = s->lblk;
+		wc->destage.blocked = true;
+		wc->destage.refused = true;
+		wc->destage.cursor = s->lblk;
 	} else {
 		n = g->w.run.n;
 		load(d, g, s, n);
 		shingle_remap(d, bio, g->w.run.pblk);
 		wc->flying++;
-		wc->picks++;
-		wc->refused = false;
-		wc->cursor = s->lblk + n;
+		wc->destage.picks++;
+		wc->destage.refused = false;
+		wc->destage.cursor = s->lblk + n;
 		d->stats.n.wcache_destages++;
 		d->stats.n.wcache_destage_blocks += n;
 		held = g->w.held;
@@ -204,14 +204,14 @@ static void give_up_blocks(struct shingle_device *d)
 			break;
 		/* A record must not restore what a reset deletes. */
 		if (d->phase.resetting) {
-			wc->blocked = true;
+			wc->destage.blocked = true;
 			break;
 		}
 		full = d->bad.nr == SHINGLE_MAX_BAD;
 		if (full)
 			break;
 		if (!shingle_journal_reserve(d, 1)) {
-			wc->blocked = true;
+			wc->destage.blocked = true;
 			break;
 		}
 		shingle_bad_add(&d->bad, s->lblk);
@@ -227,7 +227,7 @@ static void give_up_blocks(struct shingle_device *d)
 		shingle_wslot_forget(wc, s);
 		kick = shingle_waiting(d);
 	}
-	full |= wc->rounds >= MAX_ROUNDS;
+	full |= wc->destage.rounds >= MAX_ROUNDS;
 	spin_unlock_irq(&d->map_lock);
 	if (kick)
 		shingle_kick(d);
@@ -276,10 +276,10 @@ static void rearm(struct shingle_device *d)
 	unsigned long at, now = jiffies;
 
 	lockdep_assert_held(&d->map_lock);
-	if (!wc->dirty || wc->flying || wc->blocked || d->health.mode != SHINGLE_RW)
+	if (!wc->dirty || wc->flying || wc->destage.blocked || d->health.mode != SHINGLE_RW)
 		return;
-	if (wc->rounds && time_before(now, wc->retry_at))
-		at = wc->retry_at;
+	if (wc->destage.rounds && time_before(now, wc->destage.retry_at))
+		at = wc->destage.retry_at;
 	else if (d->config.destage_ms && !d->phase.held)
 		at = oldest(wc)->since + msecs_to_jiffies(d->config.destage_ms);
 	else
@@ -302,7 +302,7 @@ void shingle_destage_work(struct work_struct *work)
 	bool go;
 
 	spin_lock_irq(&d->map_lock);
-	wc->blocked = false;
+	wc->destage.blocked = false;
 	s = oldest(wc);
 	if (s && d->config.destage_ms &&
 	    time_after_eq(jiffies, s->since + msecs_to_jiffies(d->config.destage_ms)))
@@ -339,7 +339,7 @@ void shingle_wcache_kick(struct shingle_device *d)
 	unsigned long flags;
 
 	spin_lock_irqsave(&d->map_lock, flags);
-	if (wc->blocked || d->health.mode != SHINGLE_RW)
+	if (wc->destage.blocked || d->health.mode != SHINGLE_RW)
 		run_now(wc);
 	spin_unlock_irqrestore(&d->map_lock, flags);
 }

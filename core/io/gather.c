@@ -120,21 +120,21 @@ u32 shingle_wcache_freeze(struct shingle_device *d)
 
 	spin_lock_irq(&d->map_lock);
 	/* Start with the whole unit, since the runs of a unit must follow each other. */
-	div_u64_rem(wc->cursor, d->engine->gather_blocks, &offset);
-	start = wc->cursor - offset;
+	div_u64_rem(wc->destage.cursor, d->engine->gather_blocks, &offset);
+	start = wc->destage.cursor - offset;
 	whole = wc->on && reached(wc, wc->drain);
 	spin_unlock_irq(&d->map_lock);
 	for (;;) {
 		at = start;
 		n = freeze_range(d, &at, U64_MAX, whole);
-		wc->cursor = at;
+		wc->destage.cursor = at;
 		if (start) {
 			u32 more;
 
 			at = 0;
 			more = freeze_range(d, &at, start, whole);
 			if (more)
-				wc->cursor = at;
+				wc->destage.cursor = at;
 			n += more;
 		}
 		if (n || !whole)

@@ -51,7 +51,7 @@ static inline void ask_for(struct shingle_device *d, const void *who)
 {
 	if (d->engine->pages && (!d->pager.oldest || d->pager.oldest == who)) {
 		d->pager.oldest = who;
-		shingle_pages_begin(d->engine, SHINGLE_ASKER_FRONT);
+		shingle_pages_begin(d->engine, SHINGLE_CLIENT_IO);
 	}
 }
 

@@ -436,10 +436,10 @@ void shingle_wcache_written(struct shingle_device *d, struct list_head *slots, b
 		}
 	}
 	if (!failed) {
-		wc->rounds = 0;
-	} else if (!wc->rounds || time_after_eq(jiffies, wc->retry_at)) {
-		wc->rounds++;
-		wc->retry_at = jiffies + RETRY_DELAY;
+		wc->destage.rounds = 0;
+	} else if (!wc->destage.rounds || time_after_eq(jiffies, wc->destage.retry_at)) {
+		wc->destage.rounds++;
+		wc->destage.retry_at = jiffies + RETRY_DELAY;
 	}
 }
 
@@ -452,7 +452,7 @@ static bool drained(struct shingle_device *d, u64 seq)
 	bool done;
 
 	spin_lock_irq(&d->map_lock);
-	done = d->health.mode != SHINGLE_RW || d->phase.leaving || reached(&d->wcache, seq);
+	done = d->health.mode != SHINGLE_RW || d->phase.suspending || reached(&d->wcache, seq);
 	spin_unlock_irq(&d->map_lock);
 	return done;
 }
@@ -497,7 +497,7 @@ int shingle_wcache_drain(struct shingle_device *d)
 	return err;
 }
 
-static bool nobody_fills(struct shingle_device *d)
+static bool no_slot_filling(struct shingle_device *d)
 {
 	bool done;
 
@@ -525,7 +525,7 @@ int shingle_wcache_switch(struct shingle_device *d, bool on)
 	if (on)
 		return 0;
 	/* A write that found it on before may still be copying. */
-	wait_event(d->wait, nobody_fills(d));
+	wait_event(d->wait, no_slot_filling(d));
 	return shingle_wcache_drain(d);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* The interface of the volatile write cache. */
-#ifndef SHINGLE_FRONT_WCACHE_H
-#define SHINGLE_FRONT_WCACHE_H
+#ifndef SHINGLE_IO_WCACHE_H
+#define SHINGLE_IO_WCACHE_H
 
 #include "base/device.h"
 
@@ -31,4 +31,4 @@ bool shingle_wcache_is_frozen(struct shingle_device *d, u64 lblk);
 void shingle_wcache_stepped(struct shingle_device *d, u64 lblk, u32 n, bool failed);
 void shingle_wcache_epoch_ended(struct shingle_device *d);
 
-#endif /* SHINGLE_FRONT_WCACHE_H */
+#endif /* SHINGLE_IO_WCACHE_H */

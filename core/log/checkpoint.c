@@ -375,7 +375,7 @@ int shingle_checkpoint(struct shingle_device *d)
 
 	mutex_lock(&d->log.ckpt_lock);
 	if (READ_ONCE(d->health.mode) == SHINGLE_RW)
-		err = READ_ONCE(d->phase.leaving) ? -EAGAIN : checkpoint_locked(d, NULL, false);
+		err = READ_ONCE(d->phase.suspending) ? -EAGAIN : checkpoint_locked(d, NULL, false);
 	mutex_unlock(&d->log.ckpt_lock);
 	return err;
 }

@@ -186,7 +186,7 @@ static void pages_work(struct work_struct *work)
  */
 int shingle_await_page(struct shingle_device *d)
 {
-	enum shingle_asker asker = d->engine->pages->call.asker;
+	enum shingle_page_client client = d->engine->pages->call.client;
 	bool again = shingle_pages_here_already(d->engine);
 	int err;
 
@@ -211,9 +211,9 @@ int shingle_await_page(struct shingle_device *d)
 	 * Neither does a request that only waits for the end of the writes that hold all changeable
 	 * pages.
 	 */
-	if (err == -EBUSY && asker <= SHINGLE_ASKER_FRONT && !d->engine->pages->changes.nr_dirty)
+	if (err == -EBUSY && client <= SHINGLE_CLIENT_IO && !d->engine->pages->changes.nr_dirty)
 		return SHINGLE_ABSENT;
-	d->pager.crowded = true;
+	d->pager.over_limit = true;
 	queue_work(d->log.wq, &d->log.ckpt_work);
 	return SHINGLE_ABSENT;
 }
@@ -302,7 +302,7 @@ void shingle_pages_checkpoint_done(struct shingle_device *d, struct shingle_engi
 		spin_lock_irq(&d->map_lock);
 		more = shingle_pages_written(e->pages, &cursor, good);
 		if (!more) {
-			d->pager.crowded = false;
+			d->pager.over_limit = false;
 			/* The bio that waited may not need a page any more. */
 			d->pager.oldest = NULL;
 			wake_all(d);
@@ -324,9 +324,9 @@ void shingle_pages_checkpoint_done(struct shingle_device *d, struct shingle_engi
 void shingle_pages_look_again(struct shingle_device *d)
 {
 	spin_lock_irq(&d->map_lock);
-	if (d->pager.crowded)
+	if (d->pager.over_limit)
 		wake_all(d);
-	d->pager.crowded = false;
+	d->pager.over_limit = false;
 	spin_unlock_irq(&d->map_lock);
 }
 
@@ -339,7 +339,7 @@ void shingle_pages_look_again(struct shingle_device *d)
  */
 bool shingle_pages_want_checkpoint(const struct shingle_device *d)
 {
-	return d->pager.crowded || shingle_pages_pressed(d->engine);
+	return d->pager.over_limit || shingle_pages_pressed(d->engine);
 }
 
 /* ------------------------------------------------------------------------

@@ -26,10 +26,10 @@ static void report_verify(void *ctx, const char *fmt, ...)
  * suspend has begun since it arrived, when d->phase.presuspends was @since, or if its sender was
  * killed.
  */
-static bool must_hurry(const struct shingle_device *d, u32 since)
+static bool must_return(const struct shingle_device *d, u32 since)
 {
 	return READ_ONCE(d->phase.presuspends) != since || fatal_signal_pending(current) ||
-	       (READ_ONCE(d->phase.leaving) && !READ_ONCE(d->phase.suspended));
+	       (READ_ONCE(d->phase.suspending) && !READ_ONCE(d->phase.suspended));
 }
 
 /*
@@ -47,9 +47,9 @@ static int verify_parts(struct shingle_device *d, u32 *bad)
 		return -EINTR;
 	if (d->engine->pages)
 		before = d->engine->pages->unread;
-	while (cursor != SHINGLE_NOWHERE && !must_hurry(d, since)) {
+	while (cursor != SHINGLE_NOWHERE && !must_return(d, since)) {
 		spin_lock_irq(&d->map_lock);
-		shingle_pages_begin(d->engine, SHINGLE_ASKER_LOOK);
+		shingle_pages_begin(d->engine, SHINGLE_CLIENT_VERIFY);
 		*bad += d->ops->observe.verify(d->engine, &cursor, report_verify, d);
 		/* The next call treats a page that cannot be read as lost. */
 		lacks = shingle_pages_lack(d->engine);
@@ -59,13 +59,13 @@ static int verify_parts(struct shingle_device *d, u32 *bad)
 		spin_unlock_irq(&d->map_lock);
 		if (waits)
 			wait_event(d->wait, READ_ONCE(d->pager.events) != events ||
-				   must_hurry(d, since));
+				   must_return(d, since));
 		cond_resched();
 	}
 	spin_lock_irq(&d->map_lock);
 	unread = d->engine->pages && d->engine->pages->unread != before;
 	if (d->engine->pages)
-		shingle_pages_drop(d->engine->pages, SHINGLE_ASKER_LOOK);
+		shingle_pages_drop(d->engine->pages, SHINGLE_CLIENT_VERIFY);
 	spin_unlock_irq(&d->map_lock);
 	mutex_unlock(&d->phase.reset_lock);
 	if (cursor == SHINGLE_NOWHERE)
@@ -73,7 +73,7 @@ static int verify_parts(struct shingle_device *d, u32 *bad)
 	return fatal_signal_pending(current) ? -EINTR : -EAGAIN;
 }
 
-static void say_interrupted(struct shingle_device *d, const char *what)
+static void log_interrupted(struct shingle_device *d, const char *what)
 {
 	DMERR("%s: %s interrupted: a suspend came before its end, ask again",
 	      dm_table_device_name(d->ti->table), what);
@@ -85,7 +85,7 @@ static int verify(struct shingle_device *d)
 	int err = verify_parts(d, &bad);
 
 	if (!bad && err == -EAGAIN)
-		say_interrupted(d, "verify");
+		log_interrupted(d, "verify");
 	if (!bad && err == -EIO)
 		DMERR("%s: pages of the map cannot be read now; all that could be is right",
 		      dm_table_device_name(d->ti->table));
@@ -110,7 +110,7 @@ static bool forced_over(struct shingle_device *d, u32 asked)
 	bool over;
 
 	spin_lock_irq(&d->map_lock);
-	over = all_clean(d, asked) || d->phase.stopping || d->phase.leaving ||
+	over = all_clean(d, asked) || d->phase.stopping || d->phase.suspending ||
 	       d->health.mode != SHINGLE_RW;
 	spin_unlock_irq(&d->map_lock);
 	return over;
@@ -170,7 +170,7 @@ static int write_all(struct shingle_device *d, const char *what)
 	else
 		err = make_durable(d, !strcmp(what, "checkpoint"));
 	if (err == -EAGAIN)
-		say_interrupted(d, what);
+		log_interrupted(d, what);
 	else if (err)
 		DMERR("%s: %s failed (%d): not all could be written", name, what, err);
 	if (err || !left)
@@ -250,7 +250,7 @@ static int keep_words(struct shingle_device *d, unsigned int argc, char **argv)
 }
 
 /* ``settings``: the stored words. */
-static int tell_settings(struct shingle_device *d, char *result, unsigned int maxlen)
+static int emit_settings(struct shingle_device *d, char *result, unsigned int maxlen)
 {
 	char words[SHINGLE_SETTINGS_BYTES + 1];
 	unsigned int sz = 0;
@@ -272,7 +272,7 @@ static int tell_settings(struct shingle_device *d, char *result, unsigned int ma
 #define LINE_BYTES	256
 
 /* The engine answers a word in lines: returns 1, or -ENOENT if it has no such word. */
-static int tell(struct shingle_device *d, const char *word, char *result, unsigned int maxlen)
+static int query(struct shingle_device *d, const char *word, char *result, unsigned int maxlen)
 {
 	char line[LINE_BYTES], asked[32];
 	unsigned int sz = 0;
@@ -280,11 +280,11 @@ static int tell(struct shingle_device *d, const char *word, char *result, unsign
 	int r;
 
 	/* dm uses one buffer for the words and the answer. */
-	if (!d->ops->observe.tell || strscpy(asked, word, sizeof(asked)) < 0)
+	if (!d->ops->observe.query || strscpy(asked, word, sizeof(asked)) < 0)
 		return -ENOENT;
 	for (;;) {
 		spin_lock_irq(&d->map_lock);
-		r = d->ops->observe.tell(d->engine, asked, &cursor, line, sizeof(line));
+		r = d->ops->observe.query(d->engine, asked, &cursor, line, sizeof(line));
 		spin_unlock_irq(&d->map_lock);
 		if (r <= 0)
 			return r ?: 1;
@@ -345,7 +345,7 @@ int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *
 	if (argc == 1 && !strcmp(argv[0], "reset"))
 		return shingle_reset(d);
 	if (argc == 1 && !strcmp(argv[0], "settings"))
-		return tell_settings(d, result, maxlen);
+		return emit_settings(d, result, maxlen);
 	if (!strcmp(argv[0], "keep"))
 		return keep_words(d, argc, argv);
 	if (argc == 2) {
@@ -357,7 +357,7 @@ int shingle_message(struct dm_target *ti, unsigned int argc, char **argv, char *
 		return err;
 	}
 	if (argc == 1) {
-		err = tell(d, argv[0], result, maxlen);
+		err = query(d, argv[0], result, maxlen);
 		if (err != -ENOENT)
 			return err;
 	}

@@ -58,10 +58,10 @@ static int reset_quiet(struct shingle_device *d, struct shingle_engine **fresh)
 	int err;
 
 	/* If it is killed or interrupted here, nothing has changed yet. */
-	err = wait_event_killable(d->wait, quiet(d) || READ_ONCE(d->phase.leaving));
+	err = wait_event_killable(d->wait, quiet(d) || READ_ONCE(d->phase.suspending));
 	if (err)
 		return err;
-	if (READ_ONCE(d->phase.leaving))
+	if (READ_ONCE(d->phase.suspending))
 		return -EAGAIN;
 	/* So that no record of the old engine is left for a later commit. */
 	err = shingle_commit(d, false);

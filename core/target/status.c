@@ -177,7 +177,7 @@ static unsigned int emit_pages(const struct shingle_pages *p, char *result, unsi
 	DMEMIT("map_page_waits %llu\n", p->counts.misses);
 	DMEMIT("map_page_reads %llu\n", p->counts.reads);
 	DMEMIT("map_page_writes %llu\n", p->counts.writes);
-	DMEMIT("map_crowded_waits %llu\n", p->counts.crowded_waits);
+	DMEMIT("map_dirty_limit_waits %llu\n", p->counts.dirty_limit_waits);
 	return sz;
 }
 

@@ -405,9 +405,9 @@ static void resume(struct dm_target *ti)
 {
 	struct shingle_device *d = ti->private;
 
-	shingle_tell_disk(ti, d->config.rotational);
+	shingle_set_disk_limits(ti, d->config.rotational);
 	spin_lock_irq(&d->map_lock);
-	WRITE_ONCE(d->phase.leaving, false);
+	WRITE_ONCE(d->phase.suspending, false);
 	spin_unlock_irq(&d->map_lock);
 	WRITE_ONCE(d->phase.stopping, false);
 	WRITE_ONCE(d->phase.suspended, false);
@@ -416,10 +416,10 @@ static void resume(struct dm_target *ti)
 	shingle_arm_idle(d);
 }
 
-static void set_leaving(struct shingle_device *d, bool yes)
+static void set_suspending(struct shingle_device *d, bool yes)
 {
 	spin_lock_irq(&d->map_lock);
-	WRITE_ONCE(d->phase.leaving, yes);
+	WRITE_ONCE(d->phase.suspending, yes);
 	WRITE_ONCE(d->phase.presuspends, d->phase.presuspends + yes);
 	spin_unlock_irq(&d->map_lock);
 	wake_up_all(&d->wait);
@@ -431,13 +431,13 @@ static void set_leaving(struct shingle_device *d, bool yes)
  */
 static void presuspend(struct dm_target *ti)
 {
-	set_leaving(ti->private, true);
+	set_suspending(ti->private, true);
 }
 
 /* The suspend was cancelled. */
 static void presuspend_undo(struct dm_target *ti)
 {
-	set_leaving(ti->private, false);
+	set_suspending(ti->private, false);
 }
 
 /* Data that could not be committed by now are lost unless this table is resumed. */

@@ -15,8 +15,8 @@ void dual_cache_exit(struct dual_cache *c)
 {
 	shingle_slotmap_exit(&c->map);
 	kvfree(c->count);
-	kvfree(c->move);
-	kvfree(c->unfit);
+	kvfree(c->step.move);
+	kvfree(c->bad.unfit);
 	memset(c, 0, sizeof(*c));
 }
 
@@ -74,7 +74,7 @@ void dual_forget(struct dual_cache *c, u32 slot)
 	enum dual_part part = dual_holder(c->shape, &c->round, slot);
 
 	note_slots(c, slot, shingle_slot_lblk(&c->map, slot), 1, -1);
-	dual_heat_remove(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part), 1);
+	dual_heat_remove(part == DUAL_FB2 ? &c->rank.fb2 : &c->rank.pb, rank_of(c, slot, part), 1);
 	shingle_slotmap_remove(&c->map, slot, 1);
 }
 
@@ -85,9 +85,9 @@ void dual_hold(struct dual_cache *c, u32 slot, u32 lblk, u16 count)
 
 	note_slots(c, slot, lblk, 1, 1);
 	shingle_slotmap_insert(&c->map, slot, lblk, 1);
-	c->most = max(c->most, c->map.live);
+	c->predict.most = max(c->predict.most, c->map.live);
 	c->count[slot] = count;
-	dual_heat_add(part == DUAL_FB2 ? &c->kept : &c->heat, rank_of(c, slot, part), 1);
+	dual_heat_add(part == DUAL_FB2 ? &c->rank.fb2 : &c->rank.pb, rank_of(c, slot, part), 1);
 }
 
 /*
@@ -98,10 +98,10 @@ static void note_sample(struct dual_cache *c, u32 x, u32 live)
 {
 	if (c->phase != DUAL_FILL)
 		return;
-	if (dual_curve_note(&c->curve, x, live))
+	if (dual_curve_note(&c->predict.curve, x, live))
 		mark(c, DUAL_PIECE_CURVE);
-	if (!c->history.ideal && x + live >= c->blocks)
-		c->history.ideal = x;
+	if (!c->predict.history.ideal && x + live >= c->blocks)
+		c->predict.history.ideal = x;
 }
 
 /**
@@ -112,7 +112,7 @@ static void note_sample(struct dual_cache *c, u32 x, u32 live)
  */
 void dual_note_current(struct dual_cache *c)
 {
-	note_sample(c, c->fb1 + c->written, c->map.live);
+	note_sample(c, c->fb1 + c->part.written, c->map.live);
 }
 
 /* ------------------------------------------------------------------------
@@ -122,7 +122,7 @@ void dual_note_current(struct dual_cache *c)
 void dual_change_round(struct dual_cache *c)
 {
 	c->round_changed = true;
-	c->ahead = 0;
+	c->part.ahead = 0;
 	mark(c, DUAL_PIECE_STATE);
 }
 
@@ -130,9 +130,9 @@ static void measure(struct dual_cache *c)
 {
 	u32 fb2 = dual_part_blocks(c->shape, &c->round, DUAL_FB2);
 
-	c->room = dual_part_blocks(c->shape, &c->round, DUAL_NEW);
-	c->reserve = c->room > 1 ? DIV_ROUND_UP(min(c->room, fb2), 8) : 0;
-	c->limit = c->room - c->reserve;
+	c->part.room = dual_part_blocks(c->shape, &c->round, DUAL_NEW);
+	c->part.reserve = c->part.room > 1 ? DIV_ROUND_UP(min(c->part.room, fb2), 8) : 0;
+	c->part.limit = c->part.room - c->part.reserve;
 }
 
 /**
@@ -147,9 +147,9 @@ void dual_decide(struct dual_cache *c)
 
 	if (c->round.nr_drops)
 		return;
-	if (dual_predict(&c->curve, c->shape->fit, dual_blocks(c->shape), &x))
+	if (dual_predict(&c->predict.curve, c->shape->fit, dual_blocks(c->shape), &x))
 		x = div_u64(mul_u32_u32(dual_blocks(c->shape), DUAL_FALLBACK_PERCENT), 100);
-	c->history.predicted = x;
+	c->predict.history.predicted = x;
 	dual_round_decide(c->shape, &c->round, x);
 	dual_change_round(c);
 	measure(c);
@@ -161,12 +161,13 @@ static void ratchet(struct dual_cache *c)
 	const struct dual_shape *s = c->shape;
 	u32 x;
 
-	if (!s->ratchet || s->static_percent || c->phase != DUAL_FILL || c->fill.at ||
-	    c->fill.row < 2 * s->sample_tracks ||
-	    c->fill.row >= s->tracks + s->sample_tracks || (c->engine && c->round_changed))
+	if (!s->ratchet || s->static_percent || c->phase != DUAL_FILL || c->part.fill.at ||
+	    c->part.fill.row < 2 * s->sample_tracks ||
+	    c->part.fill.row >= s->tracks + s->sample_tracks || (c->engine && c->round_changed))
 		return;
-	if (dual_predict(&c->curve, s->fit, dual_blocks(s), &x) ||
-	    !dual_round_lower(s, &c->round, c->fill.row - s->sample_tracks, x, c->fb1 + c->filled))
+	if (dual_predict(&c->predict.curve, s->fit, dual_blocks(s), &x) ||
+	    !dual_round_lower(s, &c->round, c->part.fill.row - s->sample_tracks, x,
+			      c->fb1 + c->part.filled))
 		return;
 	dual_change_round(c);
 	measure(c);
@@ -181,18 +182,18 @@ static void ratchet(struct dual_cache *c)
 void dual_begin_round(struct dual_cache *c)
 {
 	c->fb1 = dual_part_blocks(c->shape, &c->round, DUAL_FB1);
-	c->fill = (struct dual_cursor){ 0 };
-	c->ahead = 0;
-	c->fb_fill = (struct dual_cursor){ 0 };
-	c->filled = 0;
-	c->written = 0;
+	c->part.fill = (struct dual_cursor){ 0 };
+	c->part.ahead = 0;
+	c->part.fb_fill = (struct dual_cursor){ 0 };
+	c->part.filled = 0;
+	c->part.written = 0;
 	c->phase = DUAL_FILL;
 	c->wanted = false;
 	c->empty = false;
 	c->drain = false;
-	c->history = (struct dual_history){ .number = c->round.number };
-	dual_curve_begin(&c->curve);
-	c->curve_round = c->round.number;
+	c->predict.history = (struct dual_history){ .number = c->round.number };
+	dual_curve_begin(&c->predict.curve);
+	c->predict.curve_round = c->round.number;
 	mark(c, DUAL_PIECE_CURVE);
 	dual_note_current(c);
 	if (c->round.nr_drops)
@@ -206,17 +207,17 @@ void dual_begin_round(struct dual_cache *c)
 /* Give out the next @n slots, which are consecutive. */
 static void take(struct dual_cache *c, u32 n)
 {
-	u32 *owner = &c->map.owner[c->next], i;
+	u32 *owner = &c->map.owner[c->part.next], i;
 
 	for (i = 0; i < n; i++)
 		owner[i] = SHINGLE_SLOT_SPENT;
-	c->next += n;
-	c->ahead -= n;
-	if (c->ahead)
-		c->fill.at += n;
+	c->part.next += n;
+	c->part.ahead -= n;
+	if (c->part.ahead)
+		c->part.fill.at += n;
 	else
-		dual_advance(c->shape, &c->round, DUAL_NEW, &c->fill, n);
-	c->filled += n;
+		dual_advance(c->shape, &c->round, DUAL_NEW, &c->part.fill, n);
+	c->part.filled += n;
 }
 
 /**
@@ -239,12 +240,12 @@ u32 dual_next_fit(const struct dual_cache *c, enum dual_part part, struct dual_c
 	*passed = 0;
 	for (;;) {
 		got = dual_next(c->shape, &c->round, part, at, n, slot);
-		if (!got || !c->nr_unfit)
+		if (!got || !c->bad.nr)
 			return got;
-		fit = find_next_bit(c->unfit, *slot + got, *slot) - *slot;
+		fit = find_next_bit(c->bad.unfit, *slot + got, *slot) - *slot;
 		if (fit)
 			return fit;
-		unfit = find_next_zero_bit(c->unfit, *slot + got, *slot) - *slot;
+		unfit = find_next_zero_bit(c->bad.unfit, *slot + got, *slot) - *slot;
 		dual_advance(c->shape, &c->round, part, at, unfit);
 		*passed += unfit;
 	}
@@ -254,10 +255,10 @@ static void seek(struct dual_cache *c)
 {
 	u32 passed;
 
-	if (c->ahead)
+	if (c->part.ahead)
 		return;
-	c->ahead = dual_next_fit(c, DUAL_NEW, &c->fill, U32_MAX, &c->next, &passed);
-	c->filled += passed;
+	c->part.ahead = dual_next_fit(c, DUAL_NEW, &c->part.fill, U32_MAX, &c->part.next, &passed);
+	c->part.filled += passed;
 }
 
 /*
@@ -267,20 +268,20 @@ static void seek(struct dual_cache *c)
 static bool look_ahead(struct dual_cache *c)
 {
 	seek(c);
-	if (!c->ahead && !c->round.nr_drops)
+	if (!c->part.ahead && !c->round.nr_drops)
 		dual_decide(c);
 	if (c->round.nr_drops)
 		ratchet(c);
 	/* Search again if M has changed. */
 	seek(c);
-	return !c->round.nr_drops || c->filled < c->limit;
+	return !c->round.nr_drops || c->part.filled < c->part.limit;
 }
 
 /* Does the next row continue directly after this slot, also after M has been decided? */
 static bool goes_on(struct dual_cache *c, u32 slot)
 {
 	seek(c);
-	return c->ahead && c->next == slot && look_ahead(c) && c->next == slot;
+	return c->part.ahead && c->part.next == slot && look_ahead(c) && c->part.next == slot;
 }
 
 /**
@@ -298,25 +299,25 @@ int dual_place(struct dual_cache *c, u32 n, u32 *slot, u32 *got)
 {
 	u32 part;
 
-	if (c->switching)
+	if (c->sync.switching)
 		return -EBUSY;
 	/* -ENOSPC makes core start the cleaner, in case it has stopped. */
 	if (c->drain)
-		return c->inflight ? -EBUSY : -ENOSPC;
+		return c->part.inflight ? -EBUSY : -ENOSPC;
 	if (!look_ahead(c)) {
 		c->wanted = true;
 		return -ENOSPC;
 	}
-	*slot = c->next;
+	*slot = c->part.next;
 	*got = 0;
 	do {
-		part = min(n - *got, c->ahead);
+		part = min(n - *got, c->part.ahead);
 		if (c->round.nr_drops)
-			part = min(part, c->limit - c->filled);
+			part = min(part, c->part.limit - c->part.filled);
 		take(c, part);
 		*got += part;
 	} while (*got < n && goes_on(c, *slot + *got));
-	c->inflight++;
+	c->part.inflight++;
 	return 0;
 }
 
@@ -330,9 +331,9 @@ static void note_run(struct dual_cache *c, u32 x, u32 live, u32 n, bool grows)
 
 	if (c->phase != DUAL_FILL)
 		return;
-	if (!c->history.ideal && sum + each * n >= c->blocks)
-		c->history.ideal = x + (sum < c->blocks ? DIV_ROUND_UP(c->blocks - sum, each) : 1);
-	for (i = 1; i <= n; i = max(i + 1, c->curve.next - min(x, c->curve.next)))
+	if (!c->predict.history.ideal && sum + each * n >= c->blocks)
+		c->predict.history.ideal = x + (sum < c->blocks ? DIV_ROUND_UP(c->blocks - sum, each) : 1);
+	for (i = 1; i <= n; i = max(i + 1, c->predict.curve.next - min(x, c->predict.curve.next)))
 		note_sample(c, x + i, grows ? live + i : live);
 }
 
@@ -343,16 +344,16 @@ static void note_run(struct dual_cache *c, u32 x, u32 live, u32 n, bool grows)
  */
 static u32 hold_fresh(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
 {
-	u32 x = c->fb1 + c->written, live = c->map.live;
+	u32 x = c->fb1 + c->part.written, live = c->map.live;
 
 	n = shingle_slotmap_adopt(&c->map, slot, lblk, n);
 	if (!n)
 		return 0;
 	memset(&c->count[slot], 0, n * sizeof(*c->count));
 	note_slots(c, slot, lblk, n, n);
-	c->most = max(c->most, c->map.live);
-	dual_heat_add(&c->heat, dual_rank(0, true), n);
-	c->written += n;
+	c->predict.most = max(c->predict.most, c->map.live);
+	dual_heat_add(&c->rank.pb, dual_rank(0, true), n);
+	c->part.written += n;
 	note_run(c, x, live, n, true);
 	return n;
 }
@@ -376,19 +377,19 @@ static u32 hold_again(struct dual_cache *c, u32 slot, u32 lblk, u32 n)
 {
 	u32 old = dual_find(c, lblk), alike, i;
 	enum dual_part part = dual_holders(c->shape, &c->round, old, &n);
-	struct dual_heat *heat = part == DUAL_FB2 ? &c->kept : &c->heat;
+	struct dual_heat *heat = part == DUAL_FB2 ? &c->rank.fb2 : &c->rank.pb;
 
 	n = shingle_slotmap_run(&c->map, old, n);
 	for (i = 0; i < n; i += alike) {
 		alike = count_again(c, old + i, slot + i, n - i);
 		dual_heat_remove(heat, rank_of(c, old + i, part), alike);
-		dual_heat_add(&c->heat, rank_of(c, slot + i, DUAL_NEW), alike);
+		dual_heat_add(&c->rank.pb, rank_of(c, slot + i, DUAL_NEW), alike);
 	}
 	note_slots(c, old, lblk, n, 0);
 	note_slots(c, slot, lblk, n, 0);
 	shingle_slotmap_move(&c->map, old, slot, n);
-	note_run(c, c->fb1 + c->written, c->map.live, n, false);
-	c->written += n;
+	note_run(c, c->fb1 + c->part.written, c->map.live, n, false);
+	c->part.written += n;
 	return n;
 }
 
@@ -410,7 +411,7 @@ void dual_commit(struct dual_cache *c, u32 lblk, u32 slot, u32 n)
 		if (!part)
 			part = hold_again(c, slot, lblk, n);
 	}
-	c->inflight--;
+	c->part.inflight--;
 }
 
 /**
@@ -423,7 +424,7 @@ void dual_commit(struct dual_cache *c, u32 lblk, u32 slot, u32 n)
  */
 void dual_abort(struct dual_cache *c)
 {
-	c->inflight--;
+	c->part.inflight--;
 }
 
 /**
@@ -468,18 +469,18 @@ u32 dual_verify_slot(const struct dual_cache *c, u32 slot, shingle_report_fn rep
 
 	if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_FREE)
 		return 0;
-	if (test_bit(slot, c->unfit)) {
+	if (test_bit(slot, c->bad.unfit)) {
 		report(ctx, "slot %u cannot be written, and is used", slot);
 		bad++;
 	}
 	part = dual_part_of(c->shape, &c->round, slot, &at);
-	if (!c->switching && ((part == DUAL_FB2 && !dual_behind(&c->fb_fill, &at)) ||
-			      (part == DUAL_NEW && !dual_behind(&c->fill, &at)))) {
+	if (!c->sync.switching && ((part == DUAL_FB2 && !dual_behind(&c->part.fb_fill, &at)) ||
+			      (part == DUAL_NEW && !dual_behind(&c->part.fill, &at)))) {
 		report(ctx, "slot %u is used, and was not handed out", slot);
 		bad++;
 	}
 	if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_OWNED &&
-	    (part == DUAL_NOBODYS || dual_find(c, shingle_slot_lblk(&c->map, slot)) != slot)) {
+	    (part == DUAL_NO_PART || dual_find(c, shingle_slot_lblk(&c->map, slot)) != slot)) {
 		report(ctx, "slot %u holds a block, and is not found", slot);
 		bad++;
 	}
@@ -509,9 +510,9 @@ u32 dual_verify(const struct dual_cache *c, shingle_report_fn report, void *ctx)
 		in_fb2 += fb2;
 		rest += !fb2;
 	}
-	if (in_fb2 != c->kept.sum || rest != c->heat.sum || in_fb2 + rest != c->map.live) {
+	if (in_fb2 != c->rank.fb2.sum || rest != c->rank.pb.sum || in_fb2 + rest != c->map.live) {
 		report(ctx, "%u and %u blocks are counted as %u and %u", in_fb2, rest,
-		       c->kept.sum, c->heat.sum);
+		       c->rank.fb2.sum, c->rank.pb.sum);
 		bad++;
 	}
 	return bad;

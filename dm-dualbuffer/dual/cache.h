@@ -169,58 +169,66 @@ struct dual_bands {
  * @step_blocks: most blocks that a step moves
  * @engine: the engine in which changes are marked, or NULL
  * @bands: cached blocks of the engine's bands
- * @literal: as in the thesis, counts begin at zero and blocks are kept while there is room
- * @unsafe_switch: feature for tests: the next round does not wait (CE-D1)
- * @unsafe_inplace: feature for tests: bands are not staged
+ * @opt: variants and features for tests, constant
+ * @opt.literal: as in the thesis, counts begin at zero and blocks are kept while there is room
+ * @opt.unsafe_switch: feature for tests: the next round does not wait (CE-D1)
+ * @opt.unsafe_inplace: feature for tests: bands are not staged
  * @map: the block in each slot
  * @count: for each slot, updates of its block while it was cached
- * @unfit: bitmap of slots that cannot be written
- * @nr_unfit: number of unfit slots; at most dual_most_unfit()
- * @suspect: slots that a step could not write, though nothing proves that they are at fault; they
- *	become unfit if the next step, which writes other slots, succeeds
- * @misses: consecutive steps that failed without a proof
+ * @bad: slots that cannot be written
+ * @bad.unfit: bitmap of slots that cannot be written
+ * @bad.nr: number of unfit slots; at most dual_most_unfit()
+ * @bad.suspect: slots that a step could not write, though nothing proves that they are at fault;
+ *	they become unfit if the next step, which writes other slots, succeeds
+ * @bad.misses: consecutive steps that failed without a proof
  * @blocks: N, see dual_blocks()
  * @round: the round
  * @fb1: blocks of its FB_1
  * @round_changed: the round has changed and the change is not recorded yet
- * @fill: next place in the new part
- * @next: its slot, if @ahead is not 0
- * @ahead: consecutive slots available from @next on; 0: not searched yet
- * @filled: blocks of the new part before @next
- * @room: size of the new part
- * @reserve: blocks of it reserved for writes during a clean that keeps blocks
- * @limit: number of blocks of the new part that writes may use at present, at most @room
- * @written: blocks committed in this round
- * @fb_fill: next place in FB_2
- * @inflight: writes placed, and neither committed nor aborted
- * @curve: V(X)
- * @curve_round: round of @curve
- * @most: most blocks cached at the same time since the cache was loaded
- * @heat: ranks in the persistent buffer
- * @kept: ranks in FB_2
- * @history: statistics of this round so far
- * @last: statistics of the last round
+ * @part: where writes go in this round
+ * @part.fill: next place in the new part
+ * @part.next: its slot, if @part.ahead is not 0
+ * @part.ahead: consecutive slots available from @part.next on; 0: not searched yet
+ * @part.filled: blocks of the new part before @part.next
+ * @part.room: size of the new part
+ * @part.reserve: blocks of it reserved for writes during a clean that keeps blocks
+ * @part.limit: number of blocks of the new part that writes may use at present, at most @part.room
+ * @part.written: blocks committed in this round
+ * @part.fb_fill: next place in FB_2
+ * @part.inflight: writes placed, and neither committed nor aborted
+ * @predict: statistics from which the next round is predicted
+ * @predict.curve: V(X)
+ * @predict.curve_round: round of @predict.curve
+ * @predict.most: most blocks cached at the same time since the cache was loaded
+ * @predict.history: statistics of this round so far
+ * @predict.last: statistics of the last round
+ * @rank: numbers of cached blocks by rank
+ * @rank.pb: ranks in the persistent buffer
+ * @rank.fb2: ranks in FB_2
  * @phase: phase of the round
  * @wanted: a write has found no room
  * @empty: the next or current clean keeps no block older than itself
  * @drain: place no writes until none is in flight
- * @mark: blocks at or after this place were written while cleaning
- * @from: next slot in the scan of KEEP and HOME; TAIL uses @tail
- * @tail: next place in the scan of TAIL
- * @choice: blocks to keep
- * @swept: in TAIL: no write was in flight when the scan began
- * @move: blocks of the step
- * @nr_moves: entries in @move
- * @next_from: @from after the step is done
- * @next_tail: @tail after the step is done
- * @next_choice: @choice after the step is done
+ * @scan: the scan of a clean
+ * @scan.mark: blocks at or after this place were written while cleaning
+ * @scan.from: next slot in the scan of KEEP and HOME; TAIL uses @scan.tail
+ * @scan.tail: next place in the scan of TAIL
+ * @scan.choice: blocks to keep
+ * @scan.swept: in TAIL: no write was in flight when the scan began
+ * @step: the current step, and the state of the scan after it
+ * @step.move: blocks of the step
+ * @step.nr: entries in @step.move
+ * @step.next_from: @scan.from after the step is done
+ * @step.next_tail: @scan.tail after the step is done
+ * @step.next_choice: @scan.choice after the step is done
  * @staging: content of the staging band
  * @tidied: number of first blocks of the staged band of which older cached copies have been dropped
- * @waits: waiting until a transaction is durable and readers have left
- * @waits_seq: that transaction
- * @switching: the wait is for the switch of rounds; afterwards all slots without a current block
- *	become free
- * @sweep: slots before this one have been looked at for that
+ * @sync: waiting for a transaction and readers, and the switch of rounds
+ * @sync.waiting: waiting until a transaction is durable and readers have left
+ * @sync.seq: that transaction
+ * @sync.switching: the wait is for the switch of rounds; afterwards all slots without a current
+ *	block become free
+ * @sync.sweep: slots before this one have been looked at for that
  *
  * It has no lock of its own: the map lock protects it.
  */
@@ -230,60 +238,93 @@ struct dual_cache {
 	u32 step_blocks;
 	struct shingle_engine *engine;
 	struct dual_bands bands;
-	bool literal;
-	bool unsafe_switch;
-	bool unsafe_inplace;
+
+	/* Variants and features for tests, constant */
+	struct {
+		bool literal;
+		bool unsafe_switch;
+		bool unsafe_inplace;
+	} opt;
 
 	struct shingle_slotmap map;
 	u16 *count;
-	unsigned long *unfit;
-	u32 nr_unfit;
-	struct dual_failure suspect;
-	u32 misses;
+
+	/* Slots that cannot be written */
+	struct {
+		unsigned long *unfit;
+		u32 nr;
+		struct dual_failure suspect;
+		u32 misses;
+	} bad;
+
 	u32 blocks;
 
 	struct dual_round round;
 	u32 fb1;
 	bool round_changed;
-	struct dual_cursor fill;
-	u32 next;
-	u32 ahead;
-	u32 filled;
-	u32 room;
-	u32 reserve;
-	u32 limit;
-	u32 written;
-	struct dual_cursor fb_fill;
-	u32 inflight;
-	struct dual_curve curve;
-	u32 curve_round;
-	u32 most;
-	struct dual_heat heat;
-	struct dual_heat kept;
-	struct dual_history history;
-	struct dual_history last;
+
+	/* Where writes go in this round */
+	struct {
+		struct dual_cursor fill;
+		u32 next;
+		u32 ahead;
+		u32 filled;
+		u32 room;
+		u32 reserve;
+		u32 limit;
+		u32 written;
+		struct dual_cursor fb_fill;
+		u32 inflight;
+	} part;
+
+	/* Statistics from which the next round is predicted */
+	struct {
+		struct dual_curve curve;
+		u32 curve_round;
+		u32 most;
+		struct dual_history history;
+		struct dual_history last;
+	} predict;
+
+	/* Numbers of cached blocks by rank */
+	struct {
+		struct dual_heat pb;
+		struct dual_heat fb2;
+	} rank;
 
 	enum dual_phase phase;
 	bool wanted;
 	bool empty;
 	bool drain;
-	struct dual_cursor mark;
-	u32 from;
-	struct dual_cursor tail;
-	struct dual_choice choice;
-	bool swept;
-	struct dual_move *move;
-	u32 nr_moves;
-	u32 next_from;
-	struct dual_cursor next_tail;
-	struct dual_choice next_choice;
+
+	/* The scan of a clean */
+	struct {
+		struct dual_cursor mark;
+		u32 from;
+		struct dual_cursor tail;
+		struct dual_choice choice;
+		bool swept;
+	} scan;
+
+	/* The current step, and the state of the scan after it */
+	struct {
+		struct dual_move *move;
+		u32 nr;
+		u32 next_from;
+		struct dual_cursor next_tail;
+		struct dual_choice next_choice;
+	} step;
 
 	struct dual_staging staging;
 	u32 tidied;
-	bool waits;
-	u64 waits_seq;
-	bool switching;
-	u32 sweep;
+
+	/* Waiting for a transaction and readers, and the switch of rounds */
+	struct {
+		bool waiting;
+		u64 seq;
+		bool switching;
+		u32 sweep;
+	} sync;
 };
 
 /**

@@ -19,18 +19,18 @@ void dual_begin_clean(struct dual_cache *c)
 {
 	u32 fb2 = dual_part_blocks(c->shape, &c->round, DUAL_FB2), room, late;
 
-	room = fb2 - dual_before(c->shape, &c->round, DUAL_FB2, &c->fb_fill);
+	room = fb2 - dual_before(c->shape, &c->round, DUAL_FB2, &c->part.fb_fill);
 	/* If no block is kept, all of FB_2 is for blocks written during the clean. */
-	late = min3(c->empty ? room : c->reserve, c->room - c->filled, room);
-	c->limit = c->filled + late;
-	c->mark = c->fill;
-	c->from = 0;
+	late = min3(c->empty ? room : c->part.reserve, c->part.room - c->part.filled, room);
+	c->part.limit = c->part.filled + late;
+	c->scan.mark = c->part.fill;
+	c->scan.from = 0;
 	c->drain = false;
 	c->phase = DUAL_KEEP;
-	c->history.fb_blocks = fb2;
-	c->history.live_blocks = c->map.live;
-	c->history.allocated = dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->filled;
-	dual_choose(&c->heat, c->empty ? 0 : room - late, c->literal, &c->choice);
+	c->predict.history.fb_blocks = fb2;
+	c->predict.history.live_blocks = c->map.live;
+	c->predict.history.allocated = dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->part.filled;
+	dual_choose(&c->rank.pb, c->empty ? 0 : room - late, c->opt.literal, &c->scan.choice);
 }
 
 /**
@@ -63,48 +63,48 @@ static u32 destination(struct dual_cache *c, u32 *dst)
 {
 	u32 passed;
 
-	return dual_next_fit(c, DUAL_FB2, &c->fb_fill, c->step_blocks, dst, &passed);
+	return dual_next_fit(c, DUAL_FB2, &c->part.fb_fill, c->step_blocks, dst, &passed);
 }
 
 static void add_move(struct dual_cache *c, u32 src, u32 dst)
 {
-	c->move[c->nr_moves] = (struct dual_move){
-		.src = src, .dst = dst + c->nr_moves, .lblk = shingle_slot_lblk(&c->map, src),
+	c->step.move[c->step.nr] = (struct dual_move){
+		.src = src, .dst = dst + c->step.nr, .lblk = shingle_slot_lblk(&c->map, src),
 	};
-	c->nr_moves++;
+	c->step.nr++;
 }
 
 /* The next blocks to keep, in the order of the cache. */
 static bool keep_step(struct dual_cache *c)
 {
-	u32 dst = 0, n = destination(c, &dst), looks = SHINGLE_WALK, slot = c->from;
+	u32 dst = 0, n = destination(c, &dst), looks = SHINGLE_WALK, slot = c->scan.from;
 	bool fresh;
 
-	c->next_choice = c->choice;
-	for (; n && slot < c->map.nr_slots && looks && c->nr_moves < n; slot++, looks--) {
-		if (is_owned(c, slot) && dual_is_older(c, slot, &c->mark, &fresh) &&
-		    dual_keeps(&c->next_choice, dual_rank(c->count[slot], fresh)))
+	c->step.next_choice = c->scan.choice;
+	for (; n && slot < c->map.nr_slots && looks && c->step.nr < n; slot++, looks--) {
+		if (is_owned(c, slot) && dual_is_older(c, slot, &c->scan.mark, &fresh) &&
+		    dual_keeps(&c->step.next_choice, dual_rank(c->count[slot], fresh)))
 			add_move(c, slot, dst);
 	}
-	c->next_from = slot;
-	return n && (c->nr_moves || slot < c->map.nr_slots);
+	c->step.next_from = slot;
+	return n && (c->step.nr || slot < c->map.nr_slots);
 }
 
 /* The next band with remaining blocks. */
 static bool home_step(struct dual_cache *c, struct dual_step *step)
 {
-	u32 looks = SHINGLE_WALK, slot = c->from;
+	u32 looks = SHINGLE_WALK, slot = c->scan.from;
 	bool fresh;
 
 	for (; slot < c->map.nr_slots && looks; slot++, looks--) {
-		if (!is_owned(c, slot) || !dual_is_older(c, slot, &c->mark, &fresh))
+		if (!is_owned(c, slot) || !dual_is_older(c, slot, &c->scan.mark, &fresh))
 			continue;
-		step->kind = c->unsafe_inplace ? DUAL_STEP_INPLACE : DUAL_STEP_STAGE;
+		step->kind = c->opt.unsafe_inplace ? DUAL_STEP_INPLACE : DUAL_STEP_STAGE;
 		step->band = shingle_slot_lblk(&c->map, slot) / c->band_blocks;
 		step->n = c->band_blocks;
 		break;
 	}
-	c->next_from = slot;
+	c->step.next_from = slot;
 	return slot < c->map.nr_slots;
 }
 
@@ -113,14 +113,14 @@ static bool tail_step(struct dual_cache *c)
 {
 	u32 dst = 0, n = destination(c, &dst), looks = SHINGLE_WALK, slot;
 
-	c->next_tail = c->tail;
-	while (n && looks-- && c->nr_moves < n && dual_behind(&c->fill, &c->next_tail) &&
-	       dual_next(c->shape, &c->round, DUAL_NEW, &c->next_tail, 1, &slot)) {
+	c->step.next_tail = c->scan.tail;
+	while (n && looks-- && c->step.nr < n && dual_behind(&c->part.fill, &c->step.next_tail) &&
+	       dual_next(c->shape, &c->round, DUAL_NEW, &c->step.next_tail, 1, &slot)) {
 		if (is_owned(c, slot))
 			add_move(c, slot, dst);
-		dual_advance(c->shape, &c->round, DUAL_NEW, &c->next_tail, 1);
+		dual_advance(c->shape, &c->round, DUAL_NEW, &c->step.next_tail, 1);
 	}
-	return c->nr_moves || (n && dual_behind(&c->fill, &c->next_tail));
+	return c->step.nr || (n && dual_behind(&c->part.fill, &c->step.next_tail));
 }
 
 /* The scan of this phase is complete; go on to the next phase. */
@@ -131,30 +131,30 @@ static int next_phase(struct dual_cache *c, struct dual_step *step)
 	switch (c->phase) {
 	case DUAL_KEEP:
 		c->phase = DUAL_HOME;
-		c->from = 0;
+		c->scan.from = 0;
 		return 0;
 	case DUAL_HOME:
 		c->phase = DUAL_TAIL;
-		c->tail = c->mark;
-		c->swept = false;
+		c->scan.tail = c->scan.mark;
+		c->scan.swept = false;
 		return 0;
 	default:
 		break;
 	}
 	/* Scan once more, while no write is in flight that could add blocks later. */
 	c->drain = true;
-	if (c->inflight)
+	if (c->part.inflight)
 		return -EAGAIN;
-	if (!c->swept) {
-		c->swept = true;
-		c->tail = c->mark;
+	if (!c->scan.swept) {
+		c->scan.swept = true;
+		c->scan.tail = c->scan.mark;
 		return 0;
 	}
-	if (c->heat.sum && !destination(c, &dst)) {
+	if (c->rank.pb.sum && !destination(c, &dst)) {
 		/* A power cut has used up room in FB_2: take the remaining blocks home. */
-		c->mark = c->fill;
+		c->scan.mark = c->part.fill;
 		c->phase = DUAL_HOME;
-		c->from = 0;
+		c->scan.from = 0;
 		return 0;
 	}
 	step->kind = DUAL_STEP_SWITCH;
@@ -175,14 +175,14 @@ int dual_clean_next(struct dual_cache *c, bool forced, struct dual_step *step)
 	int more = 0;
 
 	*step = (struct dual_step){ .kind = DUAL_STEP_COPY, .band = DUAL_NO_BAND };
-	if (c->waits)
+	if (c->sync.waiting)
 		return -EAGAIN;
 	if (c->phase == DUAL_FILL) {
-		if (!c->wanted && (!forced || !(c->filled || (c->empty && c->map.live))))
+		if (!c->wanted && (!forced || !(c->part.filled || (c->empty && c->map.live))))
 			return 0;
 		c->wanted = true;
 		c->drain = true;
-		if (c->inflight)
+		if (c->part.inflight)
 			return -EAGAIN;
 		dual_decide(c);
 		dual_begin_clean(c);
@@ -196,7 +196,7 @@ int dual_clean_next(struct dual_cache *c, bool forced, struct dual_step *step)
 	while (!more) {
 		bool found;
 
-		c->nr_moves = 0;
+		c->step.nr = 0;
 		if (c->phase == DUAL_KEEP)
 			found = keep_step(c);
 		else if (c->phase == DUAL_HOME)
@@ -206,7 +206,7 @@ int dual_clean_next(struct dual_cache *c, bool forced, struct dual_step *step)
 		more = found ? 1 : next_phase(c, step);
 	}
 	if (step->kind == DUAL_STEP_COPY)
-		step->n = c->nr_moves;
+		step->n = c->step.nr;
 	return more;
 }
 
@@ -224,11 +224,11 @@ bool dual_step_extent(const struct dual_cache *c, u32 *cursor, struct dual_move 
 {
 	u32 i = *cursor;
 
-	if (i >= c->nr_moves)
+	if (i >= c->step.nr)
 		return false;
-	*first = c->move[i];
-	for (*n = 1; i + *n < c->nr_moves; ++*n) {
-		const struct dual_move *m = &c->move[i + *n];
+	*first = c->step.move[i];
+	for (*n = 1; i + *n < c->step.nr; ++*n) {
+		const struct dual_move *m = &c->step.move[i + *n];
 
 		if (m->src != first->src + *n || m->lblk != first->lblk + *n)
 			break;
@@ -250,7 +250,7 @@ u32 dual_merge_source(const struct dual_cache *c, u32 lblk)
 	u32 slot = dual_find(c, lblk);
 	bool fresh;
 
-	if (slot != SHINGLE_NO_SLOT && dual_is_older(c, slot, &c->mark, &fresh))
+	if (slot != SHINGLE_NO_SLOT && dual_is_older(c, slot, &c->scan.mark, &fresh))
 		return slot;
 	return SHINGLE_NO_SLOT;
 }
@@ -261,11 +261,11 @@ u32 dual_merge_source(const struct dual_cache *c, u32 lblk)
  */
 static bool learn_unfit(struct dual_cache *c, u32 slot)
 {
-	if (c->nr_unfit == dual_most_unfit(c) || test_bit(slot, c->unfit) ||
+	if (c->bad.nr == dual_most_unfit(c) || test_bit(slot, c->bad.unfit) ||
 	    shingle_slot_state(&c->map, slot) != SHINGLE_SLOT_FREE)
 		return false;
-	__set_bit(slot, c->unfit);
-	c->nr_unfit++;
+	__set_bit(slot, c->bad.unfit);
+	c->bad.nr++;
 	if (c->engine)
 		shingle_mark(c->engine, DUAL_PIECE_SLOTS + slot / PART_SLOTS, 1);
 	return true;
@@ -284,18 +284,18 @@ static bool learn_all(struct dual_cache *c, const struct dual_failure *f)
 /* A step to other slots has succeeded, so the device was not at fault: mark the suspects. */
 static void learn_suspects(struct dual_cache *c)
 {
-	learn_all(c, &c->suspect);
-	c->suspect.nr = 0;
-	c->misses = 0;
+	learn_all(c, &c->bad.suspect);
+	c->bad.suspect.nr = 0;
+	c->bad.misses = 0;
 }
 
 static void moved(struct dual_cache *c)
 {
 	u32 i;
 
-	for (i = 0; i < c->nr_moves; i++) {
-		const struct dual_move *m = &c->move[i];
-		u16 count = c->literal ? 0 : c->count[m->src] / 2;
+	for (i = 0; i < c->step.nr; i++) {
+		const struct dual_move *m = &c->step.move[i];
+		u16 count = c->opt.literal ? 0 : c->count[m->src] / 2;
 
 		if (!is_owned(c, m->src) || shingle_slot_lblk(&c->map, m->src) != m->lblk) {
 			/* The block was written again meanwhile. */
@@ -305,24 +305,24 @@ static void moved(struct dual_cache *c)
 		dual_forget(c, m->src);
 		dual_hold(c, m->dst, m->lblk, count);
 	}
-	c->history.kept_blocks += c->nr_moves;
-	if (c->nr_moves)
+	c->predict.history.kept_blocks += c->step.nr;
+	if (c->step.nr)
 		learn_suspects(c);
-	if (c->nr_moves)
-		dual_advance(c->shape, &c->round, DUAL_FB2, &c->fb_fill, c->nr_moves);
+	if (c->step.nr)
+		dual_advance(c->shape, &c->round, DUAL_FB2, &c->part.fb_fill, c->step.nr);
 	if (c->phase == DUAL_TAIL)
-		c->tail = c->next_tail;
+		c->scan.tail = c->step.next_tail;
 	else
-		c->from = c->next_from;
+		c->scan.from = c->step.next_from;
 	if (c->phase == DUAL_KEEP)
-		c->choice = c->next_choice;
-	c->nr_moves = 0;
+		c->scan.choice = c->step.next_choice;
+	c->step.nr = 0;
 }
 
 static void wait_for(struct dual_cache *c, u64 seq)
 {
-	c->waits = true;
-	c->waits_seq = seq;
+	c->sync.waiting = true;
+	c->sync.seq = seq;
 }
 
 /* Unused slots of this round can be forgotten as soon as the switch is durable. */
@@ -330,20 +330,20 @@ static void switch_round(struct dual_cache *c, u64 seq)
 {
 	u32 x;
 
-	if (!c->history.ideal &&
-	    !dual_predict(&c->curve, DUAL_HYPER, dual_blocks(c->shape), &x))
-		c->history.ideal = max(x, c->history.allocated);
-	WARN_ON_ONCE(c->heat.sum);
-	c->heat = c->kept;
-	memset(&c->kept, 0, sizeof(c->kept));
+	if (!c->predict.history.ideal &&
+	    !dual_predict(&c->predict.curve, DUAL_HYPER, dual_blocks(c->shape), &x))
+		c->predict.history.ideal = max(x, c->predict.history.allocated);
+	WARN_ON_ONCE(c->rank.pb.sum);
+	c->rank.pb = c->rank.fb2;
+	memset(&c->rank.fb2, 0, sizeof(c->rank.fb2));
 	dual_round_next(c->shape, &c->round);
 	dual_change_round(c);
-	c->last = c->history;
+	c->predict.last = c->predict.history;
 	dual_begin_round(c);
-	c->sweep = 0;
-	c->switching = true;
+	c->sync.sweep = 0;
+	c->sync.switching = true;
 	wait_for(c, seq);
-	while (c->unsafe_switch && dual_release(c, seq))
+	while (c->opt.unsafe_switch && dual_release(c, seq))
 		;
 }
 
@@ -365,11 +365,11 @@ void dual_step_done(struct dual_cache *c, const struct dual_step *step, u64 seq)
 	case DUAL_STEP_INPLACE:
 		c->staging = (struct dual_staging){
 			.in_use = step->kind == DUAL_STEP_STAGE, .band = step->band,
-			.mark = c->mark,
+			.mark = c->scan.mark,
 		};
 		c->tidied = 0;
-		c->from = c->next_from;
-		c->history.home_bands++;
+		c->scan.from = c->step.next_from;
+		c->predict.history.home_bands++;
 		wait_for(c, seq);
 		break;
 	case DUAL_STEP_HOME:
@@ -385,11 +385,11 @@ void dual_step_done(struct dual_cache *c, const struct dual_step *step, u64 seq)
 /* Skip the slots from @from to the end of the failed write for this round. */
 static void pass_over(struct dual_cache *c, u32 from, const struct dual_failure *f)
 {
-	dual_advance(c->shape, &c->round, DUAL_FB2, &c->fb_fill, f->end - from);
+	dual_advance(c->shape, &c->round, DUAL_FB2, &c->part.fb_fill, f->end - from);
 	/* The failure may be due to a scratch: continue far away from there. */
-	if (++c->misses > 1)
-		c->fb_fill = (struct dual_cursor){
-			.row = c->fb_fill.row + max(c->shape->tracks / 4, 1U),
+	if (++c->bad.misses > 1)
+		c->part.fb_fill = (struct dual_cursor){
+			.row = c->part.fb_fill.row + max(c->shape->tracks / 4, 1U),
 		};
 }
 
@@ -405,18 +405,18 @@ static void pass_over(struct dual_cache *c, u32 from, const struct dual_failure 
  */
 bool dual_step_failed(struct dual_cache *c, const struct dual_failure *f)
 {
-	u32 from = c->nr_moves ? c->move[0].dst : 0, end = from + c->nr_moves;
+	u32 from = c->step.nr ? c->step.move[0].dst : 0, end = from + c->step.nr;
 	bool learnt = false;
 
 	if (f->end > from && f->end <= end) {
 		if (f->proven)
 			learnt = learn_all(c, f);
 		else
-			c->suspect = *f;
+			c->bad.suspect = *f;
 		if (!learnt)
 			pass_over(c, from, f);
 	}
-	c->nr_moves = 0;
+	c->step.nr = 0;
 	return learnt;
 }
 
@@ -439,7 +439,7 @@ bool dual_tidy(struct dual_cache *c)
 		if (slot == SHINGLE_NO_SLOT || !dual_is_older(c, slot, &c->staging.mark, &fresh))
 			continue;
 		dual_forget(c, slot);
-		c->history.home_blocks++;
+		c->predict.history.home_blocks++;
 	}
 	return c->tidied < c->band_blocks;
 }
@@ -456,15 +456,16 @@ bool dual_release(struct dual_cache *c, u64 seq)
 {
 	u32 n;
 
-	if (!c->waits || seq < c->waits_seq)
+	if (!c->sync.waiting || seq < c->sync.seq)
 		return false;
-	for (n = SHINGLE_WALK; c->switching && n && c->sweep < c->map.nr_slots; n--, c->sweep++) {
-		if (!is_owned(c, c->sweep))
-			c->map.owner[c->sweep] = SHINGLE_SLOT_FREE;
+	for (n = SHINGLE_WALK; c->sync.switching && n && c->sync.sweep < c->map.nr_slots;
+	     n--, c->sync.sweep++) {
+		if (!is_owned(c, c->sync.sweep))
+			c->map.owner[c->sync.sweep] = SHINGLE_SLOT_FREE;
 	}
-	if (c->switching && c->sweep < c->map.nr_slots)
+	if (c->sync.switching && c->sync.sweep < c->map.nr_slots)
 		return true;
-	c->switching = false;
-	c->waits = false;
+	c->sync.switching = false;
+	c->sync.waiting = false;
 	return false;
 }

@@ -108,7 +108,7 @@ static int one_step(struct shingle_engine *e, enum shingle_why why, u64 seq)
 
 	if (r > 0)
 		e->ops->clean.step_done(e, &step, &emit);
-	shingle_settle_step(e);
+	shingle_finish_tidy(e);
 	shingle_release_all(e, seq);
 	return r;
 }
@@ -178,25 +178,25 @@ static void dual_clean_ends(struct kunit *test)
 }
 
 /* The statistics of rounds are available from the first round on; other words are unknown. */
-static void dual_tells_of_rounds(struct kunit *test)
+static void dual_reports_rounds(struct kunit *test)
 {
 	struct shingle_engine *e = new_engine(test, &cases[3]);
 	u64 cursor = 0, seq = 1;
 	char line[256], start[32];
-	u32 told;
+	u32 round;
 
-	KUNIT_EXPECT_EQ(test, e->ops->observe.tell(e, "round", &cursor, line, sizeof(line)),
+	KUNIT_EXPECT_EQ(test, e->ops->observe.query(e, "round", &cursor, line, sizeof(line)),
 			-ENOENT);
-	KUNIT_EXPECT_EQ(test, e->ops->observe.tell(e, "rounds", &cursor, line, sizeof(line)), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->observe.query(e, "rounds", &cursor, line, sizeof(line)), 0);
 	write_until(test, e, 70, &seq);
 	/* Only the last 64 rounds are listed. */
 	cursor = 0;
-	for (told = 7; e->ops->observe.tell(e, "rounds", &cursor, line, sizeof(line)); told++) {
-		snprintf(start, sizeof(start), "round %u predicted ", told);
+	for (round = 7; e->ops->observe.query(e, "rounds", &cursor, line, sizeof(line)); round++) {
+		snprintf(start, sizeof(start), "round %u predicted ", round);
 		KUNIT_EXPECT_EQ_MSG(test, strncmp(line, start, strlen(start)), 0, "%s", line);
 		KUNIT_EXPECT_EQ(test, line[strlen(line) - 1], '\n');
 	}
-	KUNIT_EXPECT_EQ(test, told, 71U);
+	KUNIT_EXPECT_EQ(test, round, 71U);
 	dualbuffer_engine_ops.destroy(e);
 }
 
@@ -226,12 +226,12 @@ static void dual_round_number_wraps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "round_number"), 1ULL);
 	write_until(test, e, 4, &seq);
 	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
-		KUNIT_ASSERT_EQ(test, e->ops->observe.tell(e, "rounds", &cursor, line,
+		KUNIT_ASSERT_EQ(test, e->ops->observe.query(e, "rounds", &cursor, line,
 							   sizeof(line)), 1);
 		snprintf(start, sizeof(start), "round %u predicted ", numbers[i]);
 		KUNIT_EXPECT_EQ_MSG(test, strncmp(line, start, strlen(start)), 0, "%s", line);
 	}
-	KUNIT_EXPECT_EQ(test, e->ops->observe.tell(e, "rounds", &cursor, line, sizeof(line)), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->observe.query(e, "rounds", &cursor, line, sizeof(line)), 0);
 	dualbuffer_engine_ops.destroy(e);
 }
 
@@ -276,7 +276,7 @@ static void dual_goes_round_unfit_slots(struct kunit *test)
 			continue;
 		if (!step.scattered || !step.n)
 			e->ops->clean.step_done(e, &step, &emit);
-		shingle_settle_step(e);
+		shingle_finish_tidy(e);
 		shingle_release_all(e, seq);
 	} while (!step.scattered || !step.n);
 	KUNIT_ASSERT_TRUE(test, shingle_step_extent(e, &step, &cursor, &ext));
@@ -313,7 +313,7 @@ static struct kunit_case dual_cases[] = {
 	KUNIT_CASE(dual_needs_staging),
 	KUNIT_CASE(dual_forgets_who_asked),
 	KUNIT_CASE(dual_clean_ends),
-	KUNIT_CASE(dual_tells_of_rounds),
+	KUNIT_CASE(dual_reports_rounds),
 	KUNIT_CASE(dual_round_number_wraps),
 	KUNIT_CASE(dual_goes_round_unfit_slots),
 	{}

@@ -243,9 +243,9 @@ static bool engine_referenced(struct shingle_engine *e, enum shingle_role role, 
 
 	switch (role) {
 	case SHINGLE_ROLE_DATA:
-		return test_bit(band, s->home) && (c->waits || !dual_is_staged(s, band));
+		return test_bit(band, s->home) && (c->sync.waiting || !dual_is_staged(s, band));
 	case SHINGLE_ROLE_STAGING:
-		return c->staging.in_use || c->waits;
+		return c->staging.in_use || c->sync.waiting;
 	case SHINGLE_ROLE_CACHE:
 		for (; n && offset < c->map.nr_slots; n--, offset++) {
 			if (dual_referenced(c, offset))
@@ -284,7 +284,7 @@ static u32 engine_verify(struct shingle_engine *e, u64 *cursor, shingle_report_f
 	struct dualbuffer *s = to_dual(e);
 	struct shingle_slotmap *m = &s->cache.map;
 	struct dual_bands *b = &s->cache.bands;
-	u32 ranked = s->cache.heat.sum + s->cache.kept.sum, bad;
+	u32 ranked = s->cache.rank.pb.sum + s->cache.rank.fb2.sum, bad;
 
 	if (!*cursor) {
 		m->seen = 0;
@@ -316,7 +316,7 @@ static u64 engine_map_bytes(struct shingle_engine *e)
 
 	return shingle_slotmap_bytes(&s->cache.map) +
 	       (u64)s->cache.map.nr_slots * sizeof(*s->cache.count) +
-	       BITS_TO_LONGS(s->cache.map.nr_slots) * sizeof(*s->cache.unfit) +
+	       BITS_TO_LONGS(s->cache.map.nr_slots) * sizeof(*s->cache.bad.unfit) +
 	       (u64)s->nr_bands * sizeof(*s->cache.bands.live) +
 	       BITS_TO_LONGS(s->nr_bands) * sizeof(*s->home);
 }
@@ -370,7 +370,7 @@ const struct shingle_engine_ops dualbuffer_engine_ops = {
 		.verify = engine_verify,
 		.map_bytes = engine_map_bytes,
 		.cached_blocks = engine_cached_blocks,
-		.tell = dual_tell,
+		.query = dual_query,
 	},
 };
 EXPORT_SYMBOL_GPL(dualbuffer_engine_ops);

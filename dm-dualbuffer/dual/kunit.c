@@ -398,7 +398,7 @@ static void expect_holders(struct kunit *test, const struct dual_shape *s,
 		part = dual_holders(s, r, slot, &n);
 		for (i = 0; i < n; i++) {
 			of = dual_part_of(s, r, slot + i, &at);
-			KUNIT_EXPECT_TRUE(test, of == part || of == DUAL_NOBODYS);
+			KUNIT_EXPECT_TRUE(test, of == part || of == DUAL_NO_PART);
 		}
 		KUNIT_EXPECT_TRUE(test, (slot + n) % s->track_blocks == 0 ||
 				  dual_holder(s, r, slot + n) != part);
@@ -560,7 +560,7 @@ static void dual_ce_d1(struct kunit *test)
 
 	for (literal = 0; literal < 2; literal++) {
 		c = new_cache(test, &s);
-		c->unsafe_switch = literal;
+		c->opt.unsafe_switch = literal;
 		KUNIT_EXPECT_EQ(test, write_one(c, 7), 0);
 		clean_up_to_switch(test, c, &step);
 		KUNIT_EXPECT_EQ(test, dual_find(c, 7), 6U);
@@ -575,7 +575,7 @@ static void dual_ce_d1(struct kunit *test)
 		}
 		KUNIT_EXPECT_FALSE(test, dual_referenced(c, 0));
 		KUNIT_EXPECT_EQ(test, write_one(c, 8), 0);
-		KUNIT_EXPECT_EQ(test, c->history.number, 2U);
+		KUNIT_EXPECT_EQ(test, c->predict.history.number, 2U);
 		dual_cache_exit(c);
 	}
 }
@@ -604,13 +604,13 @@ static void dual_samples_of_runs(struct kunit *test)
 			dual_commit(run, lblk, slot, n);
 			for (i = 0; i < n; i++) {
 				KUNIT_ASSERT_EQ(test, write_one(one, lblk + i), (int)(slot + i));
-				dual_curve_note(&want, one->written, one->map.live);
-				if (!ideal && one->written + one->map.live >= 2000)
-					ideal = one->written;
+				dual_curve_note(&want, one->part.written, one->map.live);
+				if (!ideal && one->part.written + one->map.live >= 2000)
+					ideal = one->part.written;
 			}
 			KUNIT_ASSERT_EQ(test, run->map.live, one->map.live);
-			KUNIT_ASSERT_EQ(test, run->history.ideal, ideal);
-			KUNIT_ASSERT_EQ(test, memcmp(&run->curve, &want, sizeof(want)), 0);
+			KUNIT_ASSERT_EQ(test, run->predict.history.ideal, ideal);
+			KUNIT_ASSERT_EQ(test, memcmp(&run->predict.curve, &want, sizeof(want)), 0);
 		}
 		ideals += !!ideal;
 		dual_cache_exit(run);
@@ -632,12 +632,13 @@ static void expect_same(struct kunit *test, const struct dual_cache *a,
 	for (slot = 0; slot < slots; slot++)
 		bad += shingle_slot_state(&a->map, slot) == SHINGLE_SLOT_OWNED &&
 		       a->count[slot] != b->count[slot];
-	bad += !!memcmp(&a->heat, &b->heat, sizeof(a->heat));
-	bad += !!memcmp(&a->kept, &b->kept, sizeof(a->kept));
-	bad += !!memcmp(&a->curve, &b->curve, sizeof(a->curve));
-	bad += !!memcmp(&a->history, &b->history, sizeof(a->history));
-	bad += !!memcmp(&a->fill, &b->fill, sizeof(a->fill));
-	bad += a->filled != b->filled || a->written != b->written || a->limit != b->limit;
+	bad += !!memcmp(&a->rank.pb, &b->rank.pb, sizeof(a->rank.pb));
+	bad += !!memcmp(&a->rank.fb2, &b->rank.fb2, sizeof(a->rank.fb2));
+	bad += !!memcmp(&a->predict.curve, &b->predict.curve, sizeof(a->predict.curve));
+	bad += !!memcmp(&a->predict.history, &b->predict.history, sizeof(a->predict.history));
+	bad += !!memcmp(&a->part.fill, &b->part.fill, sizeof(a->part.fill));
+	bad += a->part.filled != b->part.filled || a->part.written != b->part.written ||
+	       a->part.limit != b->part.limit;
 	bad += dual_verify(a, no_report, NULL);
 	KUNIT_ASSERT_EQ(test, bad, 0U);
 }
@@ -681,8 +682,8 @@ static void dual_runs(struct kunit *test)
 			 * With the ratchet, single writes would know more samples; so write
 			 * one piece at a time.
 			 */
-			if (s.ratchet && n > run->ahead)
-				n = max(run->ahead, 1U);
+			if (s.ratchet && n > run->part.ahead)
+				n = max(run->part.ahead, 1U);
 			cleans = run->phase != DUAL_FILL && !draw(&state, 0, 2);
 			if (cleans || dual_place(run, n, &slot, &got)) {
 				if (!cleans)
@@ -732,16 +733,16 @@ static void dual_writes_while_cleaning(struct kunit *test)
 
 	for (i = 0; write_one(c, i % 40) >= 0; i++)
 		;
-	KUNIT_EXPECT_EQ(test, i, c->limit);
+	KUNIT_EXPECT_EQ(test, i, c->part.limit);
 	KUNIT_ASSERT_EQ(test, dual_clean_next(c, false, &step), 1);
 	KUNIT_EXPECT_EQ(test, step.kind, DUAL_STEP_COPY);
 	/* Write a block that is being copied, and one that was never cached. */
-	KUNIT_EXPECT_TRUE(test, write_one(c, c->move[0].lblk) >= 0);
+	KUNIT_EXPECT_TRUE(test, write_one(c, c->step.move[0].lblk) >= 0);
 	KUNIT_EXPECT_TRUE(test, write_one(c, 50) >= 0);
-	slot = c->move[0].dst;
+	slot = c->step.move[0].dst;
 	dual_step_done(c, &step, 1);
 	KUNIT_EXPECT_TRUE(test, dual_find(c, 0) != slot && dual_referenced(c, slot));
-	for (late = 2; late + 1 < c->reserve; late++)
+	for (late = 2; late + 1 < c->part.reserve; late++)
 		KUNIT_ASSERT_GE(test, write_one(c, 100 + late), 0);
 	KUNIT_EXPECT_TRUE(test, late > 2);
 	/* The last write is in flight: the switch waits. */
@@ -759,7 +760,7 @@ static void dual_writes_while_cleaning(struct kunit *test)
 	dual_step_done(c, &step, 2);
 	while (dual_release(c, 2))
 		;
-	KUNIT_EXPECT_EQ(test, c->history.number, 2U);
+	KUNIT_EXPECT_EQ(test, c->predict.history.number, 2U);
 	KUNIT_EXPECT_TRUE(test, dual_find(c, 200) != SHINGLE_NO_SLOT);
 	KUNIT_EXPECT_TRUE(test, dual_find(c, 50) != SHINGLE_NO_SLOT);
 	for (i = 2; i < late; i++)
@@ -782,7 +783,7 @@ static void dual_reserve_of_few(struct kunit *test)
 
 	for (i = 0; write_one(c, i) >= 0; i++)
 		;
-	KUNIT_EXPECT_EQ(test, i, c->limit);
+	KUNIT_EXPECT_EQ(test, i, c->part.limit);
 	KUNIT_ASSERT_EQ(test, dual_clean_next(c, false, &step), 1);
 	KUNIT_EXPECT_GE(test, write_one(c, 0), 0);
 	dual_cache_exit(c);
@@ -793,7 +794,7 @@ static void dual_reserve_of_few(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, dual_clean_next(c, true, &step), 1);
 	for (i = 1; write_one(c, i) >= 0; i++)
 		;
-	KUNIT_EXPECT_EQ(test, i - 1, min(dual_part_blocks(&s, &c->round, DUAL_FB2), c->room - 1));
+	KUNIT_EXPECT_EQ(test, i - 1, min(dual_part_blocks(&s, &c->round, DUAL_FB2), c->part.room - 1));
 	dual_cache_exit(c);
 }
 
@@ -803,7 +804,7 @@ static void cut_power(struct kunit *test, struct dual_cache *c)
 	const char *why;
 
 	KUNIT_ASSERT_EQ(test, dual_ready(c, &why), 0);
-	KUNIT_EXPECT_EQ(test, c->inflight, 0U);
+	KUNIT_EXPECT_EQ(test, c->part.inflight, 0U);
 }
 
 /* Run steps of a clean up to and including one of this kind, durable at once. */
@@ -835,7 +836,7 @@ static void dual_cut_while_cleaning(struct kunit *test)
 		;
 	do
 		clean_as_far_as(test, c, DUAL_STEP_STAGE);
-	while (c->heat.sum);
+	while (c->rank.pb.sum);
 	cut_power(test, c);
 	KUNIT_ASSERT_TRUE(test, c->staging.in_use);
 	i = c->staging.band * c->band_blocks;
@@ -851,15 +852,15 @@ static void dual_cut_while_cleaning(struct kunit *test)
 	s.sample_tracks = 1;
 	s.sample_percent = 50;
 	c = new_cache(test, &s);
-	for (i = 0; c->fill.row < 4; i++)
+	for (i = 0; c->part.fill.row < 4; i++)
 		KUNIT_ASSERT_TRUE(test, write_one(c, i % 5) >= 0);
-	KUNIT_ASSERT_EQ(test, c->fill.at, 0U);
+	KUNIT_ASSERT_EQ(test, c->part.fill.at, 0U);
 	c->round.drop[1] = (struct dual_drop){ 3, c->round.drop[0].columns - 2 };
 	c->round.nr_drops = 2;
 	cut_power(test, c);
 	do
 		clean_as_far_as(test, c, DUAL_STEP_COPY);
-	while (c->heat.sum);
+	while (c->rank.pb.sum);
 	cut_power(test, c);
 	KUNIT_ASSERT_EQ(test, dual_place(c, 1, &slot, &n), 0);
 	KUNIT_EXPECT_GE(test, slot / s.track_blocks, 3U);

@@ -21,13 +21,13 @@ const struct shingle_option dual_options[] = {
 	  .words = SHINGLE_OPTION_WORDS("off", "on"),
 	  .range = "ratchet must be on or off",
 	  .help = "M is foretold again at the start of each track, and may become less" },
-	{ .name = "ageing", .kind = SHINGLE_OPTION_WORD, OPTION(cache.literal),
+	{ .name = "ageing", .kind = SHINGLE_OPTION_WORD, OPTION(cache.opt.literal),
 	  .words = SHINGLE_OPTION_WORDS("on", "off"),
 	  .range = "ageing must be on or off",
 	  .help = "what is never written again goes home at last; off: counts begin at zero" },
-	{ SHINGLE_OPTION_UNSAFE("unsafe_switch", struct dualbuffer, cache.unsafe_switch,
+	{ SHINGLE_OPTION_UNSAFE("unsafe_switch", struct dualbuffer, cache.opt.unsafe_switch,
 				"the next round does not wait until it is durable") },
-	{ SHINGLE_OPTION_UNSAFE("unsafe_inplace", struct dualbuffer, cache.unsafe_inplace,
+	{ SHINGLE_OPTION_UNSAFE("unsafe_inplace", struct dualbuffer, cache.opt.unsafe_inplace,
 				"bands are rewritten without staging, from memory"),
 	  .set = set_inplace },
 	{ }
@@ -74,8 +74,8 @@ const struct shingle_counter dual_counters[] = {
 	NOW(round_number, cache.round.number),
 	NOW(fb1_columns, cache.round.fb1_columns),
 	NOW(new_columns, cache.round.drop[0].columns),
-	NOW(most_cached_blocks, cache.most),
-	NOW(unfit_blocks, cache.nr_unfit),
+	NOW(most_cached_blocks, cache.predict.most),
+	NOW(unfit_blocks, cache.bad.nr),
 	{ }
 };
 
@@ -87,7 +87,7 @@ static u32 permille(u32 part, u32 of)
 }
 
 /**
- * dual_tell() - statistics of the last rounds, for the message ``rounds``
+ * dual_query() - statistics of the last rounds, for the message ``rounds``
  * @e: the engine
  * @word: the message
  * @cursor: position in the list of lines
@@ -97,7 +97,7 @@ static u32 permille(u32 part, u32 of)
  * Context: as an engine's operations.
  * Return: 1; 0 if there is no further line; -ENOENT if @word is another message.
  */
-int dual_tell(struct shingle_engine *e, const char *word, u64 *cursor, char *line, size_t size)
+int dual_query(struct shingle_engine *e, const char *word, u64 *cursor, char *line, size_t size)
 {
 	const struct dualbuffer *s = to_dual(e);
 	u32 now = s->cache.round.number, blocks = dual_blocks(&s->shape), number = *cursor;

@@ -12,11 +12,11 @@
 static void keep_curve(struct dual_cache *c, const struct dual_curve *curve, u32 round)
 {
 	if (round == c->round.number) {
-		c->curve = *curve;
-		dual_curve_trim(&c->curve,
-				dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->written);
+		c->predict.curve = *curve;
+		dual_curve_trim(&c->predict.curve,
+				dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->part.written);
 	} else {
-		dual_curve_begin(&c->curve);
+		dual_curve_begin(&c->predict.curve);
 	}
 }
 
@@ -27,13 +27,13 @@ static int adopt(struct dual_cache *c, u32 slot, const char **why)
 
 	*why = "a slot of no part of the cache holds a block";
 	switch (dual_part_of(c->shape, &c->round, slot, &at)) {
-	case DUAL_NOBODYS:
+	case DUAL_NO_PART:
 		return -EUCLEAN;
 	case DUAL_NEW:
-		fill = &c->fill;
+		fill = &c->part.fill;
 		break;
 	case DUAL_FB2:
-		fill = &c->fb_fill;
+		fill = &c->part.fb_fill;
 		break;
 	case DUAL_FB1:
 		break;
@@ -60,10 +60,10 @@ static void not_before(struct dual_cache *c, const struct dual_staging *staging)
 
 	if (c->round.nr_drops > 1)
 		at.row = c->round.drop[c->round.nr_drops - 1].track + c->shape->sample_tracks;
-	if (dual_behind(&at, &c->fill))
-		c->fill = at;
-	if (staging->in_use && dual_behind(&staging->mark, &c->fill))
-		c->fill = staging->mark;
+	if (dual_behind(&at, &c->part.fill))
+		c->part.fill = at;
+	if (staging->in_use && dual_behind(&staging->mark, &c->part.fill))
+		c->part.fill = staging->mark;
 }
 
 /*
@@ -74,14 +74,14 @@ static void count_unfit(struct dual_cache *c)
 {
 	u32 slot;
 
-	c->nr_unfit = 0;
-	for (slot = find_first_bit(c->unfit, c->map.nr_slots); slot < c->map.nr_slots;
-	     slot = find_next_bit(c->unfit, c->map.nr_slots, slot + 1)) {
+	c->bad.nr = 0;
+	for (slot = find_first_bit(c->bad.unfit, c->map.nr_slots); slot < c->map.nr_slots;
+	     slot = find_next_bit(c->bad.unfit, c->map.nr_slots, slot + 1)) {
 		if (shingle_slot_state(&c->map, slot) == SHINGLE_SLOT_OWNED ||
-		    c->nr_unfit == dual_most_unfit(c))
-			__clear_bit(slot, c->unfit);
+		    c->bad.nr == dual_most_unfit(c))
+			__clear_bit(slot, c->bad.unfit);
 		else
-			c->nr_unfit++;
+			c->bad.nr++;
 		cond_resched();
 	}
 }
@@ -100,8 +100,8 @@ static void count_unfit(struct dual_cache *c)
 int dual_ready(struct dual_cache *c, const char **why)
 {
 	struct dual_staging staging = c->staging;
-	u32 curve_round = c->engine ? c->curve_round : 0, slot;
-	struct dual_curve curve = c->curve;
+	u32 curve_round = c->engine ? c->predict.curve_round : 0, slot;
+	struct dual_curve curve = c->predict.curve;
 	int err;
 
 	*why = "a round of the cache makes no sense";
@@ -113,21 +113,21 @@ int dual_ready(struct dual_cache *c, const char **why)
 		return -EUCLEAN;
 	memset(c->map.head, 0, c->map.nr_buckets * sizeof(*c->map.head));
 	memset(c->map.next, 0, c->map.nr_slots * sizeof(*c->map.next));
-	memset(&c->heat, 0, sizeof(c->heat));
-	memset(&c->kept, 0, sizeof(c->kept));
+	memset(&c->rank.pb, 0, sizeof(c->rank.pb));
+	memset(&c->rank.fb2, 0, sizeof(c->rank.fb2));
 	if (c->bands.live)
 		memset(c->bands.live, 0, c->bands.nr * sizeof(*c->bands.live));
 	c->bands.walked = 0;
 	c->map.live = 0;
 	c->map.seen = 0;
-	c->most = 0;
-	c->suspect.nr = 0;
-	c->misses = 0;
+	c->predict.most = 0;
+	c->bad.suspect.nr = 0;
+	c->bad.misses = 0;
 	count_unfit(c);
-	c->inflight = 0;
-	c->waits = false;
-	c->switching = false;
-	c->nr_moves = 0;
+	c->part.inflight = 0;
+	c->sync.waiting = false;
+	c->sync.switching = false;
+	c->step.nr = 0;
 	c->round_changed = false;
 	dual_begin_round(c);
 	for (slot = 0; slot < c->map.nr_slots; slot++) {
@@ -138,8 +138,8 @@ int dual_ready(struct dual_cache *c, const char **why)
 		cond_resched();
 	}
 	not_before(c, &staging);
-	c->filled = dual_before(c->shape, &c->round, DUAL_NEW, &c->fill);
-	c->written = c->filled;
+	c->part.filled = dual_before(c->shape, &c->round, DUAL_NEW, &c->part.fill);
+	c->part.written = c->part.filled;
 	keep_curve(c, &curve, curve_round);
 	c->staging = staging;
 	c->tidied = staging.in_use ? 0 : c->band_blocks;
@@ -150,7 +150,7 @@ int dual_ready(struct dual_cache *c, const char **why)
 			c->map.owner[slot] = SHINGLE_SLOT_FREE;
 	}
 	/* A clean was in progress. */
-	if (c->kept.sum || c->staging.in_use)
+	if (c->rank.fb2.sum || c->staging.in_use)
 		dual_begin_clean(c);
 	else
 		dual_note_current(c);
@@ -181,9 +181,9 @@ int dual_cache_init(struct dual_cache *c, const struct dual_shape *shape, u32 ba
 	if (err)
 		return err;
 	c->count = shingle_zalloc_array(slots, sizeof(*c->count));
-	c->move = shingle_zalloc_array(DUAL_STEP_BLOCKS, sizeof(*c->move));
-	c->unfit = shingle_zalloc_array(BITS_TO_LONGS(slots), sizeof(*c->unfit));
-	if (!c->count || !c->move || !c->unfit) {
+	c->step.move = shingle_zalloc_array(DUAL_STEP_BLOCKS, sizeof(*c->step.move));
+	c->bad.unfit = shingle_zalloc_array(BITS_TO_LONGS(slots), sizeof(*c->bad.unfit));
+	if (!c->count || !c->step.move || !c->bad.unfit) {
 		dual_cache_exit(c);
 		return -ENOMEM;
 	}

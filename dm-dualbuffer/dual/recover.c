@@ -172,11 +172,11 @@ static u32 encode_curve(struct shingle_engine *e, u32 at, void *buf)
 	struct disk_curve *d = buf;
 	u32 i;
 
-	d->round = cpu_to_le32(c->curve_round);
-	d->step = cpu_to_le32(c->curve.step);
-	for (i = 0; i < c->curve.nr; i++) {
-		d->at[i].x = cpu_to_le32(c->curve.at[i].x);
-		d->at[i].v = cpu_to_le32(c->curve.at[i].v);
+	d->round = cpu_to_le32(c->predict.curve_round);
+	d->step = cpu_to_le32(c->predict.curve.step);
+	for (i = 0; i < c->predict.curve.nr; i++) {
+		d->at[i].x = cpu_to_le32(c->predict.curve.at[i].x);
+		d->at[i].v = cpu_to_le32(c->predict.curve.at[i].v);
 	}
 	return i ? offsetof(struct disk_curve, at) + i * sizeof(d->at[0]) : 0;
 }
@@ -190,15 +190,15 @@ static int decode_curve(struct shingle_engine *e, u32 at, const void *buf, u32 b
 
 	if (bytes < head || (bytes - head) % sizeof(d->at[0]) || bytes > sizeof(*d))
 		return -EUCLEAN;
-	dual_curve_begin(&c->curve);
-	c->curve_round = le32_to_cpu(d->round);
-	c->curve.step = le32_to_cpu(d->step);
-	c->curve.nr = (bytes - head) / sizeof(d->at[0]);
-	for (i = 0; i < c->curve.nr; i++) {
-		c->curve.at[i].x = le32_to_cpu(d->at[i].x);
-		c->curve.at[i].v = le32_to_cpu(d->at[i].v);
+	dual_curve_begin(&c->predict.curve);
+	c->predict.curve_round = le32_to_cpu(d->round);
+	c->predict.curve.step = le32_to_cpu(d->step);
+	c->predict.curve.nr = (bytes - head) / sizeof(d->at[0]);
+	for (i = 0; i < c->predict.curve.nr; i++) {
+		c->predict.curve.at[i].x = le32_to_cpu(d->at[i].x);
+		c->predict.curve.at[i].v = le32_to_cpu(d->at[i].v);
 	}
-	return dual_curve_check(&c->curve, c->map.nr_slots);
+	return dual_curve_check(&c->predict.curve, c->map.nr_slots);
 }
 
 /* Number of slots in @l, which may have no valid cache. */
@@ -221,14 +221,14 @@ static u32 encode_slots(struct shingle_engine *e, u32 at, void *buf)
 {
 	const struct dual_cache *c = &to_dual(e)->cache;
 
-	return counted_encode(&c->map, c->count, c->unfit, at, buf);
+	return counted_encode(&c->map, c->count, c->bad.unfit, at, buf);
 }
 
 static int decode_slots(struct shingle_engine *e, u32 at, const void *buf, u32 bytes)
 {
 	struct dualbuffer *s = to_dual(e);
 
-	return counted_decode(&s->cache.map, s->cache.count, s->cache.unfit,
+	return counted_decode(&s->cache.map, s->cache.count, s->cache.bad.unfit,
 			      s->layout->logical_blocks, at, buf, bytes);
 }
 
@@ -323,7 +323,7 @@ static int put(struct dualbuffer *s, u64 lblk, u64 slot, u32 n, bool moved)
 
 		if (old != SHINGLE_NO_SLOT && !moved)
 			count = dual_count_up(c->count[old]);
-		else if (old != SHINGLE_NO_SLOT && !c->literal)
+		else if (old != SHINGLE_NO_SLOT && !c->opt.literal)
 			count = c->count[old] / 2;
 		counted_hold(&c->map, c->count, slot, lblk, count);
 	}

@@ -549,17 +549,17 @@ enum dual_part dual_part_of(const struct dual_shape *s, const struct dual_round 
 
 	column = column_of(s, r, slot, track, &shared);
 	if (column >= others(s, r))
-		return column < s->track_blocks - shared ? DUAL_FB1 : DUAL_NOBODYS;
+		return column < s->track_blocks - shared ? DUAL_FB1 : DUAL_NO_PART;
 	if (column < max(m_of(r, track), dual_sample_columns(s, r))) {
 		part = DUAL_NEW;
 		if (track >= s->sample_tracks || column >= dual_sample_columns(s, r))
 			row += s->sample_tracks;
 	}
 	if (row >= nr_rows(s, r, part))
-		return DUAL_NOBODYS;
+		return DUAL_NO_PART;
 	p = piece_of(s, r, part, row);
 	if (column - p.from >= p.blocks)
-		return DUAL_NOBODYS;
+		return DUAL_NO_PART;
 	at = place_of(s, r, &p);
 	index = slot - track * s->track_blocks;
 	c->row = row;

@@ -100,7 +100,7 @@ enum dual_part {
 	DUAL_NEW,
 	DUAL_FB1,
 	DUAL_FB2,
-	DUAL_NOBODYS,	/* of no part: M is not decided yet, or two columns share the block */
+	DUAL_NO_PART,	/* of no part: M is not decided yet, or two columns share the block */
 };
 
 /**

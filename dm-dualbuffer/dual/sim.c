@@ -509,9 +509,9 @@ static int copy_band(struct sim *s, u32 surface, struct dual_cache *c,
 static void count_round(struct sim *s, u32 surface, const struct dual_cache *c)
 {
 	s->res->rounds++;
-	s->res->kept += c->last.kept_blocks;
-	s->res->homed += c->last.home_blocks;
-	s->res->rmws += c->last.home_bands;
+	s->res->kept += c->predict.last.kept_blocks;
+	s->res->homed += c->predict.last.home_blocks;
+	s->res->rmws += c->predict.last.home_bands;
 	if (s->plan->told)
 		s->plan->told(s->plan->ctx, surface, c);
 }
@@ -521,8 +521,8 @@ static void fail_step(struct sim *s, struct dual_cache *c)
 {
 	struct dual_failure f = { .nr = 0 };
 
-	if (c->nr_moves && sim_below(&s->random, 2)) {
-		f.slot[0] = c->move[sim_below(&s->random, c->nr_moves)].dst;
+	if (c->step.nr && sim_below(&s->random, 2)) {
+		f.slot[0] = c->step.move[sim_below(&s->random, c->step.nr)].dst;
 		f.end = f.slot[0] + 1;
 		f.nr = 1;
 		f.proven = sim_below(&s->random, 2);
@@ -603,7 +603,7 @@ static void host(struct sim *s)
 	int err = try_write(s);
 
 	if (err == -EBUSY) {
-		if (!s->nr_writes && !s->cache[s->next.surface].waits &&
+		if (!s->nr_writes && !s->cache[s->next.surface].sync.waiting &&
 		    s->cache[s->next.surface].phase == DUAL_FILL &&
 		    !s->cache[s->next.surface].wanted && !s->plan->trouble)
 			fail(s, "a write is to wait for nothing");
@@ -723,9 +723,9 @@ static int make_all(struct sim *s)
 			fail(s, "no such cache");
 			break;
 		}
-		c->literal = plan->literal;
-		c->unsafe_switch = plan->unsafe_switch;
-		c->unsafe_inplace = plan->unsafe_inplace;
+		c->opt.literal = plan->literal;
+		c->opt.unsafe_switch = plan->unsafe_switch;
+		c->opt.unsafe_inplace = plan->unsafe_inplace;
 		s->recorded[i] = c->round;
 		make_snap(s, i, &s->closed[i]);
 		make_snap(s, i, &s->durable[i]);

@@ -147,7 +147,7 @@ extern const struct shingle_piece_kind dual_pieces[];
 extern const struct shingle_record_kind dual_records[];
 
 /* dual/options.c */
-int dual_tell(struct shingle_engine *e, const char *word, u64 *cursor, char *line, size_t size);
+int dual_query(struct shingle_engine *e, const char *word, u64 *cursor, char *line, size_t size);
 extern const struct shingle_option dual_options[];
 extern const struct shingle_option dual_format_options[];
 extern const struct shingle_counter dual_counters[];

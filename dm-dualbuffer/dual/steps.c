@@ -70,7 +70,7 @@ static int next_clean(struct dualbuffer *s, enum shingle_why why)
 	bool began = c->phase == DUAL_FILL, forced = why == SHINGLE_WHY_FORCED;
 	int r;
 
-	if (c->waits)
+	if (c->sync.waiting)
 		return -EAGAIN;
 	if (forced ? !go_on_forced(s) : why != SHINGLE_WHY_PRESSURE && c->phase == DUAL_FILL)
 		return 0;
@@ -136,7 +136,7 @@ int dual_next_step(struct shingle_engine *e, enum shingle_why why, struct shingl
 	case DUAL_STEP_SWITCH:
 		step->kind = STEP_SWITCH;
 		step->records = DUAL_ROUND_RECORDS + 1;
-		if (s->cache.unsafe_switch)
+		if (s->cache.opt.unsafe_switch)
 			step->sync = SHINGLE_SYNC_NONE;
 		break;
 	default:
@@ -197,10 +197,10 @@ static void emit_moves(const struct dualbuffer *s, struct shingle_emit *emit)
 	const struct dual_cache *c = &s->cache;
 	u32 i, n;
 
-	for (i = 0; i < c->nr_moves; i += n) {
-		const struct dual_move *m = &c->move[i];
+	for (i = 0; i < c->step.nr; i += n) {
+		const struct dual_move *m = &c->step.move[i];
 
-		for (n = 0; i + n < c->nr_moves && m[n].lblk == m->lblk + n &&
+		for (n = 0; i + n < c->step.nr && m[n].lblk == m->lblk + n &&
 		     dual_find(c, m[n].lblk) == m[n].src;)
 			n++;
 		if (n)
@@ -228,7 +228,7 @@ static void count_rmw(struct dualbuffer *s)
 
 static void count_round(struct dualbuffer *s)
 {
-	const struct dual_history *h = &s->cache.last;
+	const struct dual_history *h = &s->cache.predict.last;
 
 	s->past[h->number % DUAL_PAST] = *h;
 	s->count.rounds++;
@@ -246,9 +246,9 @@ void dual_finish_step(struct shingle_engine *e, const struct shingle_step *step,
 	if (done.kind == DUAL_STEP_COPY) {
 		emit_moves(s, emit);
 		if (c->phase == DUAL_TAIL)
-			s->count.tail_blocks += c->nr_moves;
+			s->count.tail_blocks += c->step.nr;
 		else
-			s->count.kept_blocks += c->nr_moves;
+			s->count.kept_blocks += c->step.nr;
 	}
 	dual_step_done(c, &done, emit->seq);
 	s->stepping = false;
@@ -316,5 +316,5 @@ bool dual_release_step(struct shingle_engine *e, u64 seq)
 /* An operation of struct shingle_engine_ops. */
 bool dual_pending(struct shingle_engine *e)
 {
-	return to_dual(e)->cache.waits;
+	return to_dual(e)->cache.sync.waiting;
 }

@@ -55,7 +55,7 @@ static void engine_destroy(struct shingle_engine *e)
 	rmwf_space_exit(&s->space);
 	rmwf_flash_exit(&s->flash);
 	kvfree(s->row);
-	kvfree(s->merge);
+	kvfree(s->merges.list);
 	shingle_marks_exit(e);
 	kvfree(s);
 }
@@ -74,9 +74,9 @@ static int build(struct rmwf *s, const char **why)
 	if (err)
 		return err;
 	s->row = shingle_zalloc_array(2 * (u64)s->space.band_blocks, sizeof(*s->row));
-	s->merge = shingle_zalloc_array(RMWF_MERGES, sizeof(*s->merge));
-	s->most_merges = s->engine.step_records - 2;
-	return s->row && s->merge ? shingle_marks_init(&s->engine, s->layout) : -ENOMEM;
+	s->merges.list = shingle_zalloc_array(RMWF_MERGES, sizeof(*s->merges.list));
+	s->merges.most = s->engine.step_records - 2;
+	return s->row && s->merges.list ? shingle_marks_init(&s->engine, s->layout) : -ENOMEM;
 }
 
 static int engine_create(struct shingle_engine **out, const struct shingle_layout *l,
@@ -167,7 +167,7 @@ static bool band_in_flight(const struct rmwf *s, u32 band)
 }
 
 /* Is there no block in any of these pages? */
-static bool holds_none(const struct rmwf_flash *f, u32 from, u32 n)
+static bool has_none(const struct rmwf_flash *f, u32 from, u32 n)
 {
 	for (; n; n--, from++) {
 		if (shingle_slot_state(&f->map, from) == SHINGLE_SLOT_OWNED)
@@ -188,7 +188,7 @@ static int no_page(struct rmwf *s, const struct rmwf_place *p)
 	from = (f->pool ? f->pool_at : block) * f->page_blocks;
 	from = min(from, f->map.nr_slots - n);
 	/* All pages have writes in flight; there is nothing to collect yet. */
-	if (holds_none(f, from, n))
+	if (has_none(f, from, n))
 		return -EBUSY;
 	if (s->stuck) {
 		s->count.refused++;
@@ -216,13 +216,13 @@ static int engine_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_
 	if (is_copied(s, p.band))
 		return s->stepping || band_in_flight(s, p.band) ? -EBUSY : -ENOSPC;
 	if (!home)
-		direct = rmwf_direct(&s->space, &p, lblk, n, s->pointer);
+		direct = rmwf_direct(&s->space, &p, lblk, n, s->opt.pointer);
 	*out = (struct shingle_run){ .lblk = lblk, .n = direct, .kind = SHINGLE_RUN_MAPPED };
 	if (direct) {
 		out->pblk = rmwf_pblk_of(&s->space, &p);
 	} else {
 		if (!home && n > 1)
-			n = rmwf_not_direct(&s->space, &p, lblk, n, s->pointer);
+			n = rmwf_not_direct(&s->space, &p, lblk, n, s->opt.pointer);
 		out->n = rmwf_flash_place(&s->flash, &p, n, &slot);
 		if (!out->n)
 			return no_page(s, &p);
@@ -237,30 +237,7 @@ static bool is_direct(const struct rmwf *s, const struct shingle_run *run)
 	return run->pblk - s->cache_pblk >= s->flash.map.nr_slots;
 }
 
-/**
- * rmwf_leave_flash() - a block's page is no longer current
- * @s: the engine
- * @lblk: the block
- * @band: its band
- * @seq: transaction that records this
- *
- * Context: map lock.
- * Return: number of times the block was written to flash, 0 if it is not there.
- */
-u32 rmwf_leave_flash(struct rmwf *s, u32 lblk, u32 band, u64 seq)
-{
-	u32 slot = rmwf_find(&s->flash, lblk), count;
-
-	if (slot == SHINGLE_NO_SLOT)
-		return 0;
-	count = s->flash.count[slot];
-	rmwf_flash_forget(&s->flash, slot, band);
-	rmwf_flash_free(&s->flash, slot, seq);
-	rmwf_mark_slots(s, slot, 1);
-	return count;
-}
-
-/* The same for @n blocks of one band; skips the lookups if the band has no block in flash. */
+/* Call rmwf_leave_flash() for those of @n blocks of one band that are in flash. */
 static void leave_flash(struct rmwf *s, u32 lblk, u32 n, u64 seq)
 {
 	u32 band = rmwf_band(s, lblk);
@@ -277,11 +254,11 @@ static void landed_at_home(struct rmwf *s, const struct shingle_run *run,
 	 * If the change is not recorded, the page is free at once: no transaction would
 	 * free it.
 	 */
-	leave_flash(s, run->lblk, run->n, s->unsafe_pointer ? 0 : emit->seq);
+	leave_flash(s, run->lblk, run->n, s->opt.unsafe_pointer ? 0 : emit->seq);
 	rmwf_space_live(&s->space, run->lblk, run->n, true);
 	rmwf_mark_live(s, run->lblk, run->n);
 	s->count.direct_blocks += run->n;
-	if (!s->unsafe_pointer)
+	if (!s->opt.unsafe_pointer)
 		shingle_emit(emit, RMWF_REC_HOME, run->n, 0, run->lblk, 0);
 }
 

@@ -67,7 +67,7 @@ static struct shingle_layout *new_layout(struct kunit *test, const struct rmwf_c
  * Worked examples
  */
 
-struct rmwf_toy {
+struct rmwf_fixture {
 	struct shingle_layout *l;
 	struct shingle_engine *e;
 	struct shingle_record rec[64];
@@ -75,10 +75,10 @@ struct rmwf_toy {
 	u64 seq;
 };
 
-static struct rmwf_toy *new_toy(struct kunit *test, const struct rmwf_case *c, const char *name,
-				const char *value)
+static struct rmwf_fixture *new_fixture(struct kunit *test, const struct rmwf_case *c,
+					const char *name, const char *value)
 {
-	struct rmwf_toy *t = zalloc(test, sizeof(*t));
+	struct rmwf_fixture *t = zalloc(test, sizeof(*t));
 	const char *why = "";
 
 	KUNIT_ASSERT_NOT_NULL(test, t);
@@ -90,23 +90,23 @@ static struct rmwf_toy *new_toy(struct kunit *test, const struct rmwf_case *c, c
 	return t;
 }
 
-static struct rmwf_toy *start(struct kunit *test, const struct rmwf_case *c, const char *name,
+static struct rmwf_fixture *start(struct kunit *test, const struct rmwf_case *c, const char *name,
 			      const char *value)
 {
-	struct rmwf_toy *t = new_toy(test, c, name, value);
+	struct rmwf_fixture *t = new_fixture(test, c, name, value);
 	const char *why = "";
 
 	KUNIT_ASSERT_EQ(test, t->e->ops->state.ready(t->e, &why), 0);
 	return t;
 }
 
-static void stop(struct rmwf_toy *t)
+static void stop(struct rmwf_fixture *t)
 {
 	t->e->ops->destroy(t->e);
 }
 
 /* Returns the flash page, -1 for a direct write, or the error of place(). */
-static int write_one(struct rmwf_toy *t, u32 lblk)
+static int write_one(struct rmwf_fixture *t, u32 lblk)
 {
 	struct shingle_emit emit = {
 		.rec = t->rec, .nr = t->nr, .max = ARRAY_SIZE(t->rec), .seq = t->seq,
@@ -123,7 +123,7 @@ static int write_one(struct rmwf_toy *t, u32 lblk)
 }
 
 /* The same, with everything durable afterwards. */
-static int write_durably(struct rmwf_toy *t, u32 lblk)
+static int write_durably(struct rmwf_fixture *t, u32 lblk)
 {
 	int r = write_one(t, lblk);
 
@@ -138,7 +138,7 @@ static void rmwf_vf1_locator(struct kunit *test)
 	static const struct { u32 lsn, track, sector; } want[] = {
 		{ 6, 2, 2 }, { 11, 3, 2 }, { 7, 2, 3 }, { 19, 4, 5 },
 	};
-	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+	struct rmwf_fixture *t = start(test, &figure, NULL, NULL);
 	struct shingle_run run;
 	u32 i;
 
@@ -161,7 +161,7 @@ static void figure_5_3(struct kunit *test, const char *rule)
 		{ 7, 2 * 4 },		/* B3, page 0 */
 	};
 	static const u32 last[] = { 2, 2, 3, 1, 1 };
-	struct rmwf_toy *t = start(test, &figure, "rule", rule);
+	struct rmwf_fixture *t = start(test, &figure, "rule", rule);
 	struct shingle_run run;
 	u32 i;
 
@@ -198,7 +198,7 @@ static void rmwf_vf2_vf3_window(struct kunit *test)
 /* A place far enough behind is safe; a pointer does not know this. */
 static void rmwf_rules_differ(struct kunit *test)
 {
-	struct rmwf_toy *t = start(test, &figure, "rule", "pointer");
+	struct rmwf_fixture *t = start(test, &figure, "rule", "pointer");
 
 	KUNIT_EXPECT_EQ(test, write_one(t, 15), -1);
 	KUNIT_EXPECT_EQ(test, write_one(t, 0), 0);
@@ -210,7 +210,7 @@ static void rmwf_rules_differ(struct kunit *test)
 	stop(t);
 }
 
-static void discard_one(struct kunit *test, struct rmwf_toy *t, u32 lblk)
+static void discard_one(struct kunit *test, struct rmwf_fixture *t, u32 lblk)
 {
 	struct shingle_emit emit = {
 		.rec = t->rec, .nr = t->nr, .max = ARRAY_SIZE(t->rec), .seq = t->seq,
@@ -222,7 +222,7 @@ static void discard_one(struct kunit *test, struct rmwf_toy *t, u32 lblk)
 	t->nr = emit.nr;
 }
 
-static bool would_harm(struct rmwf_toy *t, u32 lblk)
+static bool would_destroy(struct rmwf_fixture *t, u32 lblk)
 {
 	u32 of = t->l->band_blocks[SHINGLE_ROLE_DATA];
 	u64 pblk = shingle_band_pblk(t->l, SHINGLE_ROLE_DATA, lblk / of) + lblk % of;
@@ -230,7 +230,7 @@ static bool would_harm(struct rmwf_toy *t, u32 lblk)
 	return shingle_would_destroy(t->l, t->e, pblk, 1);
 }
 
-static bool is_staged(struct rmwf_toy *t)
+static bool is_staged(struct rmwf_fixture *t)
 {
 	return t->e->ops->map.referenced(t->e, SHINGLE_ROLE_STAGING, 0, 0, 1);
 }
@@ -246,13 +246,13 @@ static void rmwf_direct_is_r0(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(where); i++) {
 		struct rmwf_case c = where[i];
-		struct rmwf_toy *t;
+		struct rmwf_fixture *t;
 
 		c.shape.columns = !i;
 		t = start(test, &c, "rule", "window");
 		for (home = k = 0; k < 400; k++) {
 			u32 lblk;
-			bool harms;
+			bool destroys;
 
 			rng = rng * 1664525U + 1013904223U;
 			lblk = (rng >> 8) % (53 * 4);
@@ -262,10 +262,10 @@ static void rmwf_direct_is_r0(struct kunit *test)
 				shingle_release_all(t->e, t->seq++);
 				continue;
 			}
-			harms = would_harm(t, lblk);
-			KUNIT_EXPECT_EQ_MSG(test, write_durably(t, lblk) >= 0, harms,
+			destroys = would_destroy(t, lblk);
+			KUNIT_EXPECT_EQ_MSG(test, write_durably(t, lblk) >= 0, destroys,
 					    "%s, block %u", c.name, lblk);
-			home += !harms;
+			home += !destroys;
 		}
 		KUNIT_EXPECT_TRUE(test, home > 40 && home < 260);
 		stop(t);
@@ -275,7 +275,7 @@ static void rmwf_direct_is_r0(struct kunit *test)
 /* The durable map may still refer to a place that is no longer current. */
 static void rmwf_r0_pins(struct kunit *test)
 {
-	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+	struct rmwf_fixture *t = start(test, &figure, NULL, NULL);
 
 	KUNIT_EXPECT_EQ(test, write_one(t, 5), -1);
 	KUNIT_EXPECT_EQ(test, write_one(t, 10), -1);
@@ -291,7 +291,7 @@ static void rmwf_r0_pins(struct kunit *test)
  * A block leaves its home again: the place is free when the later change is durable, not
  * earlier.
  */
-static void free_with_the_newer(struct kunit *test, struct rmwf_toy *t, u32 lblk, int page)
+static void free_with_the_newer(struct kunit *test, struct rmwf_fixture *t, u32 lblk, int page)
 {
 	discard_one(test, t, lblk);
 	shingle_release_all(t->e, t->seq - 1);
@@ -306,7 +306,7 @@ static void free_with_the_newer(struct kunit *test, struct rmwf_toy *t, u32 lblk
  */
 static void rmwf_r0_pins_again(struct kunit *test)
 {
-	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+	struct rmwf_fixture *t = start(test, &figure, NULL, NULL);
 
 	KUNIT_EXPECT_EQ(test, write_one(t, 5), -1);
 	discard_one(test, t, 5);
@@ -324,7 +324,7 @@ static void rmwf_r0_pins_again(struct kunit *test)
  */
 static void r0_pins_around(struct kunit *test, bool under_way)
 {
-	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+	struct rmwf_fixture *t = start(test, &figure, NULL, NULL);
 	struct shingle_emit emit = { .rec = t->rec, .max = ARRAY_SIZE(t->rec), .seq = t->seq };
 	struct shingle_run run;
 	bool dropped;
@@ -354,7 +354,7 @@ static void rmwf_r0_pins_around(struct kunit *test)
 /* A block is overwritten at home and leaves meanwhile; and then the same again. */
 static void rmwf_r0_pins_under_way(struct kunit *test)
 {
-	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+	struct rmwf_fixture *t = start(test, &figure, NULL, NULL);
 	struct shingle_emit emit = { .rec = t->rec, .max = ARRAY_SIZE(t->rec), .seq = t->seq };
 	struct shingle_run run;
 
@@ -370,7 +370,7 @@ static void rmwf_r0_pins_under_way(struct kunit *test)
 /* A discard of blocks that are nowhere emits no record: a file system discards a whole disk. */
 static void rmwf_discards_nothing(struct kunit *test)
 {
-	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+	struct rmwf_fixture *t = start(test, &figure, NULL, NULL);
 
 	discard_one(test, t, 5);
 	KUNIT_EXPECT_EQ(test, t->nr, 0U);
@@ -390,7 +390,7 @@ static void rmwf_discards_nothing(struct kunit *test)
 /* A place that was claimed for a failed write becomes free again. */
 static void rmwf_failed_is_free(struct kunit *test)
 {
-	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+	struct rmwf_fixture *t = start(test, &figure, NULL, NULL);
 	struct shingle_run run;
 
 	KUNIT_ASSERT_EQ(test, t->e->ops->map.place(t->e, 5, 1, SHINGLE_LIFE_UNKNOWN, &run), 0);
@@ -414,7 +414,7 @@ static void rmwf_failed_is_free(struct kunit *test)
  */
 static void rmwf_failed_over_live(struct kunit *test)
 {
-	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+	struct rmwf_fixture *t = start(test, &figure, NULL, NULL);
 	struct shingle_run run;
 
 	KUNIT_EXPECT_EQ(test, write_durably(t, 5), -1);
@@ -435,7 +435,7 @@ static void rmwf_failed_over_live(struct kunit *test)
 /* A write to flash that is in flight when the place becomes free does not keep the place. */
 static void rmwf_leaves_but_once(struct kunit *test)
 {
-	struct rmwf_toy *t = start(test, &figure, NULL, NULL);
+	struct rmwf_fixture *t = start(test, &figure, NULL, NULL);
 	struct shingle_run run;
 	u32 i;
 
@@ -466,7 +466,7 @@ static void rmwf_leaves_but_once(struct kunit *test)
 }
 
 /* Execute the next step to its end, as core does. */
-static int one_step(struct rmwf_toy *t, enum shingle_why why, struct shingle_step *step)
+static int one_step(struct rmwf_fixture *t, enum shingle_why why, struct shingle_step *step)
 {
 	struct shingle_emit emit = { .rec = t->rec, .max = ARRAY_SIZE(t->rec), .seq = t->seq };
 	int r = t->e->ops->clean.next_step(t->e, why, step);
@@ -511,7 +511,7 @@ static void rmwf_flash_is_alone(struct kunit *test)
 }
 
 /* Times a block was written to flash, according to a checkpoint; 0: it is not there. */
-static u32 times_in_flash(struct rmwf_toy *t, u32 lblk, struct counted_disk *buf)
+static u32 times_in_flash(struct rmwf_fixture *t, u32 lblk, struct counted_disk *buf)
 {
 	u64 cursor = 1, index;
 	u32 i, n = shingle_pieces_encode(rmwf_engine_ops.state.pieces, t->l, t->e, &cursor, &index,
@@ -523,7 +523,7 @@ static u32 times_in_flash(struct rmwf_toy *t, u32 lblk, struct counted_disk *buf
 }
 
 /* Resolving runs of blocks gives the same result as resolving each block. */
-static void expect_resolved(struct kunit *test, struct rmwf_toy *t, u32 lblk, u32 n)
+static void expect_resolved(struct kunit *test, struct rmwf_fixture *t, u32 lblk, u32 n)
 {
 	struct shingle_run run, one;
 	bool same = true;
@@ -543,7 +543,7 @@ static void expect_resolved(struct kunit *test, struct rmwf_toy *t, u32 lblk, u3
 static void rmwf_runs(struct kunit *test)
 {
 	static const struct rmwf_case c = { "", SHAPE(53, 4, 12, 3, 24, 120), 8, 4 };
-	struct rmwf_toy *t = start(test, &c, NULL, NULL);
+	struct rmwf_fixture *t = start(test, &c, NULL, NULL);
 	void *buf = zalloc(test, SHINGLE_CHUNK_BYTES);
 	u32 k, i, lblk, n, rng = 1, was[8], mixed = 0, staged = 0, fresh;
 	struct shingle_step step = {};
@@ -577,7 +577,7 @@ static void rmwf_runs(struct kunit *test)
 			mixed += flash && fresh && fresh < run.n;
 			/* Blocks go to flash only if a direct write would destroy data. */
 			for (i = 0; i < run.n && flash && !is_staged(t); i++)
-				KUNIT_EXPECT_TRUE(test, would_harm(t, lblk + i));
+				KUNIT_EXPECT_TRUE(test, would_destroy(t, lblk + i));
 			t->e->ops->map.commit(t->e, &run, &emit);
 			for (i = 0; i < run.n; i++)
 				KUNIT_EXPECT_EQ(test, times_in_flash(t, lblk + i, buf),
@@ -598,7 +598,7 @@ static void rmwf_vf4_cost(struct kunit *test)
 {
 	static const struct { u32 lsn, cost; } want[] = { { 2, 3 }, { 14, 1 } };
 	struct shingle_step step;
-	struct rmwf_toy *t;
+	struct rmwf_fixture *t;
 	u32 i, row;
 
 	for (i = 0; i < ARRAY_SIZE(want); i++) {
@@ -619,7 +619,7 @@ static void rmwf_vf4_cost(struct kunit *test)
 /* After a power cut the staged span goes home as it was staged, and the record describes it. */
 static void rmwf_goes_home_after_a_cut(struct kunit *test)
 {
-	struct rmwf_toy *t = new_toy(test, &figure, NULL, NULL);
+	struct rmwf_fixture *t = new_fixture(test, &figure, NULL, NULL);
 	struct shingle_step step;
 	const char *why = "";
 
@@ -642,13 +642,13 @@ static void rmwf_goes_home_after_a_cut(struct kunit *test)
  */
 static void ce_f2(struct kunit *test, const char *feature, int page)
 {
-	struct rmwf_toy *t = start(test, &figure, feature, NULL), *again;
+	struct rmwf_fixture *t = start(test, &figure, feature, NULL), *again;
 	const char *why = "";
 	u32 i;
 
 	KUNIT_EXPECT_EQ(test, write_one(t, 0), -1);
 	KUNIT_EXPECT_EQ(test, write_one(t, 5), -1);
-	again = new_toy(test, &figure, NULL, NULL);
+	again = new_fixture(test, &figure, NULL, NULL);
 	for (i = 0; i < t->nr; i++)
 		KUNIT_EXPECT_EQ(test, again->e->ops->state.replay(again->e, &t->rec[i]), 0);
 	KUNIT_ASSERT_EQ(test, again->e->ops->state.ready(again->e, &why), 0);
@@ -669,7 +669,7 @@ static void rmwf_ce_f2(struct kunit *test)
  */
 static void left_without_record(struct kunit *test, const char *feature, u32 records)
 {
-	struct rmwf_toy *t = start(test, &figure, feature, NULL);
+	struct rmwf_fixture *t = start(test, &figure, feature, NULL);
 
 	KUNIT_EXPECT_EQ(test, write_durably(t, 0), -1);
 	KUNIT_EXPECT_EQ(test, write_durably(t, 5), -1);
@@ -698,7 +698,7 @@ static void rmwf_left_without_record(struct kunit *test)
 static void ce_f5(struct kunit *test, bool literal)
 {
 	static const struct rmwf_case column = { "", SHAPE(6, 1, 1, 2, 0, 4), 4, 1 };
-	struct rmwf_toy *t = new_toy(test, &column, "hot_threshold", "0");
+	struct rmwf_fixture *t = new_fixture(test, &column, "hot_threshold", "0");
 	struct shingle_step step;
 	const char *why = "";
 	u32 i;
@@ -733,7 +733,7 @@ static void rmwf_ce_f5(struct kunit *test)
 /* Blocks are cold by the same rule in a forced clean. */
 static void rmwf_asked_cold(struct kunit *test)
 {
-	struct rmwf_toy *t = start(test, &figure, "hot_threshold", "2");
+	struct rmwf_fixture *t = start(test, &figure, "hot_threshold", "2");
 	struct shingle_step step;
 	u32 i;
 
@@ -753,7 +753,7 @@ static void rmwf_asked_cold(struct kunit *test)
 }
 
 /* Number of these blocks that are in flash. */
-static u32 left_in_flash(struct rmwf_toy *t, const bool *these, u32 blocks)
+static u32 left_in_flash(struct rmwf_fixture *t, const bool *these, u32 blocks)
 {
 	struct shingle_run run;
 	u32 lblk, left = 0;
@@ -770,10 +770,10 @@ static u32 left_in_flash(struct rmwf_toy *t, const bool *these, u32 blocks)
  * It ends, although each page that becomes free is written at once, mostly with blocks of
  * one band.
  */
-static void asked_in_crowd(struct kunit *test, const char *alloc)
+static void clean_under_load(struct kunit *test, const char *alloc)
 {
 	static const struct rmwf_case c = { "", SHAPE(24, 6, 6, 3, 0, 48), 8, 0 };
-	struct rmwf_toy *t = start(test, &c, "alloc", alloc);
+	struct rmwf_fixture *t = start(test, &c, "alloc", alloc);
 	u32 blocks = 24 * 6, rng = 1, steps = 0, left, i;
 	struct shingle_step step;
 	bool old[24 * 6];
@@ -814,10 +814,10 @@ static void asked_in_crowd(struct kunit *test, const char *alloc)
 	stop(t);
 }
 
-static void rmwf_asked_in_crowd(struct kunit *test)
+static void rmwf_clean_under_load(struct kunit *test)
 {
-	asked_in_crowd(test, "static");
-	asked_in_crowd(test, "pool");
+	clean_under_load(test, "static");
+	clean_under_load(test, "pool");
 }
 
 /*
@@ -827,7 +827,7 @@ static void rmwf_asked_in_crowd(struct kunit *test)
 static void rmwf_on_its_way_by_group(struct kunit *test)
 {
 	static const struct rmwf_case c = { "", SHAPE(20, 1, 5, 2, 0, 24), 12, 3 };
-	struct rmwf_toy *t = start(test, &c, NULL, NULL);
+	struct rmwf_fixture *t = start(test, &c, NULL, NULL);
 	struct shingle_step step;
 	struct shingle_run run;
 	u32 i;
@@ -848,7 +848,7 @@ static void rmwf_on_its_way_by_group(struct kunit *test)
 /* Write each block once, in random order; returns the direct writes out of 1000. */
 static u32 direct_permille(struct kunit *test, const struct rmwf_case *c, const char *rule)
 {
-	struct rmwf_toy *t = start(test, c, "rule", rule);
+	struct rmwf_fixture *t = start(test, c, "rule", rule);
 	u32 blocks = rmwf_engine_ops.logical_blocks(new_layout(test, c)), direct = 0, i;
 	u32 *order = zalloc(test, blocks * sizeof(*order));
 	u64 random = 1;
@@ -894,7 +894,7 @@ static void rmwf_random_order(struct kunit *test)
 static void rmwf_long_run(struct kunit *test)
 {
 	static const struct rmwf_case wide = { "", SHAPE(70000, 1, 0, 1, 0, 8), 4, 1 };
-	struct rmwf_toy *t = start(test, &wide, NULL, NULL);
+	struct rmwf_fixture *t = start(test, &wide, NULL, NULL);
 	struct shingle_emit emit = { .rec = t->rec, .max = ARRAY_SIZE(t->rec), .seq = t->seq };
 	struct shingle_run run;
 
@@ -908,7 +908,7 @@ static void rmwf_long_run(struct kunit *test)
 static void unfit_page(struct kunit *test, const char *alloc)
 {
 	static const struct rmwf_case column = { "", SHAPE(6, 1, 1, 2, 0, 4), 4, 1 };
-	struct rmwf_toy *t = start(test, &column, "alloc", alloc);
+	struct rmwf_fixture *t = start(test, &column, "alloc", alloc);
 	struct shingle_run bad, run;
 	u32 i;
 
@@ -941,7 +941,7 @@ static void rmwf_unfit_page(struct kunit *test)
 static void all_under_way(struct kunit *test, const char *alloc)
 {
 	static const struct rmwf_case column = { "", SHAPE(6, 1, 1, 2, 0, 4), 4, 1 };
-	struct rmwf_toy *t = start(test, &column, "alloc", alloc);
+	struct rmwf_fixture *t = start(test, &column, "alloc", alloc);
 	struct shingle_emit emit = { .rec = t->rec, .max = ARRAY_SIZE(t->rec), .seq = t->seq };
 	struct shingle_run run[4], none;
 	u32 i;
@@ -973,9 +973,9 @@ static void rmwf_nowhere_twice(struct kunit *test)
 {
 	const struct shingle_piece_kind *pieces = rmwf_engine_ops.state.pieces;
 	struct shingle_layout *l = new_layout(test, &figure);
-	struct rmwf_toy *home = start(test, &figure, NULL, NULL);
-	struct rmwf_toy *flash = start(test, &figure, NULL, NULL);
-	struct rmwf_toy *both = new_toy(test, &figure, NULL, NULL);
+	struct rmwf_fixture *home = start(test, &figure, NULL, NULL);
+	struct rmwf_fixture *flash = start(test, &figure, NULL, NULL);
+	struct rmwf_fixture *both = new_fixture(test, &figure, NULL, NULL);
 	u8 *buf = zalloc(test, SHINGLE_CHUNK_BYTES);
 	const char *why = "";
 	u64 index = 0;
@@ -1099,7 +1099,7 @@ static struct kunit_case rmwf_cases[] = {
 	KUNIT_CASE(rmwf_left_without_record),
 	KUNIT_CASE(rmwf_ce_f5),
 	KUNIT_CASE(rmwf_asked_cold),
-	KUNIT_CASE(rmwf_asked_in_crowd),
+	KUNIT_CASE(rmwf_clean_under_load),
 	KUNIT_CASE(rmwf_on_its_way_by_group),
 	KUNIT_CASE(rmwf_random_order),
 	KUNIT_CASE(rmwf_long_run),

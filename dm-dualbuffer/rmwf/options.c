@@ -13,7 +13,7 @@ static int set_inplace(void *of, u32 yes, const char **why)
 #define OPTION(member)	SHINGLE_OPTION_AT(struct rmwf, member)
 
 const struct shingle_option rmwf_options[] = {
-	{ .name = "rule", .kind = SHINGLE_OPTION_WORD, OPTION(pointer),
+	{ .name = "rule", .kind = SHINGLE_OPTION_WORD, OPTION(opt.pointer),
 	  .words = SHINGLE_OPTION_WORDS("window", "pointer"),
 	  .range = "rule must be window or pointer",
 	  .help = "which writes go home: that destroy nothing, or behind all of their column" },
@@ -21,18 +21,18 @@ const struct shingle_option rmwf_options[] = {
 	  .words = SHINGLE_OPTION_WORDS("static", "pool"),
 	  .range = "alloc must be static or pool",
 	  .help = "pages of a block go to its group's flash block, or anywhere" },
-	{ .name = "hot_threshold", .kind = SHINGLE_OPTION_NUMBER, OPTION(hot), .max = U16_MAX,
+	{ .name = "hot_threshold", .kind = SHINGLE_OPTION_NUMBER, OPTION(opt.hot), .max = U16_MAX,
 	  .initial = 2, .range = "hot_threshold must be 0 to 65535",
 	  .help = "what was written to flash more often is hot" },
-	{ .name = "gc_free_percent", .kind = SHINGLE_OPTION_NUMBER, OPTION(percent), .min = 1,
+	{ .name = "gc_free_percent", .kind = SHINGLE_OPTION_NUMBER, OPTION(opt.percent), .min = 1,
 	  .max = 100, .initial = 25, .range = "gc_free_percent must be 1 to 100",
 	  .help = "a collection frees so much of a flash block" },
-	{ SHINGLE_OPTION_UNSAFE("unsafe_pointer", struct rmwf, unsafe_pointer,
+	{ SHINGLE_OPTION_UNSAFE("unsafe_pointer", struct rmwf, opt.unsafe_pointer,
 				"what is written in place is not recorded") },
-	{ SHINGLE_OPTION_UNSAFE("unsafe_inplace", struct rmwf, unsafe_inplace,
+	{ SHINGLE_OPTION_UNSAFE("unsafe_inplace", struct rmwf, opt.unsafe_inplace,
 				"bands are rewritten without staging, from memory"),
 	  .set = set_inplace },
-	{ SHINGLE_OPTION_UNSAFE("literal", struct rmwf, literal,
+	{ SHINGLE_OPTION_UNSAFE("literal", struct rmwf, opt.literal,
 				"what is hot is never brought home, and writes fail for that") },
 	{ }
 };

@@ -256,7 +256,7 @@ static void look_for_pins(struct rmwf_space *s, u32 lblk, u32 n)
 {
 	for (; s->nr_pins && !s->returned && n; n--, lblk++)
 		s->returned = !test_bit(lblk, s->live) &&
-			      (s->holey || test_bit(lblk, s->claimed));
+			      (s->loose_pins || test_bit(lblk, s->claimed));
 }
 
 /**
@@ -423,8 +423,8 @@ void rmwf_space_leave(struct rmwf_space *s, u32 lblk, u32 n, u64 seq)
 	 * Some places are not claimed: later writers cannot tell from the claim that they
 	 * are in a pin.
 	 */
-	if (!whole && !s->holey)
-		s->holey = find_next_zero_bit(s->claimed, end, lblk) < end;
+	if (!whole && !s->loose_pins)
+		s->loose_pins = find_next_zero_bit(s->claimed, end, lblk) < end;
 	bitmap_clear(s->live, lblk, n);
 	pin_down(s, lblk, n, seq, first);
 	/* A direct write in flight to these places has looked for pins before this one. */
@@ -479,7 +479,7 @@ bool rmwf_space_release(struct rmwf_space *s, u64 seq)
 		s->pins_from = (s->pins_from + 1) % RMWF_PINS;
 		s->nr_pins--;
 		s->returned &= !!s->nr_pins;
-		s->holey &= !!s->nr_pins;
+		s->loose_pins &= !!s->nr_pins;
 	}
 	return false;
 }

@@ -73,7 +73,7 @@ struct rmwf_pin {
  * @pins_from: the oldest pin
  * @nr_pins: number of pins
  * @returned: a pin may include a place that was written again
- * @holey: a pin may include places that were not claimed
+ * @loose_pins: a pin may include places that were not claimed
  * @flight: all writes in flight
  * @nr_flight: number of writes in flight
  */
@@ -91,7 +91,7 @@ struct rmwf_space {
 	u32 pins_from;
 	u32 nr_pins;
 	bool returned;
-	bool holey;
+	bool loose_pins;
 	struct rmwf_flight flight[RMWF_FLIGHT];
 	u32 nr_flight;
 };

@@ -84,14 +84,15 @@ struct rmwf_counts {
  * @space: the blocks at home
  * @flash: the blocks in flash
  * @cache_pblk: first block of the flash
- * @pointer: value of the option rule: decide by the last written track of each column, as in the
- *	thesis, instead of by what the head would cover
- * @hot: a block that was written to flash more often than this is hot
- * @percent: percentage of a flash block that a collection frees
- * @unsafe_pointer: feature for tests: direct writes are not recorded (CE-F2; these rules and
+ * @opt: options; the map lock protects those that a message may change
+ * @opt.pointer: value of the option rule: decide by the last written track of each column, as in
+ *	the thesis, instead of by what the head would cover
+ * @opt.hot: a block that was written to flash more often than this is hot
+ * @opt.percent: percentage of a flash block that a collection frees
+ * @opt.unsafe_pointer: feature for tests: direct writes are not recorded (CE-F2; these rules and
  *	counter-examples are in Documentation/papers/ma.rst)
- * @unsafe_inplace: feature for tests: nothing is staged (F4)
- * @literal: feature for tests: hot blocks are never brought home (CE-F5)
+ * @opt.unsafe_inplace: feature for tests: nothing is staged (F4)
+ * @opt.literal: feature for tests: hot blocks are never brought home (CE-F5)
  * @row: work space of rmwf_collect()
  * @wanted: a write has found no page among the @want_n pages from @want_from on
  * @want_from: first of these pages
@@ -101,13 +102,14 @@ struct rmwf_counts {
  * @victim: the collection that was chosen
  * @stuck: a write found no page, and all cached blocks are hot (unsafe)
  * @span: the blocks to rewrite
- * @merge: the blocks among these that leave flash, in ascending order
- * @nr_merges: entries in @merge
- * @most_merges: most entries in @merge
- * @merged: blocks in @merge
- * @added: pages of @want already considered; these are added when no write to the band is
+ * @merges: blocks of @span that leave flash; the list is empty when a band is chosen
+ * @merges.list: runs of these blocks, in ascending order
+ * @merges.nr: entries in @merges.list
+ * @merges.most: most entries in @merges.list
+ * @merges.blocks: blocks in @merges.list
+ * @merges.added: pages of @want already considered; these are added when no write to the band is
  *	in flight
- * @looked: blocks of @span already looked up; after @added is complete
+ * @merges.looked: blocks of @span already looked up; after @merges.added is complete
  * @stepping: a step is in progress
  * @staging: content of the staging band; n is 0 if empty
  * @waits: waiting until a transaction is durable and readers have left
@@ -125,12 +127,17 @@ struct rmwf {
 	struct rmwf_space space;
 	struct rmwf_flash flash;
 	u64 cache_pblk;
-	u32 pointer;
-	u32 hot;
-	u32 percent;
-	bool unsafe_pointer;
-	bool unsafe_inplace;
-	bool literal;
+
+	/* Options; the map lock protects those that a message may change */
+	struct {
+		u32 pointer;
+		u32 hot;
+		u32 percent;
+		bool unsafe_pointer;
+		bool unsafe_inplace;
+		bool literal;
+	} opt;
+
 	u16 *row;
 	bool wanted;
 	u32 want_from;
@@ -140,12 +147,17 @@ struct rmwf {
 	struct rmwf_victim victim;
 	bool stuck;
 	struct rmwf_span span;
-	struct rmwf_merge *merge;
-	u32 nr_merges;
-	u32 most_merges;
-	u32 merged;
-	u32 added;
-	u32 looked;
+
+	/* Blocks of @span that leave flash; the list is empty when a band is chosen */
+	struct {
+		struct rmwf_merge *list;
+		u32 nr;
+		u32 most;
+		u32 blocks;
+		u32 added;
+		u32 looked;
+	} merges;
+
 	bool stepping;
 	struct rmwf_span staging;
 	bool waits;
@@ -178,9 +190,6 @@ static inline bool rmwf_going_home(const struct rmwf *s, u32 band)
 	return s->staging.n && rmwf_band(s, s->staging.lblk) == band;
 }
 
-/* rmwf/engine.c */
-u32 rmwf_leave_flash(struct rmwf *s, u32 lblk, u32 band, u64 seq);
-
 /* rmwf/steps.c */
 int rmwf_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step);
 bool rmwf_step_source(struct shingle_engine *e, const struct shingle_step *step, u32 offset,
@@ -205,5 +214,28 @@ extern const struct shingle_record_kind rmwf_records[];
 extern const struct shingle_option rmwf_options[];
 extern const struct shingle_option rmwf_format_options[];
 extern const struct shingle_counter rmwf_counters[];
+
+/**
+ * rmwf_leave_flash() - a block's page is no longer current
+ * @s: the engine
+ * @lblk: the block
+ * @band: its band
+ * @seq: transaction that records this
+ *
+ * Context: map lock.
+ * Return: number of times the block was written to flash, 0 if it is not there.
+ */
+static inline u32 rmwf_leave_flash(struct rmwf *s, u32 lblk, u32 band, u64 seq)
+{
+	u32 slot = rmwf_find(&s->flash, lblk), count;
+
+	if (slot == SHINGLE_NO_SLOT)
+		return 0;
+	count = s->flash.count[slot];
+	rmwf_flash_forget(&s->flash, slot, band);
+	rmwf_flash_free(&s->flash, slot, seq);
+	rmwf_mark_slots(s, slot, 1);
+	return count;
+}
 
 #endif /* SHINGLE_RMWF_STATE_H */

@@ -26,22 +26,22 @@ static void choose_span(struct rmwf *s)
 	s->span = (struct rmwf_span){
 		.lblk = v->band * of + from, .n = min(v->end * track, of) - from,
 	};
-	s->nr_merges = 0;
-	s->merged = 0;
-	s->looked = 0;
-	s->added = 0;
+	s->merges.nr = 0;
+	s->merges.blocks = 0;
+	s->merges.looked = 0;
+	s->merges.added = 0;
 	s->chosen = true;
 }
 
 /* Index of the first run that begins after a block. */
 static u32 first_behind(const struct rmwf *s, u32 lblk)
 {
-	u32 low = 0, high = s->nr_merges;
+	u32 low = 0, high = s->merges.nr;
 
 	while (low < high) {
 		u32 mid = (low + high) / 2;
 
-		if (s->merge[mid].lblk > lblk)
+		if (s->merges.list[mid].lblk > lblk)
 			high = mid;
 		else
 			low = mid + 1;
@@ -58,22 +58,23 @@ static bool add_merge(struct rmwf *s, u32 lblk, u32 slot)
 	u32 i = first_behind(s, lblk);
 	struct rmwf_merge *m;
 
-	if (s->merged >= RMWF_MERGED)
+	if (s->merges.blocks >= RMWF_MERGED)
 		return false;
-	m = i ? &s->merge[i - 1] : NULL;
+	m = i ? &s->merges.list[i - 1] : NULL;
 	if (m && lblk < m->lblk + m->n)
 		return true;
 	if (m && lblk == m->lblk + m->n && slot == m->slot + m->n) {
 		m->n++;
-		s->merged++;
+		s->merges.blocks++;
 		return true;
 	}
-	if (s->nr_merges >= s->most_merges)
+	if (s->merges.nr >= s->merges.most)
 		return false;
-	memmove(&s->merge[i + 1], &s->merge[i], (s->nr_merges - i) * sizeof(*s->merge));
-	s->merge[i] = (struct rmwf_merge){ lblk, slot, 1 };
-	s->nr_merges++;
-	s->merged++;
+	memmove(&s->merges.list[i + 1], &s->merges.list[i],
+		(s->merges.nr - i) * sizeof(*s->merges.list));
+	s->merges.list[i] = (struct rmwf_merge){ lblk, slot, 1 };
+	s->merges.nr++;
+	s->merges.blocks++;
 	return true;
 }
 
@@ -87,15 +88,15 @@ static void add_chosen(struct rmwf *s)
 	const struct rmwf_flash *f = &s->flash;
 	u32 some = RMWF_ADDED, slot, lblk;
 
-	for (; some && s->added < want->n; s->added++) {
-		slot = want->from + s->added;
+	for (; some && s->merges.added < want->n; s->merges.added++) {
+		slot = want->from + s->merges.added;
 		if (shingle_slot_state(&f->map, slot) != SHINGLE_SLOT_OWNED)
 			continue;
 		lblk = shingle_slot_lblk(&f->map, slot);
 		if (lblk - s->span.lblk >= s->span.n)
 			continue;
 		if (!add_merge(s, lblk, slot)) {
-			s->added = want->n;
+			s->merges.added = want->n;
 			return;
 		}
 		some--;
@@ -120,8 +121,8 @@ static bool collect(struct rmwf *s, const struct rmwf_want *want)
 static bool choose_wanted(struct rmwf *s)
 {
 	const struct rmwf_want want = {
-		.from = s->want_from, .n = s->want_n, .percent = s->percent, .hot = s->hot,
-		.literal = s->literal,
+		.from = s->want_from, .n = s->want_n, .percent = s->opt.percent, .hot = s->opt.hot,
+		.literal = s->opt.literal,
 	};
 
 	s->wanted = false;
@@ -130,7 +131,7 @@ static bool choose_wanted(struct rmwf *s)
 		s->count.collections++;
 		return true;
 	}
-	s->stuck = s->literal;
+	s->stuck = s->opt.literal;
 	return false;
 }
 
@@ -142,7 +143,7 @@ static bool choose_wanted(struct rmwf *s)
 static int choose_asked(struct rmwf *s)
 {
 	struct rmwf_flash *f = &s->flash;
-	struct rmwf_want want = { .percent = 100, .hot = s->hot, .of_first = true };
+	struct rmwf_want want = { .percent = 100, .hot = s->opt.hot, .of_first = true };
 
 	if (!s->asked) {
 		s->asked = true;
@@ -187,7 +188,7 @@ static void band_step(struct rmwf *s, struct shingle_step *step)
 {
 	const struct rmwf_span *span = s->staging.n ? &s->staging : &s->span;
 	enum shingle_rewrite how = s->staging.n ? SHINGLE_REWRITE_BACK :
-				   s->unsafe_inplace ? SHINGLE_REWRITE_INPLACE :
+				   s->opt.unsafe_inplace ? SHINGLE_REWRITE_INPLACE :
 				   SHINGLE_REWRITE_STAGE;
 	static const u32 kind[] = {
 		[SHINGLE_REWRITE_STAGE] = RMWF_STEP_STAGE,
@@ -198,7 +199,7 @@ static void band_step(struct rmwf *s, struct shingle_step *step)
 	step->kind = kind[how];
 	step->n = span->n;
 	step->lblk = span->lblk;
-	step->records = how == SHINGLE_REWRITE_BACK ? 2 : s->nr_merges + 2;
+	step->records = how == SHINGLE_REWRITE_BACK ? 2 : s->merges.nr + 2;
 	shingle_step_rewrite(step, how, rmwf_native(&s->space, span->lblk),
 			     shingle_staging_pblk(s->layout));
 }
@@ -227,9 +228,9 @@ int rmwf_next_step(struct shingle_engine *e, enum shingle_why why, struct shingl
 	if (!s->staging.n && rmwf_in_flight(&s->space, s->victim.band * of, of))
 		return -EAGAIN;
 	/* Not earlier: writes that have ended by now may have moved blocks to other pages. */
-	if (!s->staging.n && s->added < s->want.n)
+	if (!s->staging.n && s->merges.added < s->want.n)
 		add_chosen(s);
-	if (!s->staging.n && s->looked < s->span.n)
+	if (!s->staging.n && s->merges.looked < s->span.n)
 		look_step(step);
 	else
 		band_step(s, step);
@@ -240,17 +241,17 @@ int rmwf_next_step(struct shingle_engine *e, enum shingle_why why, struct shingl
 /* The run with a block, or the first run after it. */
 static const struct rmwf_merge *merge_at(const struct rmwf *s, u32 lblk)
 {
-	u32 low = 0, high = s->nr_merges;
+	u32 low = 0, high = s->merges.nr;
 
 	while (low < high) {
 		u32 mid = (low + high) / 2;
 
-		if (s->merge[mid].lblk + s->merge[mid].n <= lblk)
+		if (s->merges.list[mid].lblk + s->merges.list[mid].n <= lblk)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	return low < s->nr_merges ? &s->merge[low] : NULL;
+	return low < s->merges.nr ? &s->merges.list[low] : NULL;
 }
 
 /*
@@ -295,12 +296,12 @@ static void look(struct rmwf *s)
 {
 	u32 looks = SHINGLE_WALK, slot;
 
-	if (!s->chosen || s->added < s->want.n)
+	if (!s->chosen || s->merges.added < s->want.n)
 		return;
-	for (; looks && s->looked < s->span.n; looks--, s->looked++) {
-		slot = rmwf_find(&s->flash, s->span.lblk + s->looked);
-		if (slot != SHINGLE_NO_SLOT && !add_merge(s, s->span.lblk + s->looked, slot))
-			s->looked = s->span.n - 1;
+	for (; looks && s->merges.looked < s->span.n; looks--, s->merges.looked++) {
+		slot = rmwf_find(&s->flash, s->span.lblk + s->merges.looked);
+		if (slot != SHINGLE_NO_SLOT && !add_merge(s, s->span.lblk + s->merges.looked, slot))
+			s->merges.looked = s->span.n - 1;
 	}
 }
 
@@ -308,8 +309,8 @@ static void merged(struct rmwf *s, struct shingle_emit *emit)
 {
 	u32 band = rmwf_band(s, s->span.lblk), i, k;
 
-	for (i = 0; i < s->nr_merges; i++) {
-		const struct rmwf_merge *m = &s->merge[i];
+	for (i = 0; i < s->merges.nr; i++) {
+		const struct rmwf_merge *m = &s->merges.list[i];
 
 		for (k = 0; k < m->n; k++)
 			rmwf_leave_flash(s, m->lblk + k, band, emit->seq);
@@ -317,7 +318,7 @@ static void merged(struct rmwf *s, struct shingle_emit *emit)
 		rmwf_mark_live(s, m->lblk, m->n);
 		shingle_emit(emit, RMWF_REC_HOME, m->n, 0, m->lblk, 0);
 	}
-	s->count.merged_blocks += s->merged;
+	s->count.merged_blocks += s->merges.blocks;
 	s->stuck = false;
 }
 

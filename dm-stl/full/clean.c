@@ -24,7 +24,7 @@ static u32 pick_victim(const struct stl_full *s, u32 zone, u32 age)
 	u32 log = zone * s->g.log_bands, end = log + s->g.log_bands, best = NO_LOG;
 
 	for (; log < end; log++) {
-		const struct shingle_log *l = &s->logs.log[log];
+		const struct shingle_slotlog *l = &s->logs.log[log];
 
 		if (s->log[log].band == NO_BAND || l->age >= age)
 			continue;
@@ -173,7 +173,7 @@ static void free_log(struct stl_full *s, u32 log, struct shingle_emit *emit)
 {
 	stl_full_retire_band(s, s->log[log].band, emit->seq);
 	stl_full_clear_log(s, log, emit);
-	s->logs_freed++;
+	s->count.logs_freed++;
 }
 
 /* Free the logs that hold nothing current and take no more writes. */
@@ -183,7 +183,7 @@ static void free_empty_logs(struct stl_full *s, u32 zone, struct shingle_emit *e
 	u32 log = zone * s->g.log_bands, end = log + s->g.log_bands, n = 0;
 
 	for (; log < end && n < FREE_AT_ONCE; log++) {
-		const struct shingle_log *l = &s->logs.log[log];
+		const struct shingle_slotlog *l = &s->logs.log[log];
 
 		if (s->log[log].band == NO_BAND || l->live || l->inflight || log == z->open ||
 		    log == z->stream)
@@ -201,9 +201,9 @@ void stl_full_step_done(struct shingle_engine *e, const struct shingle_step *ste
 
 	if (step->kind == STEP_MERGE) {
 		zone = zone_of_band(s, s->clean.step_band);
-		s->merged_blocks += s->logs.band_live[s->clean.step_band];
+		s->count.merged_blocks += s->logs.band_live[s->clean.step_band];
 		stl_full_move_home(s, s->clean.step_band, step->cookie, emit);
-		s->bands_cleaned++;
+		s->count.bands_cleaned++;
 	} else {
 		zone = zone_of_log(s, s->clean.step_log);
 	}

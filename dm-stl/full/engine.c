@@ -73,7 +73,7 @@ static const struct shingle_option stl_full_format[] = {
 	{ }
 };
 
-#define COUNT(name)	SHINGLE_COUNTER(#name, struct stl_full, name, COUNT)
+#define COUNT(name)	SHINGLE_COUNTER(#name, struct stl_full, count.name, COUNT)
 #define COUNT_OF_LOGS(name)	SHINGLE_COUNTER(#name, struct stl_full, logs.name, COUNT)
 
 static const struct shingle_counter stl_full_counters[] = {

@@ -63,7 +63,7 @@ static u32 open_log(struct stl_full *s, u32 zone)
 	l->aborts = 0;
 	l->recorded = false;
 	stl_full_set_use(s, l->band, USE_LOG, log);
-	s->logs_opened++;
+	s->count.logs_opened++;
 	return log;
 }
 
@@ -73,7 +73,7 @@ void stl_full_break_stream(struct stl_full *s, struct full_zone *z)
 	if (z->stream == NO_LOG)
 		return;
 	z->stream = NO_LOG;
-	s->streams_broken++;
+	s->count.streams_broken++;
 }
 
 /* Choose the log for a write at @offset of @band. */
@@ -117,7 +117,7 @@ static int pick_log(struct stl_full *s, u32 band, u32 offset, u32 *log)
 		stl_full_break_stream(s, z);
 	}
 	if (z->open == NO_LOG) {
-		s->full_zones += !z->wanted;
+		s->count.full_zones += !z->wanted;
 		z->wanted = true;
 		return -ENOSPC;
 	}
@@ -198,7 +198,7 @@ static void try_switch(struct stl_full *s, u32 log, struct shingle_emit *emit)
 	shingle_slotlog_drop_run(&s->logs, band, slot, s->band_blocks);
 	stl_full_move_home(s, band, s->log[log].band, emit);
 	stl_full_clear_log(s, log, emit);
-	s->bands_switched++;
+	s->count.bands_switched++;
 }
 
 static u32 log_of(const struct stl_full *s, u64 pblk, u32 *offset)

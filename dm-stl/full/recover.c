@@ -85,7 +85,7 @@ static int decode_log(struct shingle_engine *e, u32 at, const void *buf, u32 byt
 	struct stl_full *s = to_full(e);
 	u32 parts = shingle_slotlog_parts(s->band_blocks), log = at / parts;
 	u32 first = at % parts * PART_SLOTS, n = bytes / sizeof(__le32), i;
-	struct shingle_log *l = &s->logs.log[log];
+	struct shingle_slotlog *l = &s->logs.log[log];
 	const __le32 *p = buf;
 
 	if (n < 4 || bytes % sizeof(*p) || n - 3 > s->band_blocks - first ||

@@ -187,7 +187,7 @@ int stl_full_create(struct shingle_engine **out, const struct shingle_layout *la
 /* Check that the log and its physical band refer to each other. */
 static u32 verify_log(struct stl_full *s, u32 log, shingle_report_fn report, void *ctx)
 {
-	const struct shingle_log *l = &s->logs.log[log];
+	const struct shingle_slotlog *l = &s->logs.log[log];
 	u32 band = s->log[log].band;
 
 	if (band == NO_BAND ? !l->fill && !l->inflight :

@@ -47,7 +47,7 @@ struct full_shape {
 };
 
 /**
- * struct full_log - the place of a log; struct shingle_log describes its slots
+ * struct full_log - the place of a log; struct shingle_slotlog describes its slots
  * @band: its physical band, or NO_BAND
  * @aborts: writes to it that failed since the last commit to it
  * @recorded: the journal has a record of its place
@@ -160,13 +160,14 @@ struct full_clean {
  * @bands: the physical bands
  * @clean: state of the cleaner
  * @walk: counts of verify(); changes of the state during a walk adjust them
- * @merged_blocks: cached blocks copied into bands
- * @bands_cleaned: logical bands merged
- * @bands_switched: log bands that became a home without a copy
- * @logs_opened: log bands taken into use
- * @logs_freed: log bands emptied
- * @streams_broken: streams that ended before the end of their band
- * @full_zones: times a write found no room
+ * @count: counters of the status
+ * @count.merged_blocks: cached blocks copied into bands
+ * @count.bands_cleaned: logical bands merged
+ * @count.bands_switched: log bands that became a home without a copy
+ * @count.logs_opened: log bands taken into use
+ * @count.logs_freed: log bands emptied
+ * @count.streams_broken: streams that ended before the end of their band
+ * @count.full_zones: times a write found no room
  *
  * The map lock protects all of it; see engine.h.
  */
@@ -193,13 +194,16 @@ struct stl_full {
 	struct full_clean clean;
 	struct full_walk walk;
 
-	u64 merged_blocks;
-	u64 bands_cleaned;
-	u64 bands_switched;
-	u64 logs_opened;
-	u64 logs_freed;
-	u64 streams_broken;
-	u64 full_zones;
+	/* Counters of the status */
+	struct {
+		u64 merged_blocks;
+		u64 bands_cleaned;
+		u64 bands_switched;
+		u64 logs_opened;
+		u64 logs_freed;
+		u64 streams_broken;
+		u64 full_zones;
+	} count;
 };
 
 static_assert(!offsetof(struct stl_full, engine));

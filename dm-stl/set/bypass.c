@@ -21,7 +21,7 @@ void stl_set_break_stream(struct stl_set *s)
 	if (s->bypass.band == NO_BAND)
 		return;
 	s->bypass.band = NO_BAND;
-	s->streams_broken++;
+	s->count.streams_broken++;
 }
 
 /*
@@ -150,7 +150,7 @@ void stl_set_commit_home(struct stl_set *s, const struct shingle_run *run,
 	stl_set_write_home(s, band, s->bypass.flight_end);
 	shingle_slotlog_drop(&s->logs, run->lblk, run->n, U32_MAX);
 	s->bypass.flight_band = NO_BAND;
-	s->bypassed_blocks += run->n;
+	s->count.bypassed_blocks += run->n;
 	shingle_emit(emit, STL_SET_DIRECT, run->n, 0, run->lblk, 0);
 }
 

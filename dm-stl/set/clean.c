@@ -27,7 +27,7 @@ void stl_set_want_clean(struct stl_set *s, u32 set)
 {
 	if (s->clean.wanted[set] || s->clean.set == set)
 		return;
-	s->full_sets++;
+	s->count.full_sets++;
 	s->clean.wanted[set] = set + 1;
 	if (s->clean.wanted_head == NO_SET)
 		s->clean.wanted_head = set;
@@ -50,7 +50,7 @@ static u32 pop_wanted(struct stl_set *s)
 /* Is set @a cleaned before set @b? */
 static bool set_before(const struct stl_set *s, u32 a, u32 b)
 {
-	const struct shingle_log *la = &s->logs.log[a], *lb = &s->logs.log[b];
+	const struct shingle_slotlog *la = &s->logs.log[a], *lb = &s->logs.log[b];
 	u32 stale[] = { la->fill - la->live, lb->fill - lb->live };
 
 	if (s->greedy && stale[0] != stale[1])
@@ -95,7 +95,7 @@ static u32 pick_set(struct stl_set *s, enum shingle_why why)
  */
 static u32 pick_slot(struct stl_set *s)
 {
-	const struct shingle_log *log = &s->logs.log[s->clean.set];
+	const struct shingle_slotlog *log = &s->logs.log[s->clean.set];
 	u32 first = s->clean.set * s->logs.log_blocks, slot = first + s->clean.from;
 	u32 best = NO_BAND, found = SHINGLE_NO_SLOT;
 
@@ -357,7 +357,7 @@ static void emit_reset(struct stl_set *s, u32 set, struct shingle_emit *emit)
 	shingle_slotlog_mark(&s->logs, set * s->logs.log_blocks, s->logs.log_blocks);
 	s->clean.reset_set = set;
 	s->clean.reset_seq = emit->seq;
-	s->sets_cleaned++;
+	s->count.sets_cleaned++;
 }
 
 /* The copy of @band at home includes all slots below @snapshot. */
@@ -367,7 +367,7 @@ static void band_cleaned(struct stl_set *s, u32 band, u32 snapshot, struct shing
 
 	drop_band(s, band, snapshot);
 	stl_set_note_home(s, band, s->band_blocks);
-	s->bands_cleaned++;
+	s->count.bands_cleaned++;
 	shingle_emit(emit, STL_SET_CLEANED, 0, 0, band, snapshot);
 	if (s->clean.set == set && !s->logs.log[set].live && !s->logs.log[set].inflight) {
 		s->clean.set = NO_SET;
@@ -377,7 +377,7 @@ static void band_cleaned(struct stl_set *s, u32 band, u32 snapshot, struct shing
 
 static void count_rmw(struct stl_set *s)
 {
-	s->merged_blocks += s->clean.step_live;
+	s->count.merged_blocks += s->clean.step_live;
 	if (s->clean.step_streamed)
 		s->rmw.stream++;
 	else if (s->clean.step_why == SHINGLE_WHY_PRESSURE)
@@ -426,7 +426,7 @@ void stl_set_step_done(struct shingle_engine *e, const struct shingle_step *step
 		fresh = step->gathered ? s->epoch.blocks[s->epoch.at] : 0;
 		if (fresh < s->band_blocks)
 			count_rmw(s);
-		s->bypassed_blocks += fresh;
+		s->count.bypassed_blocks += fresh;
 		s->rmw.home_blocks += step->n - fresh;
 		s->epoch.at += !!step->gathered;
 		band_cleaned(s, s->clean.step_band, step->cookie, emit);

@@ -112,7 +112,7 @@ static const struct shingle_option stl_set_format[] = {
 	{ }
 };
 
-#define COUNT(name)	SHINGLE_COUNTER(#name, struct stl_set, name, COUNT)
+#define COUNT(name)	SHINGLE_COUNTER(#name, struct stl_set, count.name, COUNT)
 #define COUNT_RMW(name, member)	SHINGLE_COUNTER(#name, struct stl_set, rmw.member, COUNT)
 #define COUNT_OF_LOGS(name)	SHINGLE_COUNTER(#name, struct stl_set, logs.name, COUNT)
 

@@ -202,7 +202,7 @@ static int replay_map(struct shingle_engine *e, u64 lblk, u64 slot, u32 n, u32 a
 static int replay_staged(struct shingle_engine *e, u64 band, u64 snapshot, u32 n, u32 home)
 {
 	struct stl_set *s = to_set(e);
-	struct shingle_log *log;
+	struct shingle_slotlog *log;
 
 	if (band >= s->nr_bands || snapshot > s->logs.log_blocks || home > s->band_blocks)
 		return -EUCLEAN;

@@ -164,13 +164,14 @@ struct set_rmw {
  * @staging: the staging band
  * @bypass: streams past the cache
  * @epoch: gathered blocks of streams
- * @bands_cleaned: data bands rewritten
- * @sets_cleaned: cache bands emptied
- * @merged_blocks: cached blocks copied into bands
+ * @count: counters of the status
+ * @count.bands_cleaned: data bands rewritten
+ * @count.sets_cleaned: cache bands emptied
+ * @count.merged_blocks: cached blocks copied into bands
+ * @count.full_sets: times a write found a cache band full
+ * @count.bypassed_blocks: blocks written home, past the cache
+ * @count.streams_broken: streams that ended before the end of a band
  * @rmw: read-modify-writes, by reason
- * @full_sets: times a write found a cache band full
- * @bypassed_blocks: blocks written home, past the cache
- * @streams_broken: streams that ended before the end of a band
  *
  * The map lock protects all of it; see engine.h.
  */
@@ -197,13 +198,17 @@ struct stl_set {
 	struct set_bypass bypass;
 	struct set_epoch epoch;
 
-	u64 bands_cleaned;
-	u64 sets_cleaned;
-	u64 merged_blocks;
+	/* Counters of the status */
+	struct {
+		u64 bands_cleaned;
+		u64 sets_cleaned;
+		u64 merged_blocks;
+		u64 full_sets;
+		u64 bypassed_blocks;
+		u64 streams_broken;
+	} count;
+
 	struct set_rmw rmw;
-	u64 full_sets;
-	u64 bypassed_blocks;
-	u64 streams_broken;
 };
 
 static_assert(!offsetof(struct stl_set, engine));

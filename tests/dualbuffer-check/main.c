@@ -280,7 +280,7 @@ static u32 run(u64 seed, u32 shapes, const char *feature)
 
 static void tell(void *ctx, u32 surface, const struct dual_cache *c)
 {
-	const struct dual_history *h = &c->last;
+	const struct dual_history *h = &c->predict.last;
 	double blocks = dual_blocks(c->shape) / 100.0;
 	/* FB_2 is FB_1 by now. */
 	double fb2 = c->round.fb1_columns, columns = c->shape->track_blocks / 100.0;
@@ -337,8 +337,8 @@ static void tell_hot(void *ctx, u32 surface, const struct dual_cache *c)
 		kept[0] += lblk < hot;
 		kept[1] += lblk >= MOVING_BLOCKS / 2 && lblk < MOVING_BLOCKS / 2 + hot;
 	}
-	printf("%5u %6.1f %6.1f %6u %6u\n", c->last.number, 100.0 * kept[0] / hot,
-	       100.0 * kept[1] / hot, c->last.home_blocks, c->last.home_bands);
+	printf("%5u %6.1f %6.1f %6u %6u\n", c->predict.last.number, 100.0 * kept[0] / hot,
+	       100.0 * kept[1] / hot, c->predict.last.home_blocks, c->predict.last.home_bands);
 }
 
 static int moves(u32 nr)

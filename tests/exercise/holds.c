@@ -185,7 +185,7 @@ static int step(struct device *d, enum shingle_why why)
 
 	memset(&s, 0, sizeof(s));
 	do {
-		shingle_pages_begin(d->e, SHINGLE_ASKER_CLEAN);
+		shingle_pages_begin(d->e, SHINGLE_CLIENT_CLEAN);
 		begin();
 		r = d->e->ops->clean.next_step(d->e, why, &s);
 		end(OP_NEXT_STEP);

@@ -3,9 +3,9 @@
  * shingle-exercise SEED [RUNS [ROUNDS [ENGINE [FEATURE]]]]: run engines under random loads,
  * optionally with an unsafe feature that the exerciser must catch.
  *
- * Three features work with any engine. With told_busy the engine has room for one or two writes and
+ * Three features work with any engine. With place_busy the engine has room for one or two writes and
  * then answers every write with -EBUSY until core requests a cleaning step, even if there is no
- * step to do. told_room is the same with -ENOSPC. After -EBUSY core leaves a write waiting;
+ * step to do. place_full is the same with -ENOSPC. After -EBUSY core leaves a write waiting;
  * after -ENOSPC it tries again at once.
  *
  * With worn, one in 12 to 40 blocks of the cache bands cannot be written.
@@ -197,12 +197,12 @@ static const char *const *const full_keys[] = { NULL, greedy_keys, tight_keys, a
 static const char *const aggressive_keys[] = { "cleaning", "aggressive", NULL };
 static const char *const bypass_keys[] = { "bypass_blocks", "1", NULL };
 static const char *const long_keys[] = { "bypass_blocks", "4", "cleaning", "aggressive", NULL };
-static const char *const habit_keys[] = { "bypass_blocks", "2", "read_home", "always", NULL };
+static const char *const read_home_keys[] = { "bypass_blocks", "2", "read_home", "always", NULL };
 static const char *const block_keys[] = { "rmw", "block", NULL };
 static const char *const few_keys[] = { "rmw", "block", "order", "greedy", "read_home", "always",
 					NULL };
 static const char *const *const set_keys[] = {
-	NULL, aggressive_keys, greedy_keys, bypass_keys, long_keys, always_keys, habit_keys,
+	NULL, aggressive_keys, greedy_keys, bypass_keys, long_keys, always_keys, read_home_keys,
 	block_keys, few_keys,
 };
 static const char *const *const no_keys[] = { NULL };
@@ -287,7 +287,7 @@ static const struct engine {
 };
 
 /* The engine behind the wrappers below. With the first two some blocks never find room. */
-static const struct shingle_engine_ops *roomy;
+static const struct shingle_engine_ops *inner_ops;
 
 /* Is there no room for @lblk?  Limits @n to the blocks of its unit. */
 static bool is_full(const struct shingle_engine *e, u64 lblk, u64 *n)
@@ -303,7 +303,7 @@ static int place_if_room(struct shingle_engine *e, u64 lblk, u32 n, enum shingle
 {
 	u64 most = n;
 
-	return is_full(e, lblk, &most) ? SHINGLE_FULL : roomy->map.place(e, lblk, most, life, out);
+	return is_full(e, lblk, &most) ? SHINGLE_FULL : inner_ops->map.place(e, lblk, most, life, out);
 }
 
 static int discard_if_room(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
@@ -312,11 +312,11 @@ static int discard_if_room(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
 	u64 most = n;
 
 	return is_full(e, lblk, &most) ? SHINGLE_FULL :
-					 roomy->map.discard(e, lblk, n, done, dropped, emit);
+					 inner_ops->map.discard(e, lblk, n, done, dropped, emit);
 }
 
 /*
- * @refusal is the error of told_busy or told_room, else 0. @room is the number of writes that find
+ * @refusal is the error of place_busy or place_full, else 0. @room is the number of writes that find
  * room before core must request a step. @turned_away: the engine itself has refused a write; then
  * the wrapper passes writes through, because core must retry that one.
  */
@@ -332,7 +332,7 @@ static int place_when_asked(struct shingle_engine *e, u64 lblk, u32 n, enum shin
 
 	if (!room && !turned_away)
 		return refusal;
-	r = roomy->map.place(e, lblk, n, life, out);
+	r = inner_ops->map.place(e, lblk, n, life, out);
 	room -= room && !r;
 	turned_away |= r == -ENOSPC || r == -EBUSY;
 	return r;
@@ -340,7 +340,7 @@ static int place_when_asked(struct shingle_engine *e, u64 lblk, u32 n, enum shin
 
 static int ask(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step)
 {
-	int r = roomy->clean.next_step(e, why, step);
+	int r = inner_ops->clean.next_step(e, why, step);
 
 	room = 2;
 	turned_away &= r || why != SHINGLE_WHY_PRESSURE;
@@ -363,17 +363,17 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		    const char *feature)
 {
 	const char *const features[] = { refusal || worn ? NULL : feature, NULL };
-	u64 gathered = 0, epochs = 0, spoilt = 0;
+	u64 gathered = 0, epochs = 0, failed_steps = 0;
 	u64 writes = 0, steps = 0, cuts = 0, checkpoints = 0, destroyed = 0, emptied = 0, bypassed = 0;
 	u64 nonsense = 0, refused = 0, pieces = 0, unchanged = 0, scattered = 0, walks = 0;
-	u64 pages_read = 0, pages_written = 0, crowds = 0, grown = 0, beside = 0;
+	u64 pages_read = 0, pages_written = 0, limit_ckpts = 0, grown = 0, beside = 0;
 	struct shingle_engine_ops full = *engine->ops, slow = *engine->ops;
 	struct shingle_exercise_result res;
 	struct shingle_record first;
 	static struct shingle_layout layout;
 	u32 end = seed + runs;
 
-	roomy = engine->ops;
+	inner_ops = engine->ops;
 	full.map.place = place_if_room;
 	full.map.discard = discard_if_room;
 	slow.map.place = place_when_asked;
@@ -410,7 +410,7 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		writes += res.writes;
 		steps += res.steps;
 		scattered += res.scattered;
-		spoilt += res.spoilt;
+		failed_steps += res.failed_steps;
 		cuts += res.cuts;
 		checkpoints += res.checkpoints;
 		pieces += res.pieces;
@@ -424,7 +424,7 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		refused += res.refused;
 		pages_read += res.pages_read;
 		pages_written += res.pages_written;
-		crowds += res.crowds;
+		limit_ckpts += res.limit_ckpts;
 		grown += res.grown;
 	}
 	printf("%s: %u runs: %llu blocks written, %llu gathered, %llu epochs, "
@@ -438,13 +438,13 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 	       engine->ops->name, runs, (unsigned long long)writes,
 	       (unsigned long long)gathered, (unsigned long long)epochs,
 	       (unsigned long long)bypassed, (unsigned long long)steps,
-	       (unsigned long long)scattered, (unsigned long long)spoilt,
+	       (unsigned long long)scattered, (unsigned long long)failed_steps,
 	       (unsigned long long)checkpoints, (unsigned long long)pieces,
 	       (unsigned long long)unchanged, (unsigned long long)cuts,
 	       (unsigned long long)emptied, (unsigned long long)beside, (unsigned long long)walks,
 	       (unsigned long long)nonsense, (unsigned long long)refused,
 	       (unsigned long long)pages_read, (unsigned long long)pages_written,
-	       (unsigned long long)crowds, (unsigned long long)grown,
+	       (unsigned long long)limit_ckpts, (unsigned long long)grown,
 	       (unsigned long long)destroyed);
 	return 0;
 }
@@ -485,9 +485,9 @@ int main(int argc, char **argv)
 	if (argc > 6 || !number(argc, argv, 1, &seed) || !number(argc, argv, 2, &runs) ||
 	    !number(argc, argv, 3, &rounds))
 		return usage(stderr);
-	if (feature && !strcmp(feature, "told_busy"))
+	if (feature && !strcmp(feature, "place_busy"))
 		refusal = -EBUSY;
-	if (feature && !strcmp(feature, "told_room"))
+	if (feature && !strcmp(feature, "place_full"))
 		refusal = -ENOSPC;
 	worn = feature && !strcmp(feature, "worn");
 	for (i = 0; i < ARRAY_SIZE(engines); i++) {

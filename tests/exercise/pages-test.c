@@ -137,19 +137,19 @@ static void start(struct device *d)
 static void check_counts(struct device *d)
 {
 	struct shingle_pages *p = d->e.pages;
-	u32 i, spoken = 0, dirty = 0, listed = 0;
+	u32 i, unevictable = 0, dirty = 0, listed = 0;
 
 	for (i = 0; i < p->frames.nr; i++) {
 		const struct shingle_frame *f = &p->frames.frame[i];
 
-		spoken += f->holds || f->dirty || f->writing;
+		unevictable += f->hold_count || f->dirty || f->writing;
 		dirty += f->dirty || f->writing;
 		listed += f->listed;
-		if (f->listed == (f->holds || f->dirty || f->writing ||
+		if (f->listed == (f->hold_count || f->dirty || f->writing ||
 				  f->state == SHINGLE_FRAME_READING))
 			die("a frame is in a list that should not be, or is not");
 	}
-	if (spoken != p->changes.spoken || dirty != p->changes.nr_dirty)
+	if (unevictable != p->changes.unevictable || dirty != p->changes.nr_dirty)
 		die("counts are wrong");
 	for (i = 0; i < SHINGLE_NR_FRAME_LISTS; i++)
 		listed -= p->lists.length[i];
@@ -319,7 +319,7 @@ static int ask(struct device *d)
 /* The operation that has waited longest gets its pages, whatever the other operations do. */
 static void insist(struct device *d, bool step)
 {
-	enum shingle_asker asker = step ? SHINGLE_ASKER_CLEAN : SHINGLE_ASKER_FRONT;
+	enum shingle_page_client client = step ? SHINGLE_CLIENT_CLEAN : SHINGLE_CLIENT_IO;
 	struct write w = { 0 };
 	u32 rng = d->rng, tries = 0, i;
 	bool done;
@@ -331,7 +331,7 @@ static void insist(struct device *d, bool step)
 
 		/* The operation needs the same pages each time. */
 		d->rng = rng;
-		shingle_pages_begin(&d->e, asker);
+		shingle_pages_begin(&d->e, client);
 		done = hold(d, &w, step ? MOST_HOLD : 2);
 		if (!done)
 			r = ask(d);
@@ -387,7 +387,7 @@ static void power_cut(struct device *d)
 		void *page;
 
 		for (;;) {
-			shingle_pages_begin(&d->e, SHINGLE_ASKER_LOAD);
+			shingle_pages_begin(&d->e, SHINGLE_CLIENT_LOAD);
 			page = shingle_page_hold(&d->e, nr);
 			if (page) {
 				shingle_page_dirty(&d->e, nr);
@@ -406,7 +406,7 @@ static void power_cut(struct device *d)
 	}
 	check_counts(d);
 	/* As core does before it serves I/O. */
-	if (d->e.pages->changes.spoken > d->e.pages->changes.most) {
+	if (d->e.pages->changes.unevictable > d->e.pages->changes.most) {
 		checkpoint(d);
 		shingle_pages_shrink(d->e.pages);
 		if (d->e.pages->frames.nr != d->e.pages->frames.budget)
@@ -425,25 +425,25 @@ static void power_cut(struct device *d)
 static void one_round(struct device *d)
 {
 	struct write *w = &d->write[rnd(d, MOST_WRITES)];
-	u32 dice = rnd(d, 100);
+	u32 percent = rnd(d, 100);
 
 	if (d->nr_records > MOST_RECORDS / 2)
 		checkpoint(d);
-	if (dice < 30) {
+	if (percent < 30) {
 		if (!look(d, rnd(d, d->pages)))
 			ask(d);
-	} else if (dice < 55) {
+	} else if (percent < 55) {
 		if (w->n)
 			end(d, w, rnd(d, 8));
 		else if (!hold(d, w, 2))
 			ask(d);
-	} else if (dice < 65) {
+	} else if (percent < 65) {
 		read_some(d, rnd(d, 4));
-	} else if (dice < 68 && d->step.n) {
+	} else if (percent < 68 && d->step.n) {
 		end(d, &d->step, rnd(d, 8));
-	} else if (dice < 72) {
+	} else if (percent < 72) {
 		insist(d, rnd(d, 2));
-	} else if (dice < 92) {
+	} else if (percent < 92) {
 		if (d->busy)
 			checkpoint_some(d, !rnd(d, 40));
 		else if (shingle_pages_pressed(&d->e) || !rnd(d, 16))
@@ -626,7 +626,7 @@ static void read_besides(void)
 	if (shingle_pages_give_up(e.pages, 4))
 		die("out of memory");
 	visit(&e, 1);
-	shingle_pages_begin(&e, SHINGLE_ASKER_HOT);
+	shingle_pages_begin(&e, SHINGLE_CLIENT_FAST);
 	shingle_pages_ahead(&e, 1, 60);
 	if (shingle_page(&e, 0) || shingle_pages_ask(e.pages))
 		die("a page cannot be read");
@@ -667,7 +667,7 @@ static void fails(void)
 	 * Only read ahead: an error of the page has no effect, because no operation has needed it.
 	 */
 	for (i = 0; i < ARRAY_SIZE(for_good); i++) {
-		shingle_pages_begin(&e, SHINGLE_ASKER_HOT);
+		shingle_pages_begin(&e, SHINGLE_CLIENT_FAST);
 		shingle_pages_ahead(&e, 1, 1);
 		if (shingle_page(&e, 10 + i) || shingle_pages_ask(p))
 			die("a page cannot be read");
@@ -694,13 +694,13 @@ static void fails(void)
 	}
 	visit(&e, 2);
 	/* An operation that keeps its pages gets the error until it drops them. */
-	shingle_pages_begin(&e, SHINGLE_ASKER_LOOK);
+	shingle_pages_begin(&e, SHINGLE_CLIENT_VERIFY);
 	if (shingle_page(&e, 3) || shingle_pages_ask(p))
 		die("a page cannot be read");
 	shingle_pages_end(&e, true);
 	shingle_pages_here(p, shingle_pages_wanted(p), -ETIMEDOUT);
 	for (i = 0; i < 2; i++) {
-		shingle_pages_begin(&e, SHINGLE_ASKER_LOOK);
+		shingle_pages_begin(&e, SHINGLE_CLIENT_VERIFY);
 		if (!shingle_page_lost(&e, 3) || shingle_page(&e, 3) ||
 		    shingle_pages_ask(p) != -ETIMEDOUT)
 			die("a page is read again while it is gone around");
@@ -708,7 +708,7 @@ static void fails(void)
 	}
 	if (shingle_page_lost(&e, 3))
 		die("a device that fails takes a page for good");
-	shingle_pages_drop(p, SHINGLE_ASKER_LOOK);
+	shingle_pages_drop(p, SHINGLE_CLIENT_VERIFY);
 	visit(&e, 3);
 	/* Permanent errors. */
 	for (i = 0; i < ARRAY_SIZE(for_good); i++) {

@@ -630,7 +630,7 @@ static void slots_checkpoint(struct slots *s, bool cut)
  * Damage or lose a block of the current checkpoint. Recovery may miss this only for the last
  * footer; then it finds an older state, and the journal shows that it is older.
  */
-static void slots_spoil(struct slots *s)
+static void slots_damage(struct slots *s)
 {
 	static u8 saved[SHINGLE_BLOCK_SIZE];
 	struct ring *r = &s->r;
@@ -686,7 +686,7 @@ static void slots(u32 seed, u32 runs)
 			slots_checkpoint(s, !rnd(&s->r, 12));
 			if (!rnd(&s->r, 12))
 				slots_revive(s);
-			slots_spoil(s);
+			slots_damage(s);
 		}
 		cuts += s->cuts;
 		changes += s->changes;

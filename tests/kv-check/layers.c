@@ -97,7 +97,7 @@ static int clean(struct watch *w, struct layer *d, enum shingle_why why)
 	if (r <= 0)
 		return r;
 	d->e->ops->clean.step_done(d->e, &step, emit(d));
-	shingle_settle_step(d->e);
+	shingle_finish_tidy(d->e);
 	release(d);
 	if (counted(d, "bands_cleaned") != before) {
 		band = step.lblk / LAYER_BAND;

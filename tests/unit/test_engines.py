@@ -107,10 +107,10 @@ def test_a_question_wakes_no_write_that_waits_for_an_end(engine):
     """The engine refuses writes until core queries it for a step, and then reports that it has
     none. Core retries the writes that were refused for lack of room, but not those that were
     refused as busy; those hang, which the test must detect."""
-    done = exercise(SEED, 100, 6000, engine, "told_busy")
+    done = exercise(SEED, 100, 6000, engine, "place_busy")
     assert done.returncode == 1 and "a write waits, and nothing is left to wake it" in \
         done.stdout, done.stdout
-    done = exercise(SEED, 100, 6000, engine, "told_room")
+    done = exercise(SEED, 100, 6000, engine, "place_full")
     assert done.returncode == 0, done.stdout
 
 

@@ -340,7 +340,7 @@ void check_pages(struct image *img, struct check *c, bool give_up)
 	for (nr = 0; p && nr < p->nr_pages; nr++) {
 		place = shingle_place_of(p->places.now, nr);
 		if (place == SHINGLE_PAGE_LOST) {
-			if (give_up && shingle_pages_forgive(p, nr)) {
+			if (give_up && shingle_pages_clear_lost(p, nr)) {
 				c->idle_pages++;
 				/* Recovery counted this page if it gave the page up itself. */
 				img->rec.pages_lost -= p->given_up && test_bit(nr, p->given_up);
@@ -355,7 +355,7 @@ void check_pages(struct image *img, struct check *c, bool give_up)
 		if (!err)
 			continue;
 		if (give_up && !shingle_pages_give_up(p, nr)) {
-			if (shingle_pages_forgive(p, nr)) {
+			if (shingle_pages_clear_lost(p, nr)) {
 				c->idle_pages++;
 				continue;
 			}

@@ -488,7 +488,7 @@ struct shingle_page_ops {
  * @message: a message of several words.  Returns 0; 1 if only a part was done and core must
  *	call again with the same *@done, 0 at first; -ENOENT if the message is none of the
  *	engine's; -EINVAL with a sentence in @why.  May be NULL
- * @tell: a message of one word with an answer in lines.  Writes the line at *@cursor, 0 at
+ * @query: a message of one word with an answer in lines.  Writes the line at *@cursor, 0 at
  *	first, which it advances, with a newline.  Returns 1; 0 if there is no other line;
  *	-ENOENT if the word is none of the engine's.  May be NULL
  *
@@ -501,7 +501,7 @@ struct shingle_observe_ops {
 	u64 (*cached_blocks)(struct shingle_engine *e);
 	int (*message)(struct shingle_engine *e, unsigned int argc, char **argv, u64 *done,
 		       struct shingle_emit *emit, const char **why);
-	int (*tell)(struct shingle_engine *e, const char *word, u64 *cursor, char *line,
+	int (*query)(struct shingle_engine *e, const char *word, u64 *cursor, char *line,
 		    size_t size);
 };
 
@@ -765,12 +765,12 @@ static inline u32 shingle_most_step_records(const struct shingle_engine *e)
 }
 
 /**
- * shingle_settle_step() - repeat tidy() until it has nothing left to do
+ * shingle_finish_tidy() - repeat tidy() until it has nothing left to do
  * @e: the engine
  *
  * Context: as tidy(), where the duration does not matter.
  */
-static inline void shingle_settle_step(struct shingle_engine *e)
+static inline void shingle_finish_tidy(struct shingle_engine *e)
 {
 	while (e->ops->clean.tidy && e->ops->clean.tidy(e))
 		;

@@ -201,7 +201,7 @@ EXPORT_SYMBOL_GPL(shingle_slotlog_abort);
  */
 void shingle_slotlog_give_up(struct shingle_slotlogs *l, u32 log)
 {
-	struct shingle_log *g = &l->log[log];
+	struct shingle_slotlog *g = &l->log[log];
 	u32 slot = log * l->log_blocks;
 
 	shingle_slotlog_mark(l, slot, l->log_blocks);
@@ -240,7 +240,7 @@ EXPORT_SYMBOL_GPL(shingle_slotlog_drop);
  */
 bool shingle_slotlog_clear_some(struct shingle_slotlogs *l, u32 log)
 {
-	struct shingle_log *g = &l->log[log];
+	struct shingle_slotlog *g = &l->log[log];
 	u32 n = min(g->fill, CLEAR_SLOTS);
 
 	g->fill -= n;
@@ -439,7 +439,7 @@ EXPORT_SYMBOL_GPL(shingle_slotlog_replay_clear);
  */
 int shingle_slotlog_ready(struct shingle_slotlogs *l, u32 log)
 {
-	const struct shingle_log *g = &l->log[log];
+	const struct shingle_slotlog *g = &l->log[log];
 	u32 *owner = &l->map.owner[log * l->log_blocks], offset;
 
 	for (offset = 0; offset < l->log_blocks; offset++) {
@@ -512,7 +512,7 @@ EXPORT_SYMBOL_GPL(shingle_slotlogs_walk);
 u32 shingle_slotlogs_verify(struct shingle_slotlogs *l, shingle_report_fn report, void *ctx)
 {
 	struct shingle_slotlog_walk *w = &l->walk;
-	const struct shingle_log *g = &l->log[w->log];
+	const struct shingle_slotlog *g = &l->log[w->log];
 	struct shingle_slotmap *m = &l->map;
 	u32 log_end = (w->log + 1) * l->log_blocks, bad = 0;
 	u32 end = m->seen + min(log_end - m->seen, SHINGLE_WALK);

@@ -18,13 +18,13 @@
 #define SHINGLE_SLOTLOG_RUN	U16_MAX
 
 /**
- * struct shingle_log - one log
+ * struct shingle_slotlog - one log
  * @fill: next empty slot
  * @live: number of current slots
  * @inflight: placements not yet committed or aborted
  * @age: a log that was opened later has a higher one
  */
-struct shingle_log {
+struct shingle_slotlog {
 	u32 fill;
 	u32 live;
 	u32 inflight;
@@ -84,7 +84,7 @@ struct shingle_slotlogs {
 
 	u32 log_pieces;
 	struct shingle_slotmap map;
-	struct shingle_log *log;
+	struct shingle_slotlog *log;
 	u32 *band_live;
 	u32 age;
 	struct shingle_slotlog_walk walk;
@@ -178,7 +178,7 @@ static inline void shingle_slotlog_mark_at(struct shingle_slotlogs *l, u32 log, 
  */
 static inline u32 shingle_slotlog_place(struct shingle_slotlogs *l, u32 log, u32 n)
 {
-	struct shingle_log *g = &l->log[log];
+	struct shingle_slotlog *g = &l->log[log];
 	u32 *owner = &l->map.owner[log * l->log_blocks + g->fill], at = g->fill, i;
 
 	for (i = 0; i < n; i++)

@@ -31,11 +31,11 @@ void shingle_layout_index(struct shingle_layout *l)
 {
 	u32 i;
 
-	sort_groups(l, l->by_band, false);
-	sort_groups(l, l->by_place, true);
-	memset(l->tracks, 0, sizeof(l->tracks));
+	sort_groups(l, l->index.by_band, false);
+	sort_groups(l, l->index.by_place, true);
+	memset(l->index.tracks, 0, sizeof(l->index.tracks));
 	for (i = 0; i < l->nr_groups; i++)
-		l->tracks[shingle_pblk_dev(l->groups[i].start)] |= l->groups[i].track_blocks;
+		l->index.tracks[shingle_pblk_dev(l->groups[i].start)] |= l->groups[i].track_blocks;
 }
 
 /* Up to this number of groups a linear search is faster than a binary one. */
@@ -62,14 +62,14 @@ u64 shingle_band_pblk(const struct shingle_layout *l, enum shingle_role role, u6
 		while (low < high) {
 			u32 middle = (low + high) / 2;
 
-			if (comes_before(&key, &l->groups[l->by_band[middle]], false))
+			if (comes_before(&key, &l->groups[l->index.by_band[middle]], false))
 				high = middle;
 			else
 				low = middle + 1;
 		}
 		if (!low)
 			return SHINGLE_NOWHERE;
-		g = &l->groups[l->by_band[low - 1]];
+		g = &l->groups[l->index.by_band[low - 1]];
 		if (g->role == role && band - g->first_band < g->nr_bands)
 			return g->start + (band - g->first_band) * g->stride;
 		return SHINGLE_NOWHERE;
@@ -102,14 +102,14 @@ const struct shingle_group *shingle_group_of(const struct shingle_layout *l, u64
 		while (low < high) {
 			u32 middle = (low + high) / 2;
 
-			if (pblk < l->groups[l->by_place[middle]].start)
+			if (pblk < l->groups[l->index.by_place[middle]].start)
 				high = middle;
 			else
 				low = middle + 1;
 		}
 		if (!low)
 			return NULL;
-		g = &l->groups[l->by_place[low - 1]];
+		g = &l->groups[l->index.by_place[low - 1]];
 		return pblk - g->start < g->nr_bands * g->stride ? g : NULL;
 	}
 	for (i = 0; i < l->nr_groups; i++) {

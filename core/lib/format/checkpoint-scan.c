@@ -11,7 +11,7 @@
  * @first: first block of that checkpoint in the slot
  * @crc: checksum over its header crcs
  * @prev_crc: checksum of the footer in front of it
- * @strange: number of consecutive blocks that belong neither to it nor to a later one
+ * @foreign: number of consecutive blocks that belong neither to it nor to a later one
  * @broken: there was such a block; no checkpoint from there on is complete
  */
 struct scan {
@@ -21,7 +21,7 @@ struct scan {
 	u64 first;
 	u32 crc;
 	u32 prev_crc;
-	u32 strange;
+	u32 foreign;
 	bool broken;
 };
 
@@ -120,7 +120,7 @@ static void look_at(struct scan *c, void *buf, u64 block, u64 i)
 	c->s->torn |= !c->broken && buf && !sound && was_here(c, buf, block);
 	c->broken = true;
 	c->s->more |= later;
-	c->strange = later ? 0 : c->strange + 1;
+	c->foreign = later ? 0 : c->foreign + 1;
 	if (!later || le32_to_cpu(h->magic) != SHINGLE_MAGIC_FOOTER ||
 	    le64_to_cpu(h->seq) < c->s->beyond_seq)
 		return;
@@ -152,7 +152,7 @@ int shingle_scan_slot(const struct shingle_reader *r, const struct shingle_layou
 	buf = shingle_zalloc_array(SHINGLE_READ_BATCH, SHINGLE_BLOCK_SIZE);
 	if (!buf)
 		return -ENOMEM;
-	for (i = 0; i < room && c.strange < SHINGLE_READ_BATCH; i += n) {
+	for (i = 0; i < room && c.foreign < SHINGLE_READ_BATCH; i += n) {
 		u64 block = shingle_ckpt_block(l, slot, i);
 
 		n = min_t(u64, SHINGLE_READ_BATCH, room - i);

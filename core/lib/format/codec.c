@@ -49,7 +49,7 @@ enum shingle_block_fault shingle_check_block(const void *buf, u32 magic, const u
 	if (le32_to_cpu(h->magic) != magic)
 		return SHINGLE_BLOCK_FOREIGN;
 	if (le32_to_cpu(h->crc) != block_crc(buf))
-		return SHINGLE_BLOCK_ROTTEN;
+		return SHINGLE_BLOCK_CORRUPT;
 	if (uuid && memcmp(h->uuid, uuid, SHINGLE_UUID_SIZE))
 		return SHINGLE_BLOCK_OTHER_UUID;
 	if (block != U64_MAX && le64_to_cpu(h->block) != block)
@@ -73,7 +73,7 @@ const char *shingle_fault_text(enum shingle_block_fault fault)
 		return "sound";
 	case SHINGLE_BLOCK_FOREIGN:
 		return "no dm-shingle metadata";
-	case SHINGLE_BLOCK_ROTTEN:
+	case SHINGLE_BLOCK_CORRUPT:
 		return "checksum mismatch";
 	case SHINGLE_BLOCK_OTHER_UUID:
 		return "belongs to another dm-shingle device";

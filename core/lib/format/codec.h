@@ -9,7 +9,7 @@
 enum shingle_block_fault {
 	SHINGLE_BLOCK_OK = 0,
 	SHINGLE_BLOCK_FOREIGN,		/* another magic: not ours, or never written */
-	SHINGLE_BLOCK_ROTTEN,		/* ours, but the checksum fails */
+	SHINGLE_BLOCK_CORRUPT,		/* ours, but the checksum fails */
 	SHINGLE_BLOCK_OTHER_UUID,	/* sound, but of another device */
 	SHINGLE_BLOCK_MISPLACED,	/* sound, but meant for another place */
 	SHINGLE_BLOCK_UNCOUNTABLE,	/* sound, but its number is higher than any valid one */

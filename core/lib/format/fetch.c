@@ -54,7 +54,7 @@ void shingle_fetch_run(const struct shingle_reader *r, const struct shingle_layo
 	bool absent;
 
 	do {
-		shingle_pages_begin(e, SHINGLE_ASKER_FRONT);
+		shingle_pages_begin(e, SHINGLE_CLIENT_IO);
 		e->ops->map.resolve(e, lblk, n, run);
 		absent = run->kind == SHINGLE_RUN_ABSENT && !shingle_fetch(r, l, e);
 		shingle_pages_end(e, absent);
@@ -82,7 +82,7 @@ u32 shingle_fetch_verify(const struct shingle_reader *r, const struct shingle_la
 	bool lacks;
 
 	while (cursor != SHINGLE_NOWHERE) {
-		shingle_pages_begin(e, SHINGLE_ASKER_LOOK);
+		shingle_pages_begin(e, SHINGLE_CLIENT_VERIFY);
 		bad += e->ops->observe.verify(e, &cursor, report, ctx);
 		/* The engine leaves out a page once it is known to be unreadable. */
 		lacks = shingle_pages_lack(e);

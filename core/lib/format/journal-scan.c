@@ -13,7 +13,7 @@ struct ring {
 	int errs[SHINGLE_READ_BATCH];	/* read error of each block */
 	u64 lost;	/* reads of blocks that the medium has lost */
 	u64 edge;	/* ring position that no long read crosses */
-	bool forgiving;	/* treat unreadable blocks as lost; the caller accepts that */
+	bool accept_unread;	/* treat unreadable blocks as lost; the caller accepts that */
 };
 
 static u64 ring_add(const struct shingle_layout *l, u64 pos, u64 n)
@@ -31,9 +31,9 @@ static bool is_destroyed(const struct ring *p, int err)
 	return p->l->journal_gap_blocks && err == -ENODATA;
 }
 
-static bool is_forgiven(const struct ring *p, int err)
+static bool is_accepted(const struct ring *p, int err)
 {
-	return p->forgiving && (err == -EIO || err == -ENODATA);
+	return p->accept_unread && (err == -EIO || err == -ENODATA);
 }
 
 /* Number of blocks from the journal's end on that a head may have covered. */
@@ -103,7 +103,7 @@ static int whole_transaction(struct ring *p, u64 pos, u64 seq, u32 *prev_crc, u3
 		const struct shingle_journal_block *b = ring_block(p, pos, &err);
 
 		if (err)
-			return is_destroyed(p, err) || is_forgiven(p, err) ? 0 : err;
+			return is_destroyed(p, err) || is_accepted(p, err) ? 0 : err;
 		if (!belongs(p, b, pos, seq, index, *count, crc))
 			return 0;
 		if (!index)
@@ -212,7 +212,7 @@ static int look_beyond(struct ring *p, struct shingle_recovery *rec, struct beyo
 		if (err) {
 			bool head = is_destroyed(p, err) && i < reach;
 
-			if (!head && !is_forgiven(p, err))
+			if (!head && !is_accepted(p, err))
 				return err;
 			rec->unread_blocks += !head;
 			if (chained) {
@@ -243,7 +243,7 @@ static int look_beyond(struct ring *p, struct shingle_recovery *rec, struct beyo
 			crc = le32_to_cpu(b->h.crc);
 			continue;
 		}
-		if ((fault == SHINGLE_BLOCK_ROTTEN || fault == SHINGLE_BLOCK_FOREIGN) &&
+		if ((fault == SHINGLE_BLOCK_CORRUPT || fault == SHINGLE_BLOCK_FOREIGN) &&
 		    was_next(p, b, pos, rec->next_seq, crc))
 			rec->torn_end = true;
 		rec->torn_pos = pos;
@@ -257,7 +257,7 @@ static int look_beyond(struct ring *p, struct shingle_recovery *rec, struct beyo
 }
 
 /* Decide what the journal's end means.  @lost: accept any end. */
-static int judge_end(struct shingle_recovery *rec, const struct beyond *end, bool lost,
+static int check_end(struct shingle_recovery *rec, const struct beyond *end, bool lost,
 		     const char **why)
 {
 	if (end->index != U32_MAX && !end->changed) {
@@ -347,7 +347,7 @@ static int replay_journal(struct ring *p, const struct shingle_loaded *to,
 		*why = "journal holds more unreadable blocks than a device can have";
 		return -EUCLEAN;
 	}
-	return judge_end(rec, &end, p->forgiving, why);
+	return check_end(rec, &end, p->accept_unread, why);
 }
 
 /**
@@ -356,7 +356,7 @@ static int replay_journal(struct ring *p, const struct shingle_loaded *to,
  * @l: layout
  * @to: the state of the checkpoint
  * @buf: SHINGLE_READ_BATCH blocks for the reads
- * @forgiving: if the journal has a hole, or a block that cannot be read, accept what comes
+ * @accept_unread: if the journal has a hole, or a block that cannot be read, accept what comes
  *	before it
  * @rec: @tail_seq, @tail_pos and @prev_crc say where to begin; the results are added
  * @why: on error, a sentence tail
@@ -365,10 +365,10 @@ static int replay_journal(struct ring *p, const struct shingle_loaded *to,
  * Return: 0; -EUCLEAN or -ENODATA if the journal is damaged; -ENOMEM; or a read error.
  */
 int shingle_scan_journal(const struct shingle_reader *r, const struct shingle_layout *l,
-			 const struct shingle_loaded *to, u8 *buf, bool forgiving,
+			 const struct shingle_loaded *to, u8 *buf, bool accept_unread,
 			 struct shingle_recovery *rec, const char **why)
 {
-	struct ring p = { .r = r, .l = l, .buf = buf, .forgiving = forgiving };
+	struct ring p = { .r = r, .l = l, .buf = buf, .accept_unread = accept_unread };
 	int err = replay_journal(&p, to, rec, why);
 
 	rec->lost_reads += p.lost;

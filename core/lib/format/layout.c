@@ -172,8 +172,8 @@ static int check_groups(const struct shingle_layout *l, const char **why)
 		}
 	}
 	for (i = 1; i < l->nr_groups; i++) {
-		const struct shingle_group *o = &l->groups[l->by_place[i - 1]];
-		const struct shingle_group *g = &l->groups[l->by_place[i]];
+		const struct shingle_group *o = &l->groups[l->index.by_place[i - 1]];
+		const struct shingle_group *g = &l->groups[l->index.by_place[i]];
 
 		/*
 		 * Not in the guard behind the last band either: shingle_group_of() counts that as

@@ -86,9 +86,10 @@ struct shingle_area {
  *	other over tracks of several lengths
  * @nr_groups: entries used in @groups
  * @groups: bands at equal distances, by role in band order, derived from @entries
- * @by_band: numbers of groups, sorted by role and band
- * @by_place: numbers of groups, sorted by place
- * @tracks: for each device, whether any of its bands lie on tracks
+ * @index: derived by shingle_layout_index(), constant from then on
+ * @index.by_band: numbers of groups, sorted by role and band
+ * @index.by_place: numbers of groups, sorted by place
+ * @index.tracks: for each device, whether any of its bands lie on tracks
  * @nr_bands: number of bands of each role
  *
  * While a device is in use only @sb_seq, @flags and @settings change, under its ckpt_lock.  All
@@ -118,9 +119,14 @@ struct shingle_layout {
 	struct shingle_group entries[SHINGLE_MAX_GROUPS];
 	u32 nr_groups;
 	struct shingle_group groups[SHINGLE_LAYOUT_GROUPS];
-	u16 by_band[SHINGLE_LAYOUT_GROUPS];
-	u16 by_place[SHINGLE_LAYOUT_GROUPS];
-	bool tracks[SHINGLE_NR_DEVS];
+
+	/* Derived by shingle_layout_index(), constant from then on */
+	struct {
+		u16 by_band[SHINGLE_LAYOUT_GROUPS];
+		u16 by_place[SHINGLE_LAYOUT_GROUPS];
+		bool tracks[SHINGLE_NR_DEVS];
+	} index;
+
 	u64 nr_bands[SHINGLE_NR_ROLES];
 };
 
@@ -264,7 +270,7 @@ static inline u64 shingle_journal_room(const struct shingle_layout *l)
 enum shingle_member_fault {
 	SHINGLE_MEMBER_OK,
 	SHINGLE_MEMBER_DAMAGED,		/* it was this header once, or cannot be read */
-	SHINGLE_MEMBER_STRANGER,	/* no header, or the header of another device */
+	SHINGLE_MEMBER_FOREIGN,	/* no header, or the header of another device */
 };
 
 /* Room for a sentence about it, including two UUIDs. */
@@ -328,7 +334,7 @@ static inline bool shingle_is_alone(const struct shingle_layout *l, u64 pblk)
 {
 	enum shingle_dev dev = shingle_pblk_dev(pblk);
 
-	return (l->head_tracks == 1 || !l->tracks[dev]) && !l->interlaced &&
+	return (l->head_tracks == 1 || !l->index.tracks[dev]) && !l->interlaced &&
 	       !(dev < SHINGLE_NR_MEDIA && l->medium[dev].columns);
 }
 

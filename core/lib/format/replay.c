@@ -12,7 +12,7 @@ static int replay_engine(const struct shingle_reader *r, const struct shingle_la
 	u32 nr = SHINGLE_NO_PAGE;
 
 	do {
-		shingle_pages_begin(e, SHINGLE_ASKER_LOAD);
+		shingle_pages_begin(e, SHINGLE_CLIENT_LOAD);
 		err = to->ops->state.replay(e, rec);
 		if (err == SHINGLE_ABSENT) {
 			nr = e->pages->call.missed;

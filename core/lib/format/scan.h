@@ -35,7 +35,7 @@ int shingle_replay_record(const struct shingle_reader *r, const struct shingle_l
 			  const struct shingle_loaded *to, const struct shingle_record *rec,
 			  struct shingle_recovery *found);
 int shingle_scan_journal(const struct shingle_reader *r, const struct shingle_layout *l,
-			 const struct shingle_loaded *to, u8 *buf, bool forgiving,
+			 const struct shingle_loaded *to, u8 *buf, bool accept_unread,
 			 struct shingle_recovery *rec, const char **why);
 
 #endif /* SHINGLE_SCAN_H */

@@ -243,7 +243,7 @@ enum shingle_member_fault shingle_member_examine(const struct shingle_layout *l,
 						 enum shingle_dev dev, u64 block, const void *buf,
 						 char *why)
 {
-	enum shingle_member_fault fault = SHINGLE_MEMBER_STRANGER;
+	enum shingle_member_fault fault = SHINGLE_MEMBER_FOREIGN;
 	const struct shingle_member *m = buf;
 	char found[80] = "no dm-shingle header";
 
@@ -400,7 +400,7 @@ int shingle_check_member(const struct shingle_reader *r, const struct shingle_la
 			sound = true;
 			continue;
 		}
-		other = fault == SHINGLE_MEMBER_STRANGER && is_foreign(buf);
+		other = fault == SHINGLE_MEMBER_FOREIGN && is_foreign(buf);
 		/* Report what is there rather than what is missing. */
 		if (!foreign && (other || !ours))
 			memcpy(why, text, sizeof(text));

@@ -159,7 +159,7 @@ static u32 frame_for(struct shingle_pages *p, u32 nr)
 
 static bool is_spoken_for(const struct shingle_frame *f)
 {
-	return f->holds || f->dirty || f->writing;
+	return f->hold_count || f->dirty || f->writing;
 }
 
 static void set_stepped(struct shingle_pages *p, struct shingle_frame *f, bool stepped)
@@ -173,11 +173,11 @@ static void let_go(struct shingle_pages *p, u32 i)
 {
 	struct shingle_frame *f = &p->frames.frame[i];
 
-	if (!f->holds)
+	if (!f->hold_count)
 		set_stepped(p, f, false);
 	if (is_spoken_for(f))
 		return;
-	p->changes.spoken--;
+	p->changes.unevictable--;
 	list_append(p, f->home, i);
 }
 
@@ -185,20 +185,20 @@ static void let_go(struct shingle_pages *p, u32 i)
  * For engines
  */
 
-/* Keep a frame for the current asker. */
+/* Keep a frame for the current client. */
 static void keep(struct shingle_pages *p, u32 i)
 {
 	struct shingle_frame *f = &p->frames.frame[i];
-	enum shingle_asker asker = p->call.asker;
+	enum shingle_page_client client = p->call.client;
 
-	if (asker == SHINGLE_ASKER_HOT || f->keepers & BIT(asker) || !p->kept.max[asker])
+	if (client == SHINGLE_CLIENT_FAST || f->keepers & BIT(client) || !p->kept.max[client])
 		return;
-	/* The asker has changed its mind and looks at other pages. */
-	if (p->kept.nr[asker] == p->kept.max[asker])
-		shingle_pages_drop(p, asker);
-	f->keepers |= BIT(asker);
+	/* The client has changed its mind and looks at other pages. */
+	if (p->kept.nr[client] == p->kept.max[client])
+		shingle_pages_drop(p, client);
+	f->keepers |= BIT(client);
 	f->pins++;
-	p->kept.frame[asker][p->kept.nr[asker]++] = i;
+	p->kept.frame[client][p->kept.nr[client]++] = i;
 }
 
 static u32 look_for(struct shingle_pages *p, u32 nr)
@@ -209,7 +209,7 @@ static u32 look_for(struct shingle_pages *p, u32 nr)
 		return SHINGLE_NO_PAGE;
 	p->frames.frame[i].used = true;
 	p->counts.hits++;
-	if (unlikely(p->call.asker))
+	if (unlikely(p->call.client))
 		keep(p, i);
 	return i;
 }
@@ -254,14 +254,14 @@ static bool is_for_good(int err)
 	return err == -EUCLEAN || err == -ENODATA;
 }
 
-/* May one more page be held?  A page that a step holds counts against no other asker. */
+/* May one more page be held?  A page that a step holds counts against no other client. */
 static bool may_speak_for(const struct shingle_pages *p)
 {
-	if (p->call.asker == SHINGLE_ASKER_LOAD)
+	if (p->call.client == SHINGLE_CLIENT_LOAD)
 		return true;
-	if (p->call.asker == SHINGLE_ASKER_CLEAN)
-		return p->changes.spoken < p->changes.most + p->e->step_pages;
-	return p->changes.spoken - p->changes.stepped < p->changes.most;
+	if (p->call.client == SHINGLE_CLIENT_CLEAN)
+		return p->changes.unevictable < p->changes.most + p->e->step_pages;
+	return p->changes.unevictable - p->changes.stepped < p->changes.most;
 }
 
 /**
@@ -285,7 +285,7 @@ void *shingle_page_hold(struct shingle_engine *e, u32 nr)
 		return NULL;
 	i = look_for(p, nr);
 	if ((i == SHINGLE_NO_PAGE || !is_spoken_for(&p->frames.frame[i])) && !may_speak_for(p)) {
-		p->call.crowded = true;
+		p->call.over_limit = true;
 		/* The operation gives up for lack of room, not for a page that it missed before. */
 		p->call.missed = SHINGLE_NO_PAGE;
 		return NULL;
@@ -305,11 +305,11 @@ void *shingle_page_hold(struct shingle_engine *e, u32 nr)
 	}
 	f = &p->frames.frame[i];
 	if (!is_spoken_for(f)) {
-		p->changes.spoken++;
+		p->changes.unevictable++;
 		list_remove(p, f->home, i);
 	}
-	f->holds++;
-	if (p->call.asker == SHINGLE_ASKER_CLEAN)
+	f->hold_count++;
+	if (p->call.client == SHINGLE_CLIENT_CLEAN)
 		set_stepped(p, f, true);
 	return f->block->payload;
 }
@@ -327,7 +327,7 @@ void *shingle_page_held(struct shingle_engine *e, u32 nr)
 {
 	u32 i = find(e->pages, nr);
 
-	if (WARN_ON_ONCE(i == SHINGLE_NO_PAGE || !e->pages->frames.frame[i].holds))
+	if (WARN_ON_ONCE(i == SHINGLE_NO_PAGE || !e->pages->frames.frame[i].hold_count))
 		return e->pages->zeroes;
 	return e->pages->frames.frame[i].block->payload;
 }
@@ -346,13 +346,13 @@ void shingle_page_dirty(struct shingle_engine *e, u32 nr)
 	struct shingle_frame *f;
 	u32 i = find(p, nr);
 
-	if (WARN_ON_ONCE(i == SHINGLE_NO_PAGE || !p->frames.frame[i].holds))
+	if (WARN_ON_ONCE(i == SHINGLE_NO_PAGE || !p->frames.frame[i].hold_count))
 		return;
 	f = &p->frames.frame[i];
 	if (!f->dirty && !f->writing) {
 		p->changes.nr_dirty++;
 		/* Recovery takes a checkpoint itself when it has ended. */
-		if (p->changes.press && p->call.asker != SHINGLE_ASKER_LOAD &&
+		if (p->changes.press && p->call.client != SHINGLE_CLIENT_LOAD &&
 		    shingle_pages_pressed(e))
 			p->changes.press(p->changes.ctx);
 	}
@@ -372,9 +372,9 @@ void shingle_page_put(struct shingle_engine *e, u32 nr)
 	struct shingle_pages *p = e->pages;
 	u32 i = find(p, nr);
 
-	if (WARN_ON_ONCE(i == SHINGLE_NO_PAGE || !p->frames.frame[i].holds))
+	if (WARN_ON_ONCE(i == SHINGLE_NO_PAGE || !p->frames.frame[i].hold_count))
 		return;
-	p->frames.frame[i].holds--;
+	p->frames.frame[i].hold_count--;
 	let_go(p, i);
 }
 EXPORT_SYMBOL_GPL(shingle_page_put);
@@ -385,7 +385,7 @@ EXPORT_SYMBOL_GPL(shingle_page_put);
  * @nr: number of the page
  *
  * Background work leaves out what such a page concerns: a step that needs it would never begin.  A
- * temporary read error counts as a loss only for SHINGLE_ASKER_LOOK, which walks over all of the
+ * temporary read error counts as a loss only for SHINGLE_CLIENT_VERIFY, which walks over all of the
  * map and would otherwise ask for ever.
  *
  * Context: inside an engine operation.
@@ -402,8 +402,8 @@ bool shingle_page_lost(const struct shingle_engine *e, u32 nr)
 		return false;
 	if (is_for_good(p->frames.frame[i].err))
 		return true;
-	p->unread += p->call.asker == SHINGLE_ASKER_LOOK;
-	return p->call.asker == SHINGLE_ASKER_LOOK;
+	p->unread += p->call.client == SHINGLE_CLIENT_VERIFY;
+	return p->call.client == SHINGLE_CLIENT_VERIFY;
 }
 EXPORT_SYMBOL_GPL(shingle_page_lost);
 
@@ -497,7 +497,7 @@ void shingle_pages_destroy(struct shingle_engine *e)
 	/* If shingle_pages_create() has failed, the last frame may lack its block. */
 	for (i = 0; i < p->frames.nr; i++)
 		kvfree(p->frames.frame[i].block);
-	for (i = 0; i < SHINGLE_NR_ASKERS; i++)
+	for (i = 0; i < SHINGLE_NR_CLIENTS; i++)
 		kvfree(p->kept.frame[i]);
 	kvfree(p->places.now);
 	kvfree(p->places.next);
@@ -561,10 +561,10 @@ int shingle_pages_create(struct shingle_engine *e, u64 nr_pages, u32 frames, con
 	for (i = 0; i < SHINGLE_NR_FRAME_LISTS; i++)
 		p->lists.head[i] = SHINGLE_NO_PAGE;
 	memcpy(p->lists.tail, p->lists.head, sizeof(p->lists.tail));
-	p->kept.max[SHINGLE_ASKER_FRONT] = e->call_pages;
-	p->kept.max[SHINGLE_ASKER_LOAD] = e->call_pages + e->step_pages;
-	p->kept.max[SHINGLE_ASKER_CLEAN] = e->step_pages;
-	p->kept.max[SHINGLE_ASKER_LOOK] = e->step_pages;
+	p->kept.max[SHINGLE_CLIENT_IO] = e->call_pages;
+	p->kept.max[SHINGLE_CLIENT_LOAD] = e->call_pages + e->step_pages;
+	p->kept.max[SHINGLE_CLIENT_CLEAN] = e->step_pages;
+	p->kept.max[SHINGLE_CLIENT_VERIFY] = e->step_pages;
 	p->places.now = shingle_zalloc_array(DIV_ROUND_UP(p->nr_pages, 4), 1);
 	p->places.next = shingle_zalloc_array(DIV_ROUND_UP(p->nr_pages, 4), 1);
 	p->places.marks = shingle_zalloc_array(BITS_TO_LONGS(p->places.nr_pieces),
@@ -576,7 +576,7 @@ int shingle_pages_create(struct shingle_engine *e, u64 nr_pages, u32 frames, con
 	    !p->ghosts.page || !p->zeroes)
 		goto no_memory;
 	memset(p->ghosts.page, 0xff, p->ghosts.nr * sizeof(*p->ghosts.page));
-	for (i = 0; i < SHINGLE_NR_ASKERS; i++) {
+	for (i = 0; i < SHINGLE_NR_CLIENTS; i++) {
 		p->kept.frame[i] = shingle_zalloc_array(max(p->kept.max[i], 1U), sizeof(u32));
 		if (!p->kept.frame[i])
 			goto no_memory;
@@ -678,7 +678,7 @@ int shingle_pages_leave_room(struct shingle_pages *p)
 	int err = 0;
 
 	/* If each page has a frame of its own, none is replaced. */
-	while (!err && p->frames.nr < p->nr_pages && p->frames.nr - p->changes.spoken < need)
+	while (!err && p->frames.nr < p->nr_pages && p->frames.nr - p->changes.unevictable < need)
 		err = shingle_pages_grow(p);
 	return err;
 }
@@ -713,7 +713,7 @@ void shingle_pages_shrink(struct shingle_pages *p)
  * Absent pages
  */
 
-/* The asker that lacked the page has got the error: the next asker reads it again. */
+/* The client that lacked the page has got the error: the next client reads it again. */
 static void forget_failure(struct shingle_pages *p, u32 i)
 {
 	struct shingle_frame *f = &p->frames.frame[i];
@@ -726,19 +726,19 @@ static void forget_failure(struct shingle_pages *p, u32 i)
 }
 
 /**
- * shingle_pages_drop() - an asker no longer needs the pages it has looked at
+ * shingle_pages_drop() - a client no longer needs the pages it has looked at
  * @p: pages
- * @asker: the asker; not SHINGLE_ASKER_HOT
+ * @client: the client; not SHINGLE_CLIENT_FAST
  *
  * Context: map lock.
  */
-void shingle_pages_drop(struct shingle_pages *p, enum shingle_asker asker)
+void shingle_pages_drop(struct shingle_pages *p, enum shingle_page_client client)
 {
-	while (p->kept.nr[asker]) {
-		u32 i = p->kept.frame[asker][--p->kept.nr[asker]];
+	while (p->kept.nr[client]) {
+		u32 i = p->kept.frame[client][--p->kept.nr[client]];
 		struct shingle_frame *f = &p->frames.frame[i];
 
-		f->keepers &= ~BIT(asker);
+		f->keepers &= ~BIT(client);
 		f->pins--;
 		forget_failure(p, i);
 	}
@@ -775,13 +775,13 @@ static void want_ahead(struct shingle_pages *p, u32 first, u32 nr)
  * shingle_pages_ask() - start to provide what the last call of the engine lacked
  * @p: pages
  *
- * A page that could not be read for another reason than damage is read again for the next asker.
+ * A page that could not be read for another reason than damage is read again for the next client.
  *
  * Context: map lock; between shingle_pages_begin(), if there was one, and shingle_pages_end().
  * Return: 0 if the page is to be read: wait for the end of the read; -EAGAIN if no frame is free:
  * the end of a read, a write or a step, or a checkpoint, makes one free; -EBUSY if too many pages
  * have changed: a checkpoint makes room; -ESTALE if a repair has given the page up; or the read
- * error.  In the last two cases the asker fails.
+ * error.  In the last two cases the client fails.
  */
 int shingle_pages_ask(struct shingle_pages *p)
 {
@@ -791,11 +791,11 @@ int shingle_pages_ask(struct shingle_pages *p)
 	p->call.missed = SHINGLE_NO_PAGE;
 	p->call.nr_ahead = 0;
 	if (nr == SHINGLE_NO_PAGE) {
-		p->counts.crowded_waits += p->call.crowded;
-		p->call.crowded = false;
+		p->counts.dirty_limit_waits += p->call.over_limit;
+		p->call.over_limit = false;
 		return -EBUSY;
 	}
-	p->call.crowded = false;
+	p->call.over_limit = false;
 	p->counts.misses++;
 	i = find(p, nr);
 	if (i != SHINGLE_NO_PAGE) {
@@ -860,7 +860,7 @@ EXPORT_SYMBOL_GPL(shingle_pages_wanted);
  * A page that was read ahead and cannot be used is treated as if it had not been read.
  *
  * Context: map lock.  The caller wakes those that wait for the page.
- * Return: true if an asker lacks the page and the error is permanent.
+ * Return: true if a client lacks the page and the error is permanent.
  */
 bool shingle_pages_here(struct shingle_pages *p, u32 frame, int err)
 {
@@ -1096,7 +1096,7 @@ int shingle_pages_give_up(struct shingle_pages *p, u32 nr)
 EXPORT_SYMBOL_GPL(shingle_pages_give_up);
 
 /**
- * shingle_pages_forgive() - make a given-up page empty if it located no blocks
+ * shingle_pages_clear_lost() - make a given-up page empty if it located no blocks
  * @p: pages
  * @nr: number of the page; it was given up
  *
@@ -1105,7 +1105,7 @@ EXPORT_SYMBOL_GPL(shingle_pages_give_up);
  * Context: not in use, after ready(): before that the owner of a page is unknown.
  * Return: true if the page located no blocks.
  */
-bool shingle_pages_forgive(struct shingle_pages *p, u32 nr)
+bool shingle_pages_clear_lost(struct shingle_pages *p, u32 nr)
 {
 	u64 lblk, n;
 
@@ -1117,7 +1117,7 @@ bool shingle_pages_forgive(struct shingle_pages *p, u32 nr)
 	set_next(p, nr, SHINGLE_PAGE_NONE);
 	return true;
 }
-EXPORT_SYMBOL_GPL(shingle_pages_forgive);
+EXPORT_SYMBOL_GPL(shingle_pages_clear_lost);
 
 /* ------------------------------------------------------------------------
  * Blocks

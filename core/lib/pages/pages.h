@@ -40,17 +40,17 @@ enum shingle_page_place {
 #define SHINGLE_PLACES_PER_PIECE	(SHINGLE_CHUNK_BYTES * 4U)
 
 /*
- * The origin of a call of the engine.  For all but the first, the pages that an unsuccessful call
- * has looked at are kept until the same asker has called with success.  So no asker loses the first
- * of two pages while it waits for the second.
+ * The client on behalf of which core calls the engine.  For all but the first, the pages that an
+ * unsuccessful call has looked at are kept until the same client has called with success.  So no
+ * client loses the first of two pages while it waits for the second.
  */
-enum shingle_asker {
-	SHINGLE_ASKER_HOT,	/* any other request: no pages are kept for it */
-	SHINGLE_ASKER_FRONT,	/* the bio or cache that has waited longest */
-	SHINGLE_ASKER_CLEAN,	/* next_step() */
-	SHINGLE_ASKER_LOOK,	/* verify() */
-	SHINGLE_ASKER_LOAD,	/* replay(): no limit of changed pages */
-	SHINGLE_NR_ASKERS
+enum shingle_page_client {
+	SHINGLE_CLIENT_FAST,	/* any other request: no pages are kept for it */
+	SHINGLE_CLIENT_IO,	/* the bio or cache that has waited longest */
+	SHINGLE_CLIENT_CLEAN,	/* next_step() */
+	SHINGLE_CLIENT_VERIFY,	/* verify() */
+	SHINGLE_CLIENT_LOAD,	/* replay(): no limit of changed pages */
+	SHINGLE_NR_CLIENTS
 };
 
 enum shingle_frame_state {
@@ -78,9 +78,9 @@ enum shingle_frame_list {
  * @chain: next frame in the bucket of the index
  * @before: in a list
  * @after: in a list
- * @holds: number of shingle_page_hold() calls without a shingle_page_put()
- * @pins: number of askers for which it is kept, see enum shingle_asker
- * @keepers: bitmap of these askers
+ * @hold_count: number of shingle_page_hold() calls without a shingle_page_put()
+ * @pins: number of clients for which it is kept, see enum shingle_page_client
+ * @keepers: bitmap of these clients
  * @state: enum shingle_frame_state
  * @home: the list that contains it whenever its page may be evicted, IN or MAIN
  * @listed: it is in a list
@@ -97,7 +97,7 @@ struct shingle_frame {
 	u32 chain;
 	u32 before;
 	u32 after;
-	u32 holds;
+	u32 hold_count;
 	u8 pins;
 	u8 keepers;
 	u8 state;
@@ -175,7 +175,7 @@ struct shingle_ghosts {
 /**
  * struct shingle_page_changes - pages that a checkpoint will have to write
  * @most: maximum of pages held, dirty or being written for the host
- * @spoken: number of pages held, dirty or being written, for any asker
+ * @unevictable: number of pages held, dirty or being written, for any client
  * @stepped: number of frames with their @stepped set, which do not count against the host's @most
  * @nr_dirty: pages that are dirty or being written
  * @press: called when half of @most is in use, to request a checkpoint; may be NULL
@@ -183,7 +183,7 @@ struct shingle_ghosts {
  */
 struct shingle_page_changes {
 	u32 most;
-	u32 spoken;
+	u32 unevictable;
 	u32 stepped;
 	u32 nr_dirty;
 	void (*press)(void *ctx);
@@ -192,46 +192,46 @@ struct shingle_page_changes {
 
 /**
  * struct shingle_page_call - the current call of the engine
- * @asker: its origin
+ * @client: its origin
  * @missed: the page that it lacked, SHINGLE_NO_PAGE if none
- * @crowded: it wanted to change one page more than allowed
+ * @over_limit: it wanted to change one page more than allowed
  * @ahead: first page that it will look at next
  * @nr_ahead: number of these pages
  */
 struct shingle_page_call {
-	enum shingle_asker asker;
+	enum shingle_page_client client;
 	u32 missed;
-	bool crowded;
+	bool over_limit;
 	u32 ahead;
 	u32 nr_ahead;
 };
 
 /**
- * struct shingle_page_kept - frames that are kept for each asker
+ * struct shingle_page_kept - frames that are kept for each client
  * @frame: the frames
  * @nr: their number
  * @max: maximum of their number
  */
 struct shingle_page_kept {
-	u32 *frame[SHINGLE_NR_ASKERS];
-	u32 nr[SHINGLE_NR_ASKERS];
-	u32 max[SHINGLE_NR_ASKERS];
+	u32 *frame[SHINGLE_NR_CLIENTS];
+	u32 nr[SHINGLE_NR_CLIENTS];
+	u32 max[SHINGLE_NR_CLIENTS];
 };
 
 /**
  * struct shingle_page_counts - counters of a paged map
  * @hits: accesses to pages that were in RAM
- * @misses: how many times an asker had to wait for a page
+ * @misses: how many times a client had to wait for a page
  * @reads: pages read
  * @writes: pages written by checkpoints
- * @crowded_waits: how many times an asker had to wait for a checkpoint
+ * @dirty_limit_waits: how many times a client had to wait for a checkpoint
  */
 struct shingle_page_counts {
 	u64 hits;
 	u64 misses;
 	u64 reads;
 	u64 writes;
-	u64 crowded_waits;
+	u64 dirty_limit_waits;
 };
 
 /**
@@ -244,9 +244,9 @@ struct shingle_page_counts {
  * @ghosts: pages that have left IN recently
  * @changes: pages that a checkpoint will have to write
  * @call: the current call of the engine
- * @unread: how many times SHINGLE_ASKER_LOOK left out a page that cannot be read at present
+ * @unread: how many times SHINGLE_CLIENT_VERIFY left out a page that cannot be read at present
  * @coming: frames with a page that is to be read, or being read
- * @kept: frames that are kept for each asker
+ * @kept: frames that are kept for each client
  * @zeroes: content of a page that has no place
  * @given_up: a bit for each page that was given up since loading; NULL if none was
  * @counts: counters
@@ -342,7 +342,7 @@ void shingle_pages_destroy(struct shingle_engine *e);
 u64 shingle_pages_bytes(const struct shingle_pages *p);
 u64 shingle_pages_bytes_for(const struct shingle_engine *e, u64 nr_pages);
 
-void shingle_pages_drop(struct shingle_pages *p, enum shingle_asker asker);
+void shingle_pages_drop(struct shingle_pages *p, enum shingle_page_client client);
 int shingle_pages_ask(struct shingle_pages *p);
 u32 shingle_pages_wanted(struct shingle_pages *p);
 bool shingle_pages_here(struct shingle_pages *p, u32 frame, int err);
@@ -359,7 +359,7 @@ bool shingle_places_encode_next(struct shingle_pages *p, bool all, u64 *cursor, 
 int shingle_places_decode(struct shingle_pages *p, u64 index, const void *buf, u32 bytes);
 void shingle_pages_found(struct shingle_pages *p, u32 nr, enum shingle_page_place place);
 int shingle_pages_give_up(struct shingle_pages *p, u32 nr);
-bool shingle_pages_forgive(struct shingle_pages *p, u32 nr);
+bool shingle_pages_clear_lost(struct shingle_pages *p, u32 nr);
 
 void shingle_page_seal(const struct shingle_layout *l, struct shingle_chunk *c, u32 nr,
 		       enum shingle_page_place place, u64 seq);
@@ -390,17 +390,17 @@ static inline u64 shingle_page_block(const struct shingle_layout *l, u32 nr,
 /**
  * shingle_pages_begin() - prepare for a call of an engine operation
  * @e: the engine
- * @asker: origin of the call
+ * @client: origin of the call
  *
  * Context: as an engine's operations; one call follows in the same critical section.
  */
-static inline void shingle_pages_begin(struct shingle_engine *e, enum shingle_asker asker)
+static inline void shingle_pages_begin(struct shingle_engine *e, enum shingle_page_client client)
 {
 	if (!e->pages)
 		return;
-	e->pages->call.asker = asker;
+	e->pages->call.client = client;
 	e->pages->call.missed = SHINGLE_NO_PAGE;
-	e->pages->call.crowded = false;
+	e->pages->call.over_limit = false;
 	e->pages->call.nr_ahead = 0;
 }
 
@@ -417,15 +417,15 @@ static inline void shingle_pages_end(struct shingle_engine *e, bool absent)
 
 	if (!p)
 		return;
-	if (!absent && p->call.asker)
-		shingle_pages_drop(p, p->call.asker);
-	p->call.asker = SHINGLE_ASKER_HOT;
+	if (!absent && p->call.client)
+		shingle_pages_drop(p, p->call.client);
+	p->call.client = SHINGLE_CLIENT_FAST;
 }
 
 /* Did the last call of the engine lack a page, or room for a changed one? */
 static inline bool shingle_pages_lack(const struct shingle_engine *e)
 {
-	return e->pages && (e->pages->call.missed != SHINGLE_NO_PAGE || e->pages->call.crowded);
+	return e->pages && (e->pages->call.missed != SHINGLE_NO_PAGE || e->pages->call.over_limit);
 }
 
 /* Is the page that the last call lacked in RAM already?  Must precede shingle_pages_ask(). */
@@ -459,7 +459,7 @@ static inline void shingle_pages_carry(struct shingle_pages *p, const struct shi
 	p->counts.misses += from->counts.misses;
 	p->counts.reads += from->counts.reads;
 	p->counts.writes += from->counts.writes;
-	p->counts.crowded_waits += from->counts.crowded_waits;
+	p->counts.dirty_limit_waits += from->counts.dirty_limit_waits;
 }
 
 /* Should a checkpoint be taken now, before a request has to wait for it? */
