@@ -15,7 +15,7 @@ import time
 
 from guest import blk
 from guest import dm
-from guest import face
+from guest import administration
 from guest import ondisk
 from guest.bench import Failure, Skip, expect, run, until
 from guest.blk import SECTORS
@@ -565,7 +565,7 @@ def medium_messages(ctx, geo):
                           ("wcache half", "wcache must be on or off"),
                           ("lookahead 1", "lookahead must be on or off"),
                           ("rmp 5400", "unrecognised message")):
-            face.refused(ctx, disk, text, errno.EINVAL, why)
+            administration.refused(ctx, disk, text, errno.EINVAL, why)
         expect(disk.table() == before, f"{before} has become {disk.table()}")
         for text in ("wcache on", "lookahead on"):
             disk.message(text)
@@ -592,4 +592,4 @@ def cases(target, options):
             ("removing", lambda ctx: removing(ctx, geo)),
             *([("a removal interrupts verify", interrupting)]
               if target.name == "stl-set" else []),
-            *face.cases(target, *GEOMETRIES["faults"][:2])]
+            *administration.cases(target, *GEOMETRIES["faults"][:2])]

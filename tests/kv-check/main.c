@@ -21,7 +21,7 @@
  *  threads  many threads at once
  *  levels   the levels that the disk gets
  *  transient  reads that fail, but not for ever
- *  storm    everything at once: odd keys, held iterators, failures, no room
+ *  stress   everything at once: odd keys, held iterators, failures, no room
  *  spent    the statistics about time
  *  estimate the estimate of how sequential a band is
  *  group    threads that sync share flushes
@@ -910,7 +910,7 @@ int main(int argc, char **argv)
 		{ "between", test_between, 40 }, { "threads", run_threads, 1500 },
 		{ "levels", test_levels, 800 }, { "layers", test_layers, 12000 },
 		{ "reads", test_reads, 1 }, { "transient", test_transient, 250 },
-		{ "storm", test_storm, 6000 }, { "again", test_again, 1 },
+		{ "stress", test_stress, 6000 }, { "again", test_again, 1 },
 		{ "spent", test_spent, 1 }, { "estimate", test_estimate, 1 },
 		{ "group", test_group, 1 }, { "queue", test_queue, 1 },
 		{ "slow", test_slow, 1 },
@@ -942,5 +942,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate|group|queue|slow|sizes|ranges|repair|checkpoint|picks [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|stress|again|spent|estimate|group|queue|slow|sizes|ranges|repair|checkpoint|picks [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
 }

@@ -26,7 +26,7 @@ struct seen {
 };
 
 /**
- * struct storm - a run of the test
+ * struct stress - a run of the test
  * @s: the disk
  * @kv: the store
  * @opt: options of the store
@@ -39,7 +39,7 @@ struct seen {
  * @unread: number of read errors
  * @starved: number of failed allocations
  */
-struct storm {
+struct stress {
 	struct sim *s;
 	struct kv *kv;
 	struct kv_options opt;
@@ -90,7 +90,7 @@ static void same(const struct seen *was, u32 i, const void *value, size_t bytes,
 }
 
 /* The disk is not damaged, so only these errors are allowed. */
-static bool tolerable(struct storm *st, int err)
+static bool tolerable(struct stress *st, int err)
 {
 	if (err == -ENOSPC)
 		st->full++;
@@ -101,14 +101,14 @@ static bool tolerable(struct storm *st, int err)
 	return err == -ENOSPC || (st->troubled && (err == -EIO || err == -ENOMEM));
 }
 
-static void trouble(struct storm *st, bool on)
+static void trouble(struct stress *st, bool on)
 {
 	st->troubled = on;
 	st->s->bad_luck = on ? 25 : 0;
 	starve(on && !rnd(3) ? 1 + rnd(40) : 0);
 }
 
-static void let_go(struct storm *st, struct seen *seen)
+static void let_go(struct stress *st, struct seen *seen)
 {
 	kv_iter_free(seen->it);
 	kv_snapshot_free(st->kv, seen->snap);
@@ -116,7 +116,7 @@ static void let_go(struct storm *st, struct seen *seen)
 	seen->snap = NULL;
 }
 
-static void get_one(struct storm *st, const struct seen *was, const char *when)
+static void get_one(struct stress *st, const struct seen *was, const char *when)
 {
 	u32 i = rnd(NAMES);
 	struct slice name = name_of(i);
@@ -138,7 +138,7 @@ static void get_one(struct storm *st, const struct seen *was, const char *when)
 }
 
 /* Walk over some keys, beginning at a random one. */
-static void walk(struct storm *st, const struct seen *was, const char *when)
+static void walk(struct stress *st, const struct seen *was, const char *when)
 {
 	u32 at = rnd(NAMES), steps = rnd(NAMES);
 	struct slice name = name_of(st->names[at]);
@@ -167,7 +167,7 @@ static void walk(struct storm *st, const struct seen *was, const char *when)
 }
 
 /* Write a batch.  Return: true if it was written. */
-static bool write_some(struct storm *st)
+static bool write_some(struct stress *st)
 {
 	static u8 value[VALUE_MAX];
 	u32 n = 1 + rnd(MOST_OPS), k, i, bytes, sum = 0, of[MOST_OPS], key[MOST_OPS];
@@ -204,7 +204,7 @@ static void tell(void *ctx, const char *text)
 	fprintf(stderr, "%s\n", text);
 }
 
-static void checked(struct storm *st)
+static void checked(struct stress *st)
 {
 	bool was = st->troubled;
 
@@ -215,7 +215,7 @@ static void checked(struct storm *st)
 }
 
 /* Release everything and let nothing fail: writes must succeed. */
-static void calm(struct storm *st)
+static void calm(struct stress *st)
 {
 	u32 i;
 
@@ -228,7 +228,7 @@ static void calm(struct storm *st)
 	}
 }
 
-static void reopen(struct storm *st)
+static void reopen(struct stress *st)
 {
 	u32 i;
 	int err;
@@ -251,7 +251,7 @@ static void reopen(struct storm *st)
 		die("open again: %s", kv_error());
 }
 
-static void hold(struct storm *st, struct seen *seen)
+static void hold(struct stress *st, struct seen *seen)
 {
 	bool it = rnd(2);
 	int err;
@@ -270,7 +270,7 @@ static void hold(struct storm *st, struct seen *seen)
 		seen->it = NULL;
 }
 
-static void look(struct storm *st, struct seen *seen)
+static void look(struct stress *st, struct seen *seen)
 {
 	if (seen->it)
 		walk(st, seen, "an old iterator");
@@ -280,7 +280,7 @@ static void look(struct storm *st, struct seen *seen)
 		get_one(st, &st->now, "now");
 }
 
-static void tidy(struct storm *st)
+static void tidy(struct stress *st)
 {
 	u32 how = rnd(3);
 	int err = how == 0 ? kv_flush(st->kv) : how == 1 ? kv_settle(st->kv) :
@@ -301,7 +301,7 @@ static int by_name(const void *a, const void *b)
 	return slice_cmp(x, y);
 }
 
-static void name_all(struct storm *st)
+static void name_all(struct stress *st)
 {
 	u32 i;
 
@@ -314,9 +314,9 @@ static void name_all(struct storm *st)
 	}
 }
 
-void test_storm(u64 seed, u32 count)
+void test_stress(u64 seed, u32 count)
 {
-	static struct storm st;
+	static struct stress st;
 	u32 n, r;
 
 	rng = seed;
@@ -359,6 +359,6 @@ void test_storm(u64 seed, u32 count)
 	printf("%u writes; no room %u times, unreadable %u, no memory %u\n", st.writes, st.full,
 	       st.unread, st.starved);
 	if (!st.full || !st.unread || !st.starved)
-		die("that was no storm");
+		die("the run met no full device, no read error or no failed allocation");
 	sim_free(st.s);
 }

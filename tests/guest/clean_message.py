@@ -20,7 +20,7 @@ from guest.reset import Child
 from guest.targets import Geometry
 from guest.wcache import Slow
 
-GEO = Geometry("crowded", band=60, data=40, cache=1, cache_band=400, meta="separate",
+GEO = Geometry("writes", band=60, data=40, cache=1, cache_band=400, meta="separate",
                journal=64, ckpt=64, options=(("commit_ms", 0),))
 OTHERS = {  # Several sets: cleaning a single one for a write would complete the clean as well.
           "stl-set": GEO.but(cache=4, cache_band=100),
@@ -53,7 +53,7 @@ def clean(ctx):
         return sum(stats[name] for name in names)
 
     # Ended by this test; --runtime bounds a hang.
-    with subprocess.Popen(["fio", "--name=crowd", f"--filename={made.device.path}",
+    with subprocess.Popen(["fio", "--name=clean_message", f"--filename={made.device.path}",
                            "--rw=randwrite", "--bs=160k", "--direct=1", "--ioengine=libaio",
                            "--iodepth=256", "--numjobs=2", "--thread", "--time_based",
                            "--runtime=20"], stdout=subprocess.DEVNULL) as fio:
