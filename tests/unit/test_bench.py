@@ -53,7 +53,7 @@ def figures(bench, beyond):
 
 
 @pytest.mark.parametrize("beyond,missed", ((0, 0), (-1, 0), (1, 1)))
-def test_what_is_missed(bench, capsys, beyond, missed):
+def test_verdict_of_instruction_counts(bench, capsys, beyond, missed):
     """MISSED appears only beside our targets, and only beyond the bar. Without a bar the table
     has no verdict."""
     bench.show_instructions(figures(bench, beyond))
@@ -67,7 +67,7 @@ def test_what_is_missed(bench, capsys, beyond, missed):
     assert linear.split()[1:] == ["10000", "-"] * 3
 
 
-def test_a_pass_that_something_else_was_in_does_not_count(guest):
+def test_a_disturbed_pass_is_ignored(guest):
     """The instruction count is a median over passes, so a pass that an interrupt disturbed has
     no effect."""
     even = [(100, 10)] * 8
@@ -78,7 +78,7 @@ def test_a_pass_that_something_else_was_in_does_not_count(guest):
 
 
 @pytest.mark.parametrize("err", ("", "lab: no huge pages for the guest's memory: why\n"))
-def test_that_there_are_no_huge_pages_is_said(bench, monkeypatch, capsys, err):
+def test_missing_huge_pages_are_reported(bench, monkeypatch, capsys, err):
     """A warning about missing huge pages reaches the user: figures differ without them, and
     nothing else would show the reason."""
     told = SimpleNamespace(ok=True, out='x\n{"a": 1}\n', err=f"touching RAM\n{err}round 1 of 1\n")
@@ -89,7 +89,7 @@ def test_that_there_are_no_huge_pages_is_said(bench, monkeypatch, capsys, err):
 
 @pytest.mark.parametrize("what", ("rounds", "boots"))
 @pytest.mark.parametrize("n", ("0", "-1"))
-def test_no_round_is_none(what, n):
+def test_fewer_than_one_round_or_boot_is_refused(what, n):
     """A number of rounds or boots below 1 is refused."""
     done = subprocess.run([TOP / "scripts/bench/run", f"--{what}={n}"],
                           text=True, capture_output=True, check=False)
@@ -136,7 +136,7 @@ def test_each_boot_has_its_rounds(bench, monkeypatch, tmp_path):
     assert json.loads((tmp_path / "all").read_text())["results"]["speed"] == {"rates": [1.0] * 4}
 
 
-def test_dm_linear_is_taken_where_the_target_is(bench, capsys):
+def test_compared_with_dm_linear_in_the_same_place(bench, capsys):
     """A target is compared with the dm-linear in the same place of memory. The one in a place of
     its own may be twice as fast for that reason alone."""
     rates = {w: dict.fromkeys(("linear", *bench.BARS, "writecache", "thin", "zoned"), [1.0] * 4)
@@ -157,7 +157,7 @@ def test_dm_linear_is_taken_where_the_target_is(bench, capsys):
 
 
 @pytest.mark.parametrize("lag,missed", ((9, 0), (11, 1)))
-def test_a_second_job_is_held_against_linear_in_its_place(bench, capsys, lag, missed):
+def test_second_job_is_compared_with_linear_in_the_same_place(bench, capsys, lag, missed):
     """The gain of a second job is compared with that of the dm-linear in the target's place; one
     in another place uses other memory."""
     def row(percent):
@@ -174,7 +174,7 @@ def test_a_second_job_is_held_against_linear_in_its_place(bench, capsys, lag, mi
     assert imr.count("MISSED") == missed
 
 
-def test_whose_device(guest):
+def test_target_of_a_device_name(guest):
     """The name of a device determines its target, since some parts have several devices for a
     target."""
     assert [guest.kind_of(name) for name in ("stl-set", "stl-set" + guest.TWIN, "stl-full",
@@ -182,7 +182,7 @@ def test_whose_device(guest):
         ["stl-set", "stl-set", "stl-full", "dualbuffer", "writecache", "other"]
 
 
-def test_none_lies_in_the_same_place_again(guest):
+def test_targets_change_places_from_boot_to_boot(guest):
     """Targets change places from boot to boot: in as many boots as there are targets, each
     target is once in each place."""
     boots = [guest.turned(guest.TARGETS, boot) for boot in range(len(guest.TARGETS))]
@@ -207,7 +207,7 @@ def test_pieces_are_medians_of_rounds(bench, guest, capsys):
     assert [row[3] for row in places] == ["1.000", "1.000"]
 
 
-def test_pieces_are_measured_when_asked_for(bench, monkeypatch):
+def test_pieces_are_measured_on_request_only(bench, monkeypatch):
     """The part `pieces` explains a single figure of speed and takes long, so it runs on request
     only."""
     asked = []
@@ -240,7 +240,7 @@ def round_of(rate, worst):
     return {"rate": rate, "worst_ms": worst}
 
 
-def test_rows_of_the_store_are_missed_by_either_bar(store, capsys):
+def test_store_row_is_missed_by_speed_or_by_worst_write(store, capsys):
     """A row is missed if kv is slower, or has a longer worst write, than LevelDB. The verdict
     uses the median of the ratios within a round, not the ratio of the medians."""
     found = {

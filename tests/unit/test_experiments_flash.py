@@ -22,7 +22,7 @@ def the_show():
     (("--scale", "3"), "--scale 3 does not divide 4096 rows"),
     (("--without", "RMW-F"), "all others are compared with RMW-F"),
 ))
-def test_bad_words(args, sentence):
+def test_invalid_options(args, sentence):
     done = subprocess.run([TOP / "scripts/experiments", "flash", *args], text=True,
                           capture_output=True, check=False, timeout=600)
     assert done.returncode == 2 and not done.stdout
@@ -68,7 +68,7 @@ def result(name, written, ms, cleanings):
                    "media_blocks_written": written, "destroyed_reads": 0, "late": 0}}
 
 
-def test_what_it_says(show, capsys, tmp_path):
+def test_printed_table(show, capsys, tmp_path):
     groups = show.rows([result("SMR-2, band", 900, 16.0, 2), result("RMW-F", 300, 8.0, 1),
                         result("SMR-2, block", 9000, 80.0, 0)])
     assert groups["rsrch_0"]["RMW-F"]["direct"] == .25

@@ -51,7 +51,7 @@ def test_cases(kv, show):
     assert cases[0][1]["band"] == "2112K"
 
 
-def test_sitting(kv, show):
+def test_sessions_of_the_paper(kv, show):
     """The last tenth of the load continues where the load ended, and the mixes use all records."""
     options = kv.options_of(["--fraction", "16"])
     n = show.records(options)
@@ -67,7 +67,7 @@ def test_sitting(kv, show):
         assert words[mix][words[mix].index("-n") + 1] == str(n // 10)
 
 
-def test_levels_get_the_same_files(kv, show):
+def test_shingle_levels_gets_the_same_files(kv, show):
     """shingle-levels gets the same files and schemes as the guest, with records and tracks 32
     times as large, and a level 1 of ten files."""
     options = kv.options_of(["--fraction", "16"])
@@ -89,7 +89,7 @@ def test_levels_get_the_same_files(kv, show):
         int(words["--tracks"]) * 2 * 75_000 / (47_684 * 2), rel=1e-3)
 
 
-def test_it_takes_them(kv, show):
+def test_shingle_levels_accepts_the_options(kv, show):
     """shingle-levels accepts the options, and its answer has all the figures that the experiment
     needs."""
     subprocess.run(["make", "-s", "-C", TOP / "userspace/levels"], check=True)
@@ -135,7 +135,7 @@ def test_least_gain(show):
     assert show.least_gain(got, "R50", ("most",)) == pytest.approx(-25)
 
 
-def test_what_it_says(kv, show, capsys):
+def test_printed_table(kv, show, capsys):
     options = kv.options_of([])
     took = dict(zip(show.SCHEMES, (100, 250, 125, 115, 105, 110, 100)))
     got = {scheme: show.figures(result(s, 0 if scheme == "plain" else s))

@@ -26,7 +26,7 @@ def the_show():
     (("--seeds", ","), "--seeds: '' is no number from 0 on"),
     (("--jobs", "0"), "--jobs 0 is less than 1"),
 ))
-def test_bad_words(args, sentence):
+def test_invalid_options(args, sentence):
     done = subprocess.run([TOP / "scripts/experiments", SHOW, *args], text=True, capture_output=True,
                           check=False, timeout=600)
     assert done.returncode == 2 and not done.stdout
@@ -37,7 +37,7 @@ def option(args, name):
     return args[args.index(name) + 1] if name in args else None
 
 
-def test_the_papers_set_up(show):
+def test_set_up_of_the_paper(show):
     """The options are those of the paper: order of tracks, drive, size, load, and a flush that
     takes one rotation."""
     args = show.arguments("compaction-merged", 3)
@@ -54,7 +54,7 @@ def test_the_papers_set_up(show):
     assert "--copy-each" not in plain and option(plain, "--place") == "3phase,next"
 
 
-def test_the_papers_records(show):
+def test_records_of_the_paper(show):
     """The paper's 75 million records of 1 KiB are loaded in two sizes: as they are, and with a
     64th more."""
     for way, kib in (("74,387 MiB", 75e6 * 65 / 64), ("73,242 MiB", 75e6)):
@@ -62,7 +62,7 @@ def test_the_papers_records(show):
         assert int(load[:-1]) == round(kib / 1024) == int(way.split()[0].replace(",", ""))
 
 
-def test_the_fast_disk_is_that_of_the_other_show(show):
+def test_fast_disk_is_the_same_as_in_imr(show):
     """The fast disk of kvimr and of imr is the same, so that their results can be compared."""
     imr = import_module("experiments.imr")
     fast, args = imr.SET_UPS["fast"], show.arguments("seq", 1, show.WAYS["fast disk"])
@@ -72,7 +72,7 @@ def test_the_fast_disk_is_that_of_the_other_show(show):
     assert int(option(args, "--load")[:-1]) == fast["tracks"] * 2 * 768 / 1000
 
 
-def test_each_way_is_another(show):
+def test_runs_have_different_options(show):
     """Each run has options of its own, unless two parts need the same run, which is then made
     once."""
     runs = show.wanted(["load", "ways", "sizes", "mixes"], [1, 2])
@@ -134,7 +134,7 @@ def two_seeds(show, mix=0.):
         for seed in (1, 2)}
 
 
-def test_tables_have_the_papers_figures_beside_ours(show, capsys):
+def test_tables_have_the_figures_of_the_paper(show, capsys):
     """The tables have means and ranges over seeds, with the paper's figures beside them."""
     got = two_seeds(show)
     show.show_load(got, show.SCHEMES)
@@ -203,7 +203,7 @@ def test_the_course_of_the_load(show, capsys):
         "about 60), by seed from 3.0, never" in out
 
 
-def test_the_least_gain_is_over_the_better_of_two(show, capsys):
+def test_least_gain_is_over_the_better_of_two(show, capsys):
     """The least gain is that of the slower compaction scheme over the better of seq and 3phase."""
     got = two_seeds(show, mix=1e-3)
     assert show.least_gain(got) == pytest.approx(50)
@@ -213,7 +213,7 @@ def test_the_least_gain_is_over_the_better_of_two(show, capsys):
     assert "3phase 600.0 (600.0-600.0)" in out and "least gain +50.0 % (paper +2.28)" in out
 
 
-def test_an_earlier_answer_is_taken_up_only_if_asked_for(show, tmp_path):
+def test_stored_answer_is_used_only_with_resume(show, tmp_path):
     """A stored answer is used only with --resume, and only if it is whole and of the same
     options."""
     subprocess.run(["make", "-s", "-C", TOP / "userspace/levels"], check=True,
@@ -235,7 +235,7 @@ def test_an_earlier_answer_is_taken_up_only_if_asked_for(show, tmp_path):
     assert json.loads(out.read_text()) == of
 
 
-def test_results_that_have_no_place(show, tmp_path, monkeypatch):
+def test_results_directory_that_cannot_be_made(show, tmp_path, monkeypatch):
     """If the directory for results cannot be made, the reason is reported before any run."""
     (tmp_path / "file").touch()
     monkeypatch.setattr(show.runner, "outputs", lambda _: tmp_path / "file")
@@ -244,7 +244,7 @@ def test_results_that_have_no_place(show, tmp_path, monkeypatch):
         show.main()
 
 
-def test_what_was_published_is_written_once():
+def test_published_figures_are_written_once():
     """Experiments import the published figures from published.py, and have no copies of them.
     The published ratios agree with each other."""
     published = import_module("experiments.published")
@@ -258,7 +258,7 @@ def test_what_was_published_is_written_once():
         assert speeds[0] / speeds[1] == pytest.approx(ratio, rel=0.02)
 
 
-def test_what_was_published_agrees_with_itself():
+def test_published_figures_are_consistent():
     """The paper's text gives some results twice, in other units: compaction times in relation to
     each other, and the seconds spent on rewriting top tracks. They must agree with the figures
     in published.py, which guards against misprints there."""

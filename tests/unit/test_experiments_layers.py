@@ -22,7 +22,7 @@ def the_show():
     (("--scale", "3"), "--scale 3 does not divide 4096 rows"),
     (("--loads", "best"), "load 'best' is none of rsrch_0, "),
 ))
-def test_bad_words(args, sentence):
+def test_invalid_options(args, sentence):
     done = subprocess.run([TOP / "scripts/experiments", "layers", *args], text=True,
                           capture_output=True, check=False, timeout=600)
     assert done.returncode == 2 and not done.stdout
@@ -60,7 +60,7 @@ def result(name, host, written):
                    "media_blocks_written": written, "destroyed_reads": 0, "late": 0}}
 
 
-def test_what_it_says(show, capsys, tmp_path):
+def test_printed_table(show, capsys, tmp_path):
     groups = show.rows([result("plain", 200, 200), result("stl-set", 200, 500)])
     row = groups["rsrch_0"]["stl-set"]
     assert row["medium_amplification"] == 2.5 and row["seeks_each"] == .5

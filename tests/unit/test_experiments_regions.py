@@ -40,7 +40,7 @@ def the_stack(guest):
     (("--seed=-1",), "--seed -1 is less than 0"),
     (("--loads", "rsrch_0,best"), "load 'best' is none of rsrch_0, "),
 ))
-def test_bad_words(args, sentence):
+def test_invalid_options(args, sentence):
     done = subprocess.run([TOP / "scripts/experiments", "regions", *args], text=True,
                           capture_output=True, check=False, timeout=600)
     assert done.returncode == 2 and not done.stdout
@@ -60,7 +60,7 @@ def test_bound_and_media(show):
     assert show.surface(64, rpm=60000)["keys"] == {"rpm": 60000}
 
 
-def test_the_cases_of_a_show_have_names_of_their_own(show):
+def test_case_names_are_unique(show):
     options = show.parser().parse_args([])
     for quick in (False, True):
         options.quick = quick
@@ -76,7 +76,7 @@ def covered(show, path):
     return any(path == TOP / name or TOP / name in path.parents for name in show.stacks.SOURCES)
 
 
-def test_sources_are_all_that_guests_run(show):
+def test_sources_include_all_guest_modules(show):
     """The list has all modules that guest programs import and all sources of the store and its
     load."""
     shows = [path for path in (TOP / "scripts/src/experiments").rglob("*.py")
@@ -148,7 +148,7 @@ def test_ratios(show):
     assert show.cell(None, ".2f", 3) == "  -"
 
 
-def test_what_must_never_be(show):
+def test_faults_are_reported(show):
     """Writes that would have destroyed data, reads of destroyed blocks and a late clock are each
     reported."""
     assert not list(show.stacks.wrong_of("a", result("tiler")))
@@ -208,7 +208,7 @@ def test_a_cleaning_of_a_region_ends_when_it_flips(stack):
     assert of.requests == 3 and of.seeks == 9 + 19 + 40
 
 
-def test_a_cleaning_of_a_log_is_what_a_request_waits_for(stack):
+def test_cleaning_of_a_log_is_one_request(stack):
     """A log is cleaned within one request, so the whole request counts as one cleaning."""
     of = stack.Cleanings(Ledgers("ma-baseline", (
         (0, 0, 0, 0, 0), (0, 0, 0, 0, 2), (700, 8, 0, 7680, 500), (700, 8, 0, 7680, 502))))
@@ -218,7 +218,7 @@ def test_a_cleaning_of_a_log_is_what_a_request_waits_for(stack):
     assert of.requests == 1 and of.seeks == 498
 
 
-def test_hot_blocks_beside_each_other(guest):
+def test_hot_blocks_are_adjacent(guest):
     """A load is the same for the same seed, covers all live blocks, and sends 90 % of the writes
     to the first 10 %."""
     words = {"live": 200, "hot": 10, "writes": 4000}
@@ -228,7 +228,7 @@ def test_hot_blocks_beside_each_other(guest):
     assert .88 < sum(at < 20 for at in drawn) / 4000 < .92
 
 
-def test_a_share_of_the_longest(stack):
+def test_percentile_of_few_values(stack):
     """The percentile of few values is the largest of them; of none it is 0."""
     assert stack.percentile([5, 1, 3, 2, 4], .99) == 5
     assert stack.percentile([], .99) == 0
