@@ -34,7 +34,7 @@ struct seen {
  * @held: contents of earlier moments that must still be visible
  * @names: the keys in order
  * @writes: number of the last write
- * @troubled: reads and allocations may fail
+ * @failing: reads and allocations may fail
  * @full: number of writes that found no room
  * @unread: number of read errors
  * @starved: number of failed allocations
@@ -45,7 +45,7 @@ struct stress {
 	struct kv_options opt;
 	struct seen now, held[HELD];
 	u32 names[NAMES], writes;
-	bool troubled;
+	bool failing;
 	u32 full, unread, starved;
 };
 
@@ -98,12 +98,12 @@ static bool tolerable(struct stress *st, int err)
 		st->unread++;
 	else if (err == -ENOMEM)
 		st->starved++;
-	return err == -ENOSPC || (st->troubled && (err == -EIO || err == -ENOMEM));
+	return err == -ENOSPC || (st->failing && (err == -EIO || err == -ENOMEM));
 }
 
-static void trouble(struct stress *st, bool on)
+static void set_failures(struct stress *st, bool on)
 {
-	st->troubled = on;
+	st->failing = on;
 	st->s->bad_luck = on ? 25 : 0;
 	starve(on && !rnd(3) ? 1 + rnd(40) : 0);
 }
@@ -199,27 +199,27 @@ static bool write_some(struct stress *st)
 	return !err;
 }
 
-static void tell(void *ctx, const char *text)
+static void print_finding(void *ctx, const char *text)
 {
 	fprintf(stderr, "%s\n", text);
 }
 
 static void checked(struct stress *st)
 {
-	bool was = st->troubled;
+	bool was = st->failing;
 
-	trouble(st, false);
-	if (kv_check(st->kv, tell, NULL))
+	set_failures(st, false);
+	if (kv_check(st->kv, print_finding, NULL))
 		die("check: %s", kv_error());
-	trouble(st, was);
+	set_failures(st, was);
 }
 
 /* Release everything and let nothing fail: writes must succeed. */
-static void calm(struct stress *st)
+static void stop_failures(struct stress *st)
 {
 	u32 i;
 
-	trouble(st, false);
+	set_failures(st, false);
 	for (i = 0; i < HELD; i++)
 		let_go(st, &st->held[i]);
 	for (i = 0; i < 20; i++) {
@@ -239,14 +239,14 @@ static void reopen(struct stress *st)
 	err = kv_close(st->kv);
 	if (err)
 		die("close: %d %s", err, kv_error());
-	trouble(st, st->troubled);
+	set_failures(st, st->failing);
 	err = sim_open(&st->kv, st->s, &st->opt);
 	/* A part of a log that cannot be read may have been synced. */
-	if (err && !(st->troubled && err == -EUCLEAN) && !tolerable(st, err))
+	if (err && !(st->failing && err == -EUCLEAN) && !tolerable(st, err))
 		die("open: %d %s", err, kv_error());
 	if (!err)
 		return;
-	trouble(st, false);
+	set_failures(st, false);
 	if (sim_open(&st->kv, st->s, &st->opt))
 		die("open again: %s", kv_error());
 }
@@ -332,11 +332,11 @@ void test_stress(u64 seed, u32 count)
 	for (n = 0; n < count; n++) {
 		offload_some(st.kv, n);
 		if (n % 50 == 0)
-			trouble(&st, !rnd(2));
+			set_failures(&st, !rnd(2));
 		r = rnd(100);
 		if (r < 60) {
 			if (!write_some(&st) && !rnd(4))
-				calm(&st);
+				stop_failures(&st);
 		} else if (r < 90) {
 			look(&st, &st.held[rnd(HELD)]);
 		} else if (r < 94) {
@@ -349,7 +349,7 @@ void test_stress(u64 seed, u32 count)
 			checked(&st);
 		}
 	}
-	calm(&st);
+	stop_failures(&st);
 	checked(&st);
 	if (kv_compact(st.kv))
 		die("compact: %s", kv_error());
