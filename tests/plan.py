@@ -45,7 +45,7 @@ EVERYTHING = ("stl-set",)
 
 # Cases for a kernel between the oldest and the newest, which run all cases: those that depend on
 # the block layer.
-QUEUES = ("polled", "it says", "read ahead", "discards", "partitions", "9 GiB", "fstrim",
+QUEUES = ("polled", "reports rotation", "read ahead", "discards", "partitions", "9 GiB", "fstrim",
           "wcache:")
 BETWEEN = {"stl-set": (*QUEUES, "full size", "over a RAM disk", "loop:", "cached:"),
            "stl-full": QUEUES}

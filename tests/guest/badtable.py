@@ -580,11 +580,11 @@ def cases(target, options):
         return []
     geo = GEOMETRIES["bitflip"][0]
     count = int(options.get("examples", 400))
-    return [("matrix", lambda ctx: matrix(ctx, geo)),
+    return [("matrix of options", lambda ctx: matrix(ctx, geo)),
             ("table lines", lambda ctx: lines(ctx, geo, count)),
             ("messages", lambda ctx: messages(ctx, geo, count)),
-            ("strangers", lambda ctx: strangers(ctx, GEOMETRIES["faults"][0])),
-            ("a medium that keeps nothing", forgetful),
+            ("devices of other sets", lambda ctx: strangers(ctx, GEOMETRIES["faults"][0])),
+            ("a medium that stores nothing", forgetful),
             ("messages beside I/O", lambda ctx: messages(ctx, geo, count // 2, 2)),
             ("unreadable blocks", rotten),
             ("a medium's keys by message", lambda ctx: medium_messages(

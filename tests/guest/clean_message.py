@@ -126,7 +126,7 @@ class Asker(Child):
 
         self.code = None
         super().__init__(ask_for_one)
-        until(lambda: self.over() or self.sleeps(), "somebody waits for a clean")
+        until(lambda: self.over() or self.sleeps(), "a request for a clean waits")
         expect(not self.over(), f"a clean ended with {self.code} while nothing goes on")
 
     def sleeps(self):
@@ -145,7 +145,7 @@ class Asker(Child):
     def waits(self):
         """Return whether the message still waits.  A process that is awake at the moment will end
         or sleep again, so wait for either."""
-        until(lambda: self.over() or self.sleeps(), "somebody who is awake ends or sleeps")
+        until(lambda: self.over() or self.sleeps(), "each running request ends or sleeps")
         return not self.over()
 
 
@@ -245,7 +245,7 @@ def suspended(ctx):
         again = [at.asker() for _ in at.askers[:]]
         at.slow.go_on()
         for asker in again:
-            asker.end("a clean that is asked for again")
+            asker.end("a second request for a clean")
     at.done()
 
 
@@ -253,10 +253,10 @@ def cases(target, _options):
     out = [("a clean beside writes", clean)]
     # imr gathers data in memory, and no request waits until they are written.
     if target.name != "imr":
-        out.append(("a clean of what is written to", hot))
+        out.append(("a clean of a band that is being written", hot))
     # The other targets write such blocks in place, or clean many bands in one step.
     if target.name in ("stl-set", "dualbuffer"):
-        out += [("one of three who ask for a clean is killed",
+        out += [("one of three requests for a clean is killed",
                  lambda c: together(c, signal.SIGKILL)),
                 ("one of three is interrupted", lambda c: together(c, signal.SIGINT)),
                 ("a suspend interrupts three", suspended)]

@@ -418,7 +418,7 @@ def _none_lost(game, when):
     for name in ("bad_blocks", "wcache_lost_blocks"):
         expect(not count[name], f"{when}: {name} {count[name]}")
     expect("needs_check" not in game.stack.device.status(noflush=True),
-           f"{when}: the map is said to be wrong")
+           f"{when}: verify reports a wrong map")
     expect(game.state() in ("rw", "ro"), f"{when}: the state is {game.state()}")
 
 
@@ -874,7 +874,7 @@ def checkpoint_behind(ctx, geo):
             game.message("clean", must=False)
             expect(game.state() == "ro", f"the state is {game.state()}")
             expect("needs_check" not in game.stack.device.status(noflush=True),
-                   "the map is said to be wrong")
+                   "verify reports a wrong map")
             ctx.kernel()
             slots.let_all_fail()
             until(lambda: not asked.is_alive(), "the checkpoint fails")
@@ -1989,7 +1989,7 @@ def dead_medium(ctx, geo):
                 game.flush(must=False)
         expect(game.state() == "ro", f"the state is {game.state()}")
         expect("needs_check" not in game.stack.device.status(noflush=True),
-               "the map is said to be wrong")
+               "verify reports a wrong map")
         game.write(0, must=False)
         game.flush(must=False)
         count = stats(game.stack.device)

@@ -618,9 +618,9 @@ def cases(target, options):
         return []
     geo, few = geometries(), GEOMETRIES["faults"][0]
     seed = int(options.get("seed", 1))
-    out = [(f"forgotten, {n}", lambda ctx, n=n: forgotten(ctx, geo[n]))
+    out = [(f"contents are erased, {n}", lambda ctx, n=n: forgotten(ctx, geo[n]))
            for n in ("tiny", "apart", "flash", "onecache", "plain", "guards")]
-    out += [(f"no way back, {n}", lambda ctx, n=n: no_way_back(ctx, geo[n]))
+    out += [(f"erased contents do not return, {n}", lambda ctx, n=n: no_way_back(ctx, geo[n]))
             for n in ("tiny", "apart")]
     out.append(("half a reset", lambda ctx: half_a_reset(ctx, few)))
     out += [(f"power cut, {n} seed {seed}", lambda ctx, n=n:
