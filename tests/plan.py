@@ -45,7 +45,7 @@ EVERYTHING = ("stl-set",)
 
 # Cases for a kernel between the oldest and the newest, which run all cases: those that depend on
 # the block layer.
-QUEUES = ("polled", "it says", "read ahead", "discards", "partitions", "9 GiB", "fstrim",
+QUEUES = ("polled", "reports rotation", "read ahead", "discards", "partitions", "9 GiB", "fstrim",
           "wcache:")
 BETWEEN = {"stl-set": (*QUEUES, "full size", "over a RAM disk", "loop:", "cached:"),
            "stl-full": QUEUES}
@@ -57,7 +57,7 @@ FAILING = {"stl-full": ("fail", "reload", "no room", "all of a log band", "write
 # tiler also runs one geometry of each kind.
 REGIONS = ("regions:", "turned:", "column:", "pages:", "polled")
 
-# Under the checkers one seed of each storm is enough, since uml runs all. The same holds for the
+# Under the checkers one seed of random errors is enough, since uml runs all. The same holds for the
 # two dozen power cuts with errors that other cases have as well.
 AGAIN = ("seed 2", "seed 3", "seed 4", "in the middle of commits")
 
@@ -80,7 +80,7 @@ PLAN = [
 for stl in STLS:
     PLAN += [
         Row("exact", stl, quick=True),
-        Row("ledger", stl, quick=True),
+        Row("counters", stl, quick=True),
         Row("reset", stl, quick=True),
         Row("idle", stl, clock="virtual", quick=True),
         Row("torn", stl, clock="virtual", quick=True),
@@ -131,7 +131,7 @@ for stl in EVERYTHING:
 # imr has no persistent cache and no cleaning: suites about these do not apply.
 PLAN += [
     Row("exact", "imr", quick=True),
-    Row("ledger", "imr", quick=True),
+    Row("counters", "imr", quick=True),
     Row("replay", "imr", quick=True, options=(("share", .5),)),
     # A power cut at every barrier.
     Row("replay", "imr", soak=True, timeout=36000,
@@ -161,7 +161,7 @@ PLAN += [
     # Which operation comes next when a step ends; with the virtual clock the load of the machine
     # has no effect.
     Row("exact", "tiler", clock="virtual", cases=("twostates",)),
-    Row("ledger", "tiler", quick=True),
+    Row("counters", "tiler", quick=True),
     Row("replay", "tiler", quick=True, options=(("ops", 60), ("share", .15),
                                                 ("only", "tight,full,wide,wcache"))),
     # Known columns, and the effect of each protection.
@@ -191,7 +191,7 @@ ANGLES = ("angles:", "polled")
 PLAN += [
     Row("exact", "dualbuffer", quick=True),
     Row("rounds", "dualbuffer"),
-    Row("ledger", "dualbuffer", quick=True),
+    Row("counters", "dualbuffer", quick=True),
     Row("replay", "dualbuffer", quick=True, options=(
         ("ops", 60), ("share", .15), ("only", "tiny,angles,static,wcache"))),
     # The effect of each protection.
@@ -219,7 +219,7 @@ PLAN += [
 # Flash beside a shingled disk.
 PLAN += [
     Row("exact", "rmwf", quick=True),
-    Row("ledger", "rmwf", quick=True),
+    Row("counters", "rmwf", quick=True),
     Row("replay", "rmwf", quick=True, options=(
         ("ops", 60), ("share", .15), ("only", "tiny,angles,emptied,staged,wcache"))),
     Row("replay", "rmwf", options=(("ops", 60), ("share", .15)),
@@ -266,7 +266,7 @@ PLAN += [Row("tracing", "stl-set", clock="virtual", quick=True),
            for kernel in ("stock", "backports"))]
 
 # A requested clean takes turns with writes that find no room.
-PLAN += [Row("crowd", target, guest="crowd")
+PLAN += [Row("clean_message", target, guest="clean_message")
          for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf")]
 
 # Several surfaces, with the layout that the tool makes.
@@ -275,12 +275,12 @@ PLAN += [Row("surfaces", target, guest="surfaces")
 
 # Races on two real processors. The first row tests the suite itself: it must notice content that
 # was never written.
-PLAN.append(Row("storm", "linear", options=(("events", 10), ("rounds", 1))))
+PLAN.append(Row("stress", "linear", options=(("events", 10), ("rounds", 1))))
 for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf"):
     PLAN += [
-        Row("storm", target, options=(("events", 6), ("rounds", 1))),
+        Row("stress", target, options=(("events", 6), ("rounds", 1))),
         # Time allows three events of each kind; each takes minutes.
-        Row("storm", target, "uml-smp", guest="storm", options=(
+        Row("stress", target, "uml-smp", guest="stress", options=(
             ("events", 3), ("rounds", 1), ("pool", 512))),
         # These are not all measured yet.
         Row("exact", target, "uml-smp", soak=True, guest=target, timeout=36000,
@@ -289,7 +289,7 @@ for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf"):
             options=(("switches", 400),)),
         *(Row(suite, target, "uml-smp", soak=True, guest=target, timeout=36000)
           for suite in ("reset", "faults")),
-        Row("storm", target, "uml-smp", soak=True, timeout=36000, options=(
+        Row("stress", target, "uml-smp", soak=True, timeout=36000, options=(
             ("seed", 100), ("events", 1000), ("rounds", 20))),
     ]
 PLAN.append(Row("badtable", "stl-set", "uml-smp", soak=True, guest="stl-set",
@@ -303,7 +303,7 @@ RACES = {
     "reset": ("I/O under way", "with suspends"),
     "wcache": ("under load", "off while writes are tried again"),
 }
-PLAN += [Row(suite, "stl-set", "uml-smp", guest="storm", cases=cases,
+PLAN += [Row(suite, "stl-set", "uml-smp", guest="stress", cases=cases,
              options=(("pool", 512),))
          for suite, cases in RACES.items()]
 

@@ -7,8 +7,8 @@
     tests/run --soak            hours: more seeds, every crash point
     tests/run --suite NAME      unit, kunit, kselftest, exact, replay, faults,
                                 bitflip, badtable, fio_verify, filesystems,
-                                ledger, torn, reset, wcache, idle, skylight,
-                                controls, levels, rounds, crowd, surfaces, kv, storm
+                                counters, torn, reset, wcache, idle, skylight,
+                                controls, levels, rounds, clean_message, surfaces, kv, stress
     tests/run --kernel NAME     only what runs under that kernel
     tests/run --durations       and say where the time goes, by suite and kernel
     tests/run --guests N        so many guests at a time; else one more than there

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from guest import blk, ondisk
 from guest.bench import Failure, expect, until
 from guest.blk import SECTORS
-from guest.face import contents, held
+from guest.administration import contents, held
 from guest.faults import FOREVER, _forget_unpromised, faulty, superblocks
 from guest.ladder import NOT_DURABLE, WCACHE, flushes, lost_of, repaired
 from guest.model import read_stamp

@@ -15,7 +15,7 @@ import time
 
 from guest import blk
 from guest import dm
-from guest import face
+from guest import administration
 from guest import ondisk
 from guest.bench import Failure, Skip, expect, run, until
 from guest.blk import SECTORS
@@ -565,7 +565,7 @@ def medium_messages(ctx, geo):
                           ("wcache half", "wcache must be on or off"),
                           ("lookahead 1", "lookahead must be on or off"),
                           ("rmp 5400", "unrecognised message")):
-            face.refused(ctx, disk, text, errno.EINVAL, why)
+            administration.refused(ctx, disk, text, errno.EINVAL, why)
         expect(disk.table() == before, f"{before} has become {disk.table()}")
         for text in ("wcache on", "lookahead on"):
             disk.message(text)
@@ -580,11 +580,11 @@ def cases(target, options):
         return []
     geo = GEOMETRIES["bitflip"][0]
     count = int(options.get("examples", 400))
-    return [("matrix", lambda ctx: matrix(ctx, geo)),
+    return [("matrix of options", lambda ctx: matrix(ctx, geo)),
             ("table lines", lambda ctx: lines(ctx, geo, count)),
             ("messages", lambda ctx: messages(ctx, geo, count)),
-            ("strangers", lambda ctx: strangers(ctx, GEOMETRIES["faults"][0])),
-            ("a medium that keeps nothing", forgetful),
+            ("devices of other sets", lambda ctx: strangers(ctx, GEOMETRIES["faults"][0])),
+            ("a medium that stores nothing", forgetful),
             ("messages beside I/O", lambda ctx: messages(ctx, geo, count // 2, 2)),
             ("unreadable blocks", rotten),
             ("a medium's keys by message", lambda ctx: medium_messages(
@@ -592,4 +592,4 @@ def cases(target, options):
             ("removing", lambda ctx: removing(ctx, geo)),
             *([("a removal interrupts verify", interrupting)]
               if target.name == "stl-set" else []),
-            *face.cases(target, *GEOMETRIES["faults"][:2])]
+            *administration.cases(target, *GEOMETRIES["faults"][:2])]

@@ -218,10 +218,10 @@ def flips(ctx, geo, seed, kinds, per_block):
                        "the other copy is there")
                 patient.reset()
                 patient.put(at, data, which)
-                mended = patient.repair()
+                repaired = patient.repair()
             except (Failure, OSError) as error:
                 raise Failure(f"{what}: {error}") from error
-            key = f"{saw}, {'repaired' if mended < 2 else 'beyond repair'}"
+            key = f"{saw}, {'repaired' if repaired < 2 else 'beyond repair'}"
             tally[key] = tally.get(key, 0) + 1
     ctx.note(f"{len(blocks)} blocks: " +
              ", ".join(f"{v} {k}" for k, v in sorted(tally.items())))

@@ -418,7 +418,7 @@ def _none_lost(game, when):
     for name in ("bad_blocks", "wcache_lost_blocks"):
         expect(not count[name], f"{when}: {name} {count[name]}")
     expect("needs_check" not in game.stack.device.status(noflush=True),
-           f"{when}: the map is said to be wrong")
+           f"{when}: verify reports a wrong map")
     expect(game.state() in ("rw", "ro"), f"{when}: the state is {game.state()}")
 
 
@@ -874,7 +874,7 @@ def checkpoint_behind(ctx, geo):
             game.message("clean", must=False)
             expect(game.state() == "ro", f"the state is {game.state()}")
             expect("needs_check" not in game.stack.device.status(noflush=True),
-                   "the map is said to be wrong")
+                   "verify reports a wrong map")
             ctx.kernel()
             slots.let_all_fail()
             until(lambda: not asked.is_alive(), "the checkpoint fails")
@@ -1274,7 +1274,7 @@ def unreadable_journal(ctx, geo):
         game.alive()
 
 
-def storm(ctx, geo, seed, inject):
+def random_errors(ctx, geo, seed, inject):
     """Write, flush, clean and read at random while @inject adds faults at random times: no read
     ever returns wrong data, and after healing and repair the device holds what was promised."""
     rng = random.Random(seed)
@@ -1305,11 +1305,11 @@ def storm(ctx, geo, seed, inject):
                 ok = game.message("clean") if "clean" in \
                     ctx.target.messages else True
             else:
-                game.compare("in the storm", True)
+                game.compare("among random errors", True)
                 ok = True
             done, failed = done + ok, failed + (not ok)
         game.heal()
-        unreadable = game.compare("after the storm", True)
+        unreadable = game.compare("after random errors", True)
         state = game.state()
         _write_unreadable(game, repair=True)
         ctx.note(f"seed {seed}: {done} requests done, {failed} failed, "
@@ -1809,7 +1809,7 @@ def starving_pieces(ctx, geo):
 
 
 def failing_requests(ctx, geo):
-    """Run storm() while requests to the devices below fail at random (fail_make_request)."""
+    """Run random_errors() while requests to the devices below fail at random (fail_make_request)."""
     if not os.path.isdir(f"{DEBUG}/fail_make_request"):
         raise Skip("no fail_make_request in this kernel")
 
@@ -1822,11 +1822,11 @@ def failing_requests(ctx, geo):
                         handle.write(value)
 
     with injecting("fail_make_request", 8):
-        # The probability stays set; storm() selects the devices by arm() and heal() deselects them.
+        # The probability stays set; random_errors() selects the devices by arm() and heal() deselects them.
         real_heal = Faulty.heal
         try:
             Faulty.heal = lambda game: (arm(game, "0"), real_heal(game))
-            storm(ctx, geo, 3, lambda game, _: arm(game, "1"))
+            random_errors(ctx, geo, 3, lambda game, _: arm(game, "1"))
         finally:
             Faulty.heal = real_heal
 
@@ -1989,7 +1989,7 @@ def dead_medium(ctx, geo):
                 game.flush(must=False)
         expect(game.state() == "ro", f"the state is {game.state()}")
         expect("needs_check" not in game.stack.device.status(noflush=True),
-               "the map is said to be wrong")
+               "verify reports a wrong map")
         game.write(0, must=False)
         game.flush(must=False)
         count = stats(game.stack.device)
@@ -2155,8 +2155,8 @@ def cases(target, options):
         out += [(f"metadata writes vanish, seed {s}",
                  lambda c, g, s=s: lying_disk(c, g, s))
                 for s in range(seed, seed + 4)]
-    out += [(f"storm of data errors, seed {s}",
-             lambda c, g, s=s: storm(c, g, s, inject_area))
+    out += [(f"random data errors, seed {s}",
+             lambda c, g, s=s: random_errors(c, g, s, inject_area))
             for s in range(seed, seed + 3)]
     out.append(("fail_make_request", failing_requests))
     out = [(name, lambda ctx, f=f: f(ctx, geo)) for name, f in out]
@@ -2256,8 +2256,8 @@ def cases(target, options):
         out.append(("cleaning, while all of the journal is promised",
                     lambda ctx: promised_ring(ctx, short)))
     for other in target.variants.get("faults", ()):
-        out += [(f"storm of data errors on {other.name}, seed {s}",
-                 lambda ctx, g=other, s=s: storm(ctx, g, s, inject_area))
+        out += [(f"random data errors on {other.name}, seed {s}",
+                 lambda ctx, g=other, s=s: random_errors(ctx, g, s, inject_area))
                 for s in range(seed, seed + 3)]
     return out
 
@@ -2334,8 +2334,8 @@ def _write_cache(seed):
             c, g, "checkpoint",
             lambda game: game.message("checkpoint", False))),
         ("failslab", lambda c, g: failing_memory(c, g, "failslab")),
-        *((f"storm of data errors, seed {s}",
-           lambda c, g, s=s: storm(c, g, s, inject_area))
+        *((f"random data errors, seed {s}",
+           lambda c, g, s=s: random_errors(c, g, s, inject_area))
           for s in range(seed, seed + 2)),
         ("fail_make_request", failing_requests),
     ]

@@ -114,7 +114,7 @@ class Tree:
         self.compare(self.files)
 
 
-def storm(ctx, geo, kind, seed, steps, medium="ram"):
+def operations(ctx, geo, kind, seed, steps, medium="ram"):
     for tool in (MKFS[kind][0], FSCK[kind][0]):
         if not shutil.which(tool):
             raise Skip(f"no {tool} here")
@@ -169,13 +169,13 @@ def _steps(made):
 def cases(target, options):
     seed, steps = int(options.get("seed", 1)), int(options.get("steps", 5000))
     out = [(f"{kind} on {geo.name}", lambda ctx, g=geo, k=kind:
-            storm(ctx, g, k, seed, steps))
+            operations(ctx, g, k, seed, steps))
            for geo in target.geometry("fs") for kind in MKFS]
     if target.persistent:
         # Metadata on another device, so that the medium has whole tracks.
         geo = target.on_medium(target.geometry("fs")[0].but(
             band=60, track=16, head=2, meta="separate"))
         out += [(f"{kind} on {geo.name} over platter {target.medium}",
-                 lambda ctx, k=kind: storm(ctx, geo, k, seed, steps, target.medium))
+                 lambda ctx, k=kind: operations(ctx, geo, k, seed, steps, target.medium))
                 for kind in MKFS]
     return out

@@ -433,7 +433,7 @@ def cases(target):
     huge = Geometry("huge", band=1920 if target.gathers else 7680,
                     data=1200 if target.gathers else 300, cache=2, meta="separate",
                     ckpt=256, journal=64, options=few)
-    out += [("it says that it rotates", lambda ctx: rotates(ctx, geo)),
+    out += [("it reports rotation", lambda ctx: rotates(ctx, geo)),
             ("over a device with odd preferences", lambda ctx: fits(ctx, geo)),
             ("over a device that is misaligned", lambda ctx: misfits(ctx, geo)),
             ("what is read ahead", lambda ctx: reads_ahead(ctx, geo)),

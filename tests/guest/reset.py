@@ -18,7 +18,7 @@ import time
 
 from guest import blk
 from guest import dm
-from guest import ledger
+from guest import counters
 from guest import media
 from guest import ondisk
 from guest import replay
@@ -36,7 +36,7 @@ MOMENTARY = ("cached_blocks", "map_bytes", "bad_blocks", "wcache_dirty_blocks", 
 
 
 def geometries():
-    return {g.name: g for g in GEOMETRIES["replay"] + GEOMETRIES["ledger"]}
+    return {g.name: g for g in GEOMETRIES["replay"] + GEOMETRIES["counters"]}
 
 
 def empty(dev, blocks, when):
@@ -77,14 +77,14 @@ def forgotten(ctx, geo):
                 dev.discard(0, geo.band)    # freed, and not committed yet
             table, before = device.table(), media.stats(device)
             expect(gathered or before.get("imr_pending_tracks", 1), "none is waiting")
-            below = ledger.below(made)
+            below = counters.below(made)
             device.message("reset")
             after = media.stats(device)
             # Only the cleaning that was in progress may have touched data.
             touched, moved = (tuple(map(operator.sub, now["data"], then["data"]))
                               for now, then in (
-                                  (ledger.below(made), below),
-                                  (ledger.said(made, after), ledger.said(made, before))))
+                                  (counters.below(made), below),
+                                  (counters.said(made, after), counters.said(made, before))))
             expect(geo.meta == "same" or gathered or
                    all(map(operator.le, touched, moved)),
                    f"the data device was touched: {touched}, by cleaning {moved}")
@@ -618,9 +618,9 @@ def cases(target, options):
         return []
     geo, few = geometries(), GEOMETRIES["faults"][0]
     seed = int(options.get("seed", 1))
-    out = [(f"forgotten, {n}", lambda ctx, n=n: forgotten(ctx, geo[n]))
+    out = [(f"contents are erased, {n}", lambda ctx, n=n: forgotten(ctx, geo[n]))
            for n in ("tiny", "apart", "flash", "onecache", "plain", "guards")]
-    out += [(f"no way back, {n}", lambda ctx, n=n: no_way_back(ctx, geo[n]))
+    out += [(f"erased contents do not return, {n}", lambda ctx, n=n: no_way_back(ctx, geo[n]))
             for n in ("tiny", "apart")]
     out.append(("half a reset", lambda ctx: half_a_reset(ctx, few)))
     out += [(f"power cut, {n} seed {seed}", lambda ctx, n=n:

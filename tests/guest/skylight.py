@@ -327,7 +327,7 @@ def named(ctx, spec, wanted):
         entry = marks.get(name, {})
         mark = "cannot tell" if value == "translated" else "right"
         expect(entry.get("mark") == mark and entry["value"] == value,
-               f"{name} is {value}, and {entry.get('value')} was said")
+               f"{name} is {value}, and the answer is {entry.get('value')}")
     expect(page > 10000, f"the report has {page} bytes")
     if late:
         ctx.note(late)

@@ -28,7 +28,7 @@ def main():
     parser.add_argument("--out", default="/dev/null")
     parser.add_argument("--only", help="file that names the cases to run")
     parser.add_argument("--case", action="append", default=[],
-                        help="run the cases whose name contains this")
+                        help="run cases with this text in their names")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("options", nargs="*", metavar="key=value")
     args = parser.parse_intermixed_args()

@@ -641,7 +641,7 @@ class Tiler(StlSet):
                    Geometry("turned", band=12, places=24, data=3, journal=48, track=4, head=3,
                             skew=1, meta="separate", raises=lazily)),
         # More pages than frames, and more writes than any log can hold.
-        "ledger": (Geometry("combs", band=24, places=32, data=39, cache=30, track=16, columns=4,
+        "counters": (Geometry("combs", band=24, places=32, data=39, cache=30, track=16, columns=4,
                             head=3, skew=5, meta="separate", ckpt=32, journal=48,
                             options=tight, raises=(*lazily, *paging)),
                    Geometry("samepages", band=32, places=32, data=40, ckpt=32, journal=48,
@@ -662,7 +662,7 @@ class Tiler(StlSet):
                           raises=(*lazily, *cleaning))),
         "bitflip": (Geometry("combs", band=6, places=12, data=15, track=8, columns=1, head=3,
                              skew=3, meta="separate"),),
-        "storm-platter": (Geometry("combs", band=12, places=24, data=39, track=16, columns=4,
+        "stress-platter": (Geometry("combs", band=12, places=24, data=39, track=16, columns=4,
                                    head=3, meta="separate", ckpt=32, journal=48,
                                    options=(*tight, ("idle_ms", 5), ("commit_ms", 10))),),
     }
@@ -775,7 +775,7 @@ class Dualbuffer(StlSet):
         "torn": (Geometry("angles", band=24, data=8, cache=1, cache_band=64, track=8, head=2,
                           skew=2, tail=7, options=(("commit_ms", 0), ("idle_ms", 0)),
                           raises=cleaning),),
-        "storm-platter": (Geometry("angles", band=12, data=40, cache=1, cache_band=96, track=12,
+        "stress-platter": (Geometry("angles", band=12, data=40, cache=1, cache_band=96, track=12,
                                    head=3, skew=5, meta="separate", ckpt=32, journal=48,
                                    options=(("idle_ms", 5), ("commit_ms", 10))),),
     }
@@ -843,7 +843,7 @@ class Rmwf(StlSet):
                          ("rule", "pointer"), ("alloc", "pool")))),
         "torn": (Geometry("angles", band=24, data=8, cache=1, cache_band=64, track=8, head=2,
                           skew=2, tail=7, options=(("commit_ms", 0),), raises=cleaning),),
-        "storm-platter": (Geometry("angles", band=24, data=20, cache=1, cache_band=60, track=6,
+        "stress-platter": (Geometry("angles", band=24, data=20, cache=1, cache_band=60, track=6,
                                    head=3, skew=4, meta="separate", ckpt=32, journal=48,
                                    options=(("commit_ms", 10),)),),
     }
@@ -1096,7 +1096,7 @@ GEOMETRIES = {
     ),
     # Metadata on another device, so that the data device receives only data; or on the same device,
     # where the suite counts them as well.
-    "ledger": (
+    "counters": (
         Geometry("plain", band=64, data=40, cache=4, meta="separate",
                  ckpt=32, journal=48),
         Geometry("guards", band=60, data=20, cache=3, track=16, head=2,
@@ -1123,13 +1123,13 @@ GEOMETRIES = {
                  options=(("wcache_blocks", 32), ("destage_ms", 0))),
     ),
     # So small that the engine is always cleaning and the journal is nearly always full.
-    "storm": (
+    "stress": (
         Geometry("small", band=8, data=24, cache=4, ckpt=16, journal=32),
         Geometry("wcache", band=8, data=24, cache=4, ckpt=16, journal=32,
                  meta="separate", options=(("wcache_blocks", 48), ("destage_ms", 5),
                                            ("idle_ms", 5), ("commit_ms", 10))),
     ),
-    "storm-platter": (
+    "stress-platter": (
         Geometry("guards", band=12, data=40, cache=6, track=4, head=2,
                  meta="separate", ckpt=32, journal=48,
                  options=(("idle_ms", 5), ("commit_ms", 10))),

@@ -102,7 +102,7 @@ void test_checkpoint(u64 seed, u32 batches)
 			die("batch %u: %s", beside.batch, kv_error());
 		model_apply(&beside.now, &beside.load, beside.batch);
 	}
-	beside.kv->merging = 0;
+	beside.kv->worker.merging = 0;
 	beside.batch--;
 	then = beside.now;
 	before = malloc(sim_bytes(t));

@@ -28,7 +28,7 @@ struct image {
 	bool unsorted;
 };
 
-static void spoil(u8 *at, u32 bytes)
+static void randomize(u8 *at, u32 bytes)
 {
 	static const u8 odd[] = { 0, 1, 0x7f, 0x80, 0xff };
 	u32 i, n = 1 + rnd(3);
@@ -37,17 +37,17 @@ static void spoil(u8 *at, u32 bytes)
 		at[rnd(bytes)] = rnd(2) ? (u8)rnd(256) : odd[rnd(ARRAY_SIZE(odd))];
 }
 
-static void spoil_header(u8 *at)
+static void damage_header(u8 *at)
 {
 	struct header *h = (struct header *)at;
 
 	/* Not magic and UUID: without them the header is refused at once. */
-	spoil((u8 *)&h->organisation, 56);
+	randomize((u8 *)&h->organisation, 56);
 	h->crc = 0;
 	h->crc = cpu_to_le32(crc32c(~0U, h, sizeof(*h)));
 }
 
-static void spoil_bands(struct image *m)
+static void damage_bands(struct image *m)
 {
 	struct bands_head *h;
 	u32 i;
@@ -60,16 +60,16 @@ static void spoil_bands(struct image *m)
 					  i * m->kv.head.slot_bytes);
 		rng = was;
 		if (body && le32_to_cpu(h->bytes))
-			spoil((u8 *)(h + 1), le32_to_cpu(h->bytes));
+			randomize((u8 *)(h + 1), le32_to_cpu(h->bytes));
 		else
-			spoil((u8 *)&h->next_id, 32);
+			randomize((u8 *)&h->next_id, 32);
 		h->body_crc = cpu_to_le32(crc32c(~0U, h + 1, le32_to_cpu(h->bytes) %
 						 m->kv.head.slot_bytes));
 		h->crc = cpu_to_le32(bands_crc(&m->kv, h));
 	}
 }
 
-static void spoil_table(struct image *m, u32 place)
+static void damage_table(struct image *m, u32 place)
 {
 	struct footer_block *f = (struct footer_block *)(m->data + m->table + m->bytes -
 							 BLOCK_BYTES);
@@ -79,11 +79,11 @@ static void spoil_table(struct image *m, u32 place)
 
 	switch (place) {
 	case IN_FOOTER:
-		spoil((u8 *)&f->entries, 80);
+		randomize((u8 *)&f->entries, 80);
 		f->crc = cpu_to_le32(footer_crc(f));
 		break;
 	case IN_INDEX:
-		spoil(at + data, index);
+		randomize(at + data, index);
 		put_le(at + data + index, table_crc(&m->kv, m->id, data, at + data, index), 4);
 		break;
 	case IN_BLOCK:
@@ -92,7 +92,7 @@ static void spoil_table(struct image *m, u32 place)
 		if (m->unsorted) {
 			u32 place = (u32)get_le(at + data, 4);
 
-			spoil(at + place, bytes);
+			randomize(at + place, bytes);
 			put_le(at + data + INDEX_HEAD,
 			       table_crc(&m->kv, m->id, place, at + place, bytes), 4);
 			put_le(at + data + index,
@@ -100,25 +100,25 @@ static void spoil_table(struct image *m, u32 place)
 			break;
 		}
 		bytes -= CRC_BYTES;
-		spoil(at, bytes);
+		randomize(at, bytes);
 		put_le(at + bytes, table_crc(&m->kv, m->id, 0, at, bytes), 4);
 		break;
 	default:
-		spoil((u8 *)&h->buckets, BLOCK_BYTES - 12);
+		randomize((u8 *)&h->buckets, BLOCK_BYTES - 12);
 		h->crc = cpu_to_le32(histogram_crc(&m->kv, m->id, h));
 		break;
 	}
 }
 
-static void spoil_log(struct image *m)
+static void damage_log(struct image *m)
 {
 	struct chunk_head *h = (struct chunk_head *)(m->data + m->log);
 	u32 bytes = le32_to_cpu(h->bytes);
 
 	if (rnd(3))
-		spoil((u8 *)(h + 1), min(bytes, 200U));
+		randomize((u8 *)(h + 1), min(bytes, 200U));
 	else
-		spoil((u8 *)&h->bytes, 4);
+		randomize((u8 *)&h->bytes, 4);
 	bytes = min(le32_to_cpu(h->bytes), BAND - (u32)sizeof(*h));
 	h->crc = cpu_to_le32(chunk_crc(&m->kv, h, bytes));
 }
@@ -214,15 +214,15 @@ void test_craft(u64 seed, u32 count)
 		memcpy(s->data, whole, size);
 		place = i % places;
 		if (place == IN_HEADER)
-			spoil_header(m.data);
+			damage_header(m.data);
 		else if (place == IN_SPARE)
-			spoil_header(m.data + BYTES);
+			damage_header(m.data + BYTES);
 		else if (place == IN_BANDS)
-			spoil_bands(&m);
+			damage_bands(&m);
 		else if (place == IN_LOG)
-			spoil_log(&m);
+			damage_log(&m);
 		else
-			spoil_table(&m, place);
+			damage_table(&m, place);
 		opened_anyway[place] += use(s, &look);
 		use(s, &options);
 	}

@@ -21,7 +21,7 @@ static void put_table(struct kv *kv, u32 from, u32 keys, u32 step)
 /* Return: the table that was written @ago tables ago. */
 static struct part *table_of(struct kv *kv, u32 ago)
 {
-	const struct level *l = &kv->version->level[0];
+	const struct level *l = &kv->current.version->level[0];
 	struct part *part[8];
 	u32 i;
 
@@ -39,7 +39,7 @@ static void expect(struct kv *kv, u32 from, u32 keys, u32 step, double blocks)
 
 	put_table(kv, from, keys, step);
 	b = table_of(kv, 0);
-	s = sequentiality(kv, kv->version, b, &other, 1);
+	s = sequentiality(kv, kv->current.version, b, &other, 1);
 	got = (1 / s - 1) * b->table->bytes / (5 * (14 + 6 + 990) + 4);
 	if (got < blocks - 0.01 || got > blocks + 0.01)
 		die("%u keys from %u on: %g blocks, not %g", keys, from, got, blocks);

@@ -25,7 +25,7 @@ static bool all_have_come(void)
 	bool all;
 
 	pthread_mutex_lock(&kv->log.lock);
-	all = kv->log.batches - kv->log.synced >= add(&running, 0);
+	all = kv->log.sync.batches - kv->log.sync.synced >= add(&running, 0);
 	pthread_mutex_unlock(&kv->log.lock);
 	return all;
 }

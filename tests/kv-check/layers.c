@@ -51,8 +51,9 @@ struct layer {
  * @next: the block behind the last write to a band
  * @blocks: number of blocks written
  * @zeroes: number of those that are in bands and zero; the store counts zeroes as padding
- * @told: number of blocks written according to the store's statistics, without those of closing it
- * @told_pad: number of those that are zeroes written for KV_STREAM only
+ * @reported: number of blocks written according to the store's statistics, without those of closing
+ *	it
+ * @reported_pad: number of those that are zeroes written for KV_STREAM only
  * @begun: number of bands begun, by owner
  * @behind: number of those that follow the write before
  * @led: number of those that follow a lead-in
@@ -63,7 +64,7 @@ struct watch {
 	struct layer layer[2];
 	enum owner owner[LAYER_BANDS];
 	u32 at[LAYER_BANDS];
-	u64 next, blocks, zeroes, told, told_pad;
+	u64 next, blocks, zeroes, reported, reported_pad;
 	u64 begun[NR_OWNERS], behind[NR_OWNERS], led[NR_OWNERS], left[NR_OWNERS];
 };
 
@@ -294,9 +295,9 @@ static void take_stats(struct kv *kv)
 	struct kv_stats s = { .size = sizeof(s) };
 
 	kv_stats(kv, &s);
-	watched.told += (s.log_bytes + s.flush_bytes + s.compact_written_bytes + s.table_bytes +
+	watched.reported += (s.log_bytes + s.flush_bytes + s.compact_written_bytes + s.table_bytes +
 			 s.pad_bytes) / BLOCK_BYTES;
-	watched.told_pad += s.pad_bytes / BLOCK_BYTES;
+	watched.reported_pad += s.pad_bytes / BLOCK_BYTES;
 }
 
 /* Load in three sessions, then compact everything. */
@@ -328,8 +329,8 @@ void test_layers(u64 seed, u32 count)
 		if (kv_close(kv))
 			die("close: %s", kv_error());
 	}
-	printf("told: blocks %llu written %llu pad %llu zeroes %llu\n", watched.told, blocks,
-	       watched.told_pad, zeroes);
+	printf("told: blocks %llu written %llu pad %llu zeroes %llu\n", watched.reported, blocks,
+	       watched.reported_pad, zeroes);
 	printf("%u records, %llu blocks\n", count, watched.blocks);
 	for (i = OWNER_LOG; i <= OWNER_LEAD; i++)
 		printf("%s: begun %llu behind %llu led %llu left %llu\n", owner_names[i],

@@ -21,7 +21,7 @@
  *  threads  many threads at once
  *  levels   the levels that the disk gets
  *  transient  reads that fail, but not for ever
- *  storm    everything at once: odd keys, held iterators, failures, no room
+ *  stress   everything at once: odd keys, held iterators, failures, no room
  *  spent    the statistics about time
  *  estimate the estimate of how sequential a band is
  *  group    threads that sync share flushes
@@ -170,8 +170,8 @@ static void add_offload(struct sim *s)
  */
 void offload_some(struct kv *kv, u32 batch)
 {
-	if (kv->offload && kv->opt.flags & KV_NO_THREAD)
-		kv->merging = batch / 20 % 2;
+	if (kv->offload.disk && kv->opt.flags & KV_NO_THREAD)
+		kv->worker.merging = batch / 20 % 2;
 }
 
 /* Some writes were offloaded, and some were not. */
@@ -212,19 +212,19 @@ struct kv *opened(struct sim *s, const char *when)
 	return kv;
 }
 
-static char told[200];
+static char finding[200];
 
-static void tell(void *ctx, const char *text)
+static void note_finding(void *ctx, const char *text)
 {
-	snprintf(told, sizeof(told), "%s", text);
+	snprintf(finding, sizeof(finding), "%s", text);
 }
 
 void check_clean(struct kv *kv, const char *when)
 {
-	int err = kv_check(kv, tell, NULL);
+	int err = kv_check(kv, note_finding, NULL);
 
 	if (err)
-		die("%s: check: %d %s: %s", when, err, kv_error(), told);
+		die("%s: check: %d %s: %s", when, err, kv_error(), finding);
 }
 
 /* --- model ----------------------------------------------------------------- */
@@ -570,7 +570,7 @@ static bool fail_once(const struct load *l, const u8 *empty, struct sim *s, u64 
 	}
 	if (s->failed && s->failed != SIM_READ + 1 && s->failed != SIM_DISCARD + 1 && !bad &&
 	    done == l->batches && kv_sync(kv) != -EROFS)
-		die("%s: nobody was told", when);
+		die("%s: no error was reported", when);
 	b = s->failed;
 	s->fail = 0;
 	/* The batch that was being written when the request failed may be there or not. */
@@ -793,13 +793,13 @@ static void test_between(u64 seed, u32 count)
 /* --- levels ---------------------------------------------------------------- */
 
 /* A table's band must have its level, a log's band none. */
-static int told_right(void *ctx, const struct kv_band *b)
+static int check_level(void *ctx, const struct kv_band *b)
 {
 	const struct sim *s = ctx;
 
-	if (s->told[b->band] != (u32)(b->level + 1))
-		die("band %lu, of level %d, was told to be of %u", b->band, b->level,
-		    s->told[b->band]);
+	if (s->level[b->band] != (u32)(b->level + 1))
+		die("band %lu, of level %d, has level %u on the disk", b->band, b->level,
+		    s->level[b->band]);
 	return 0;
 }
 
@@ -807,7 +807,7 @@ static void test_levels(u64 seed, u32 count)
 {
 	struct sim *s = formatted(BYTES);
 	struct kv *kv = opened(s, "new");
-	u64 moves = 0, merges = 0, told = 0;
+	u64 moves = 0, merges = 0, levels = 0;
 	u8 value[2000] = { 0 };
 	struct kv_stats stats = { .size = sizeof(stats) };
 	char key[20];
@@ -822,24 +822,25 @@ static void test_levels(u64 seed, u32 count)
 		n = sprintf(key, "%08u", i < count / 2 ? i : rnd(count / 2));
 		if (kv_put(kv, key, n, value, sizeof(value), 0))
 			die("put %u: %s", i, kv_error());
-		kv_bands(kv, told_right, s);
+		kv_bands(kv, check_level, s);
 		if ((i + 1) % (count / 8))
 			continue;
 		kv_stats(kv, &stats);
 		moves += stats.moves;
 		merges += stats.compactions;
-		told += stats.levels_told;
+		levels += stats.levels_told;
 		kv_close(kv);
 		kv = opened(s, "again");
-		kv_bands(kv, told_right, s);
+		kv_bands(kv, check_level, s);
 	}
 	if (kv_compact(kv))
 		die("compact: %s", kv_error());
-	kv_bands(kv, told_right, s);
+	kv_bands(kv, check_level, s);
 	kv_stats(kv, &stats);
 	printf("%llu moves, %llu merges, %llu levels told; level 0 to 2: %lu %lu %lu bands\n",
-	       moves, merges, told, stats.level_bands[0], stats.level_bands[1], stats.level_bands[2]);
-	if (moves < 5 || merges < 5 || told < moves + merges)
+	       moves, merges, levels, stats.level_bands[0], stats.level_bands[1],
+	       stats.level_bands[2]);
+	if (moves < 5 || merges < 5 || levels < moves + merges)
 		die("hardly anything was moved or merged");
 	kv_close(kv);
 	sim_free(s);
@@ -862,12 +863,12 @@ static void test_slow(u64 seed, u32 count)
 			die("put: %s", kv_error());
 	}
 	/* As if the background thread were behind. */
-	kv->has_thread = true;
+	kv->worker.running = true;
 	sleeper = kv;
 	if (kv_put(kv, "key", 3, "value", 5, 0))
 		die("put: %s", kv_error());
 	sleeper = NULL;
-	kv->has_thread = false;
+	kv->worker.running = false;
 	kv_stats(kv, &stats);
 	printf("a write is slowed down %u times, %lu us\n", sleeps, stats.slow_us);
 	if (sleeps != 1 || !stats.slow_us)
@@ -910,7 +911,7 @@ int main(int argc, char **argv)
 		{ "between", test_between, 40 }, { "threads", run_threads, 1500 },
 		{ "levels", test_levels, 800 }, { "layers", test_layers, 12000 },
 		{ "reads", test_reads, 1 }, { "transient", test_transient, 250 },
-		{ "storm", test_storm, 6000 }, { "again", test_again, 1 },
+		{ "stress", test_stress, 6000 }, { "again", test_again, 1 },
 		{ "spent", test_spent, 1 }, { "estimate", test_estimate, 1 },
 		{ "group", test_group, 1 }, { "queue", test_queue, 1 },
 		{ "slow", test_slow, 1 },
@@ -942,5 +943,5 @@ int main(int argc, char **argv)
 			return 0;
 		}
 	}
-	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|storm|again|spent|estimate|group|queue|slow|sizes|ranges|repair|checkpoint|picks [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
+	die("usage: kv-check model|cut|fail|memory|full|damage|craft|forge|log|vectors|between|threads|levels|layers|reads|transient|stress|again|spent|estimate|group|queue|slow|sizes|ranges|repair|checkpoint|picks [soc|loc|buffered[-stream|-offload] [SEED [COUNT]]]");
 }

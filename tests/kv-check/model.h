@@ -67,7 +67,7 @@ enum { LOSE_ALL, LOSE_NONE, TEAR_LAST, LOSE_ANY, LOSE_DISK, LOSE_SPARE, NR_STATE
 
 /*
  * Tests of damage.c, craft.c, forge.c, vectors.c, threads.c, layers.c, reads.c, transient.c,
- * storm.c, again.c, spent.c, estimate.c, group.c, sizes.c, ranges.c, repair.c, checkpoint.c and
+ * stress.c, again.c, spent.c, estimate.c, group.c, sizes.c, ranges.c, repair.c, checkpoint.c and
  * picks.c.
  */
 void quiet(void *ctx, const char *text);
@@ -80,7 +80,7 @@ void test_threads(struct kv *kv, u32 rounds);
 void test_layers(u64 seed, u32 count);
 void test_reads(u64 seed, u32 count);
 void test_transient(u64 seed, u32 count);
-void test_storm(u64 seed, u32 count);
+void test_stress(u64 seed, u32 count);
 void test_again(u64 seed, u32 count);
 void test_spent(u64 seed, u32 count);
 void test_estimate(u64 seed, u32 count);

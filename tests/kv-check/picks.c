@@ -52,11 +52,11 @@ static struct kv *show(struct sim *s, struct part **part, u32 nr)
 {
 	struct kv *kv = opened(s, "new");
 
-	version_put(kv, kv->version);
-	kv->version = version_new(part, nr);
+	version_put(kv, kv->current.version);
+	kv->current.version = version_new(part, nr);
 	/* As if each table had a band and an entry in the band table, with room for more. */
-	kv->free -= nr;
-	kv->version->most_bytes = 0;
+	kv->bands.free -= nr;
+	kv->current.version->most_bytes = 0;
 	drawn = true;
 	return kv;
 }
@@ -195,7 +195,7 @@ static void known(struct kv *kv)
 	struct part *found[8];
 
 	for (level = 0; level < KV_LEVELS; level++) {
-		l = &kv->version->level[level];
+		l = &kv->current.version->level[level];
 		for (i = 0, most = 0; i < l->nr; i++) {
 			for (j = 0, at = 0, newer = 0; j < l->nr; j++) {
 				bool is = slice_cmp(l->part[j]->min, l->part[i]->min) <= 0 &&
@@ -209,8 +209,9 @@ static void known(struct kv *kv)
 			most = max(most, at);
 			if (l->cover[i] != at)
 				die("level %u: %u tables at a key, not %u", level, at, l->cover[i]);
-			at = version_newer(kv->version, level, l->part[i]->min, l->part[i]->max,
-					   l->part[i]->age, found, ARRAY_SIZE(found));
+			at = version_newer(kv->current.version, level, l->part[i]->min,
+					   l->part[i]->max, l->part[i]->age, found,
+					   ARRAY_SIZE(found));
 			if (at != min(newer, (u32)ARRAY_SIZE(found)))
 				die("level %u: %u newer tables overlap, not %u", level, newer, at);
 		}
@@ -304,8 +305,8 @@ static void bounded(u64 seed)
 /* Move all tables of level 0 to level 1, the oldest first. */
 static void move_down(struct kv *kv)
 {
-	while (kv->version->level[0].nr) {
-		const struct level *l = &kv->version->level[0];
+	while (kv->current.version->level[0].nr) {
+		const struct level *l = &kv->current.version->level[0];
 		struct part *p = l->part[0], *moved;
 		u32 i;
 

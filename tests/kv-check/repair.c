@@ -2,20 +2,20 @@
 /* Repairs of logs that have lost something, also with power cuts. */
 #include "model.h"
 
-static u32 told;
+static u32 reports;
 
-static void count_told(void *ctx, const char *text)
+static void count_report(void *ctx, const char *text)
 {
 	if (!strstr(text, "log band") && !strstr(text, "band table"))
 		die("a report names no band: %s", text);
-	told++;
+	reports++;
 }
 
 static int repaired(struct sim *s, bool unreadable)
 {
-	const struct repair r = { .unreadable = unreadable, .report = count_told };
+	const struct repair r = { .unreadable = unreadable, .report = count_report };
 
-	told = 0;
+	reports = 0;
 	return store_repair(&s->disk, s->spare.bytes ? &s->spare : NULL, &options, &r);
 }
 
@@ -93,17 +93,17 @@ static void unread(struct sim *s, const u8 *whole, u64 at, u32 nr, u8 *there)
 	memcpy(s->data, whole, sim_bytes(s));
 	s->hole = at;
 	s->hole_bytes = BLOCK_BYTES;
-	if (repaired(s, false) != -EIO || !strstr(kv_error(), "cannot be read") || told > 1)
+	if (repaired(s, false) != -EIO || !strstr(kv_error(), "cannot be read") || reports > 1)
 		die("what cannot be read is given up: %s", kv_error());
 	s->hole_bytes = 0;
-	if (repaired(s, false) || told)
+	if (repaired(s, false) || reports)
 		die("once it can be read: %s", kv_error());
 	n = keys(s, nr, there, false, "read again");
 	if (n != nr)
 		die("%u of %u are there once it can be read", n, nr);
 	memcpy(s->data, whole, sim_bytes(s));
 	s->hole_bytes = BLOCK_BYTES;
-	if (repaired(s, true) || !told)
+	if (repaired(s, true) || !reports)
 		die("what cannot be read, to be given up: %s", kv_error());
 	s->hole_bytes = 0;
 	n = keys(s, nr, there, false, "given up");
@@ -126,13 +126,13 @@ void test_repair(u64 seed, u32 nr)
 			die("put: %s", kv_error());
 	}
 	/* Chunks of logs that have become tables do not count. */
-	first_log = kv->logs[0].id;
+	first_log = kv->bandtable.logs[0].id;
 	kv_close(kv);
 	free(s->pointer);
 	s->pointer = NULL;
 	memcpy(whole, s->data, sim_bytes(s));
-	if (repaired(s, false) || told)
-		die("nothing is wrong, and %u pieces are given up: %s", told, kv_error());
+	if (repaired(s, false) || reports)
+		die("nothing is wrong, and %u pieces are given up: %s", reports, kv_error());
 	blocks = (u32)(BYTES / BLOCK_BYTES);
 	for (b = (u32)(s->bands_offset / BLOCK_BYTES), in_log = 0; b < blocks; b++) {
 		const struct chunk_head *h = (void *)(whole + (u64)b * BLOCK_BYTES);
@@ -146,8 +146,8 @@ void test_repair(u64 seed, u32 nr)
 		memcpy(spoilt, s->data, sim_bytes(s));
 		if (sim_open(&kv, s, &options) != -EUCLEAN)
 			die("block %u: a damaged log is opened", b);
-		if (repaired(s, false) || told < 2)
-			die("block %u: %u told: %s", b, told, kv_error());
+		if (repaired(s, false) || reports < 2)
+			die("block %u: %u reports: %s", b, reports, kv_error());
 		n = keys(s, nr, there, false, "repaired");
 		/* All keys but the one in the chunk. */
 		if (n + 1 != nr)

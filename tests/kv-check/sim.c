@@ -165,7 +165,7 @@ static int do_discard(struct kv_disk *d, u64 offset, u64 bytes)
 	offset = in_range(d, offset, bytes);
 	if (s->pointer && !is_face(d) && offset >= s->bands_offset) {
 		s->pointer[(offset - s->bands_offset) / s->band_bytes] = 0;
-		s->told[(offset - s->bands_offset) / s->band_bytes] = 0;
+		s->level[(offset - s->bands_offset) / s->band_bytes] = 0;
 	}
 	if (fails(s, SIM_DISCARD))
 		return -EIO;
@@ -242,9 +242,9 @@ static int sim_level(struct kv_disk *d, u64 offset, u64 bytes, u32 level, bool m
 		die("a level of %llu bytes at %llu, which are no band", bytes, offset);
 	band = (offset - s->bands_offset) / s->band_bytes;
 	if (!moved == !!s->pointer[band])
-		die("the level of band %llu is told when %u bytes of it are written", band,
+		die("the level of band %llu is set when %u bytes of it are written", band,
 		    s->pointer[band]);
-	s->told[band] = level;
+	s->level[band] = level;
 	pthread_mutex_unlock(&one);
 	return 0;
 }
@@ -313,7 +313,7 @@ void sim_free(struct sim *s)
 	sim_forget(s);
 	free(s->event);
 	free(s->pointer);
-	free(s->told);
+	free(s->level);
 	free(s->data);
 	free(s);
 }
@@ -326,9 +326,9 @@ void sim_bands(struct sim *s)
 	s->bands_offset = le64_to_cpu(h->bands_offset);
 	s->band_bytes = le32_to_cpu(h->band_bytes);
 	free(s->pointer);
-	free(s->told);
+	free(s->level);
 	s->pointer = calloc(le32_to_cpu(h->bands), sizeof(*s->pointer));
-	s->told = calloc(le32_to_cpu(h->bands), sizeof(*s->told));
+	s->level = calloc(le32_to_cpu(h->bands), sizeof(*s->level));
 }
 
 struct kv_disk *sim_disk(struct sim *s)

@@ -48,7 +48,7 @@ struct event {
  * @bands_offset: offset of the first band
  * @band_bytes: size of a band; each band is written from its start, in order
  * @pointer: for each band, the number of bytes written
- * @told: for each band, the level that it got since it was discarded; 0: none
+ * @level: for each band, the level that it got since it was discarded; 0: none
  * @stream: each band must be written to its end before another one is begun
  * @slow: writes sleep, so that other threads can run
  * @flushing: called in each flush of the disk, while other requests go on; or NULL
@@ -68,7 +68,7 @@ struct sim {
 	int failed;
 	u64 bands_offset;
 	u32 band_bytes;
-	u32 *pointer, *told;
+	u32 *pointer, *level;
 	bool stream, slow;
 	void (*flushing)(void);
 	void (*watch)(enum sim_what what, u64 offset, u64 bytes, const void *data);

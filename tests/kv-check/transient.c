@@ -18,8 +18,8 @@ static u32 damaged(struct kv *kv)
 	u32 level, i, n = 0;
 
 	for (level = 0; level < KV_LEVELS; level++) {
-		for (i = 0; i < kv->version->level[level].nr; i++)
-			n += kv->version->level[level].part[i]->table->damaged;
+		for (i = 0; i < kv->current.version->level[level].nr; i++)
+			n += kv->current.version->level[level].part[i]->table->damaged;
 	}
 	return n;
 }
@@ -32,7 +32,7 @@ static u64 check_once(struct sim *s)
 {
 	struct kv *kv = opened(s, "to check");
 	char text[400] = "";
-	u64 n, told = 0;
+	u64 n, reported = 0;
 	int err;
 
 	for (n = 1; ; n++) {
@@ -45,16 +45,16 @@ static u64 check_once(struct sim *s)
 			break;
 		if ((err && err != -EIO) || (*text && !strstr(text, "cannot be read")))
 			die("read %llu of a check failed: %d %s", n, err, text);
-		told += !!*text;
+		reported += !!*text;
 		if (damaged(kv))
 			die("read %llu of a check failed, and a table is given up", n);
 	}
 	if (err)
 		die("nothing fails: %d %s", err, text);
-	if (told < n / 2)
-		die("of %llu reads that failed a check told of %llu", n - 1, told);
+	if (reported < n / 2)
+		die("of %llu reads that failed a check reported %llu", n - 1, reported);
 	/* A table with reads that keep failing is not marked either: they may succeed later. */
-	s->hole = band_offset(kv, kv->version->level[1].part[0]->table->band);
+	s->hole = band_offset(kv, kv->current.version->level[1].part[0]->table->band);
 	s->hole_bytes = BLOCK_BYTES;
 	err = kv_check(kv, hear, text);
 	if (err != -EIO || !strstr(text, "cannot be read") || damaged(kv))
@@ -103,7 +103,7 @@ static void bandtable_once(struct sim *s)
 
 	if (kv_put(kv, "last", 4, "1", 1, 0) || kv_flush(kv))
 		die("put: %s", kv_error());
-	newest = kv->generation % 2 * COPIES;
+	newest = kv->bandtable.generation % 2 * COPIES;
 	kv_close(kv);
 	for (i = 0; i < COPIES; i++) {
 		if (open_without(s, at + (newest + i) * slot, slot))
@@ -133,7 +133,7 @@ static void later_once(struct sim *s)
 		if (kv_put(kv, "last", 4, "2", 1, KV_SYNC))
 			die("put: %s", kv_error());
 	}
-	end = band_offset(kv, kv->log.band.band) + kv->log.at;
+	end = band_offset(kv, kv->log.open.band.band) + kv->log.open.at;
 	memset(s->data + end - 2 * BLOCK_BYTES, 0xcc, BLOCK_BYTES);
 	s->hole = end - BLOCK_BYTES;
 	s->hole_bytes = BLOCK_BYTES;
@@ -164,8 +164,8 @@ static void log_once(void)
 		if (kv_put(kv, "last", 4, &i, sizeof(i), KV_SYNC))
 			die("put: %s", kv_error());
 	}
-	end = band_offset(kv, kv->log.band.band) + kv->log.at;
-	blocks = kv->log.at / BLOCK_BYTES;
+	end = band_offset(kv, kv->log.open.band.band) + kv->log.open.at;
+	blocks = kv->log.open.at / BLOCK_BYTES;
 	kv_close(kv);
 	for (i = 1; i <= blocks; i++) {
 		s->hole = end - i * BLOCK_BYTES;
@@ -215,18 +215,18 @@ static void merge_once(void)
 	}
 	kv->opt.l0_trigger = 3;
 	/* No table can be read, and the cache does not have them either. */
-	for (i = 0; i < kv->version->level[0].nr; i++)
-		cache_forget(kv->cache, kv->version->level[0].part[i]->table->id);
+	for (i = 0; i < kv->current.version->level[0].nr; i++)
+		cache_forget(kv->cache, kv->current.version->level[0].part[i]->table->id);
 	s->unreadable = true;
 	if (compact_step(kv, &did) != -EIO || !strstr(kv_error(), "cannot be read"))
 		die("a merge without its input: %s", kv_error());
 	s->unreadable = false;
 	if (compact_step(kv, &did) != -EIO || did)
 		die("it is tried again at once");
-	if (!kv->held_until || damaged(kv))
+	if (!kv->pick.failed.until || damaged(kv))
 		die("a merge is given up until something is written");
 	/* As if that time had passed. */
-	kv->held_until = 1;
+	kv->pick.failed.until = 1;
 	if (compact_step(kv, &did) || !did)
 		die("a merge is not tried again: %s", kv_error());
 	kv_close(kv);

@@ -225,7 +225,7 @@ static void frozen_log(void)
 		goto out;
 	if (kv_put(kv, "a", 1, "1", 1, KV_SYNC) || kv_put(kv, "b", 1, "1", 1, KV_SYNC))
 		die("put: %s", kv_error());
-	last = band_offset(kv, kv->log.band.band) + kv->log.at - BLOCK_BYTES;
+	last = band_offset(kv, kv->log.open.band.band) + kv->log.open.at - BLOCK_BYTES;
 	if (freeze(kv) || kv_put(kv, "c", 1, "1", 1, KV_SYNC))
 		die("put: %s", kv_error());
 	memset(s->data + last, 0xcc, BLOCK_BYTES);

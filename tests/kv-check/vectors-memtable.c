@@ -74,9 +74,9 @@ static void bounded(void)
 	if (store_format(sim_disk(s), &shape, (const u8 *)"a memtable's own") ||
 	    sim_open(&kv, s, &opt))
 		die("%s", kv_error());
-	number = kv->mem->number;
+	number = kv->current.mem->number;
 	before = large_allocations;
-	for (i = 0; kv->mem->number == number; i++) {
+	for (i = 0; kv->current.mem->number == number; i++) {
 		most = taken;
 		if (kv_put(kv, key, (size_t)sprintf(key, "%08u", i * 7919 % 1000000), "8 bytes.",
 			   8, 0))

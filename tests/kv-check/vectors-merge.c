@@ -209,10 +209,10 @@ static void draw(struct kv *kv, const struct range *of, const u32 *bytes, struct
 		part[i] = part_new(t, of[i].level, ++in_level[of[i].level], slice(&of[i].min, 1),
 				   slice(&of[i].max, 1));
 	}
-	version_put(kv, kv->version);
-	kv->version = version_new(part, nr);
+	version_put(kv, kv->current.version);
+	kv->current.version = version_new(part, nr);
 	/* As if each table had a band. */
-	kv->free -= nr;
+	kv->bands.free -= nr;
 }
 
 static void rub_out(struct kv *kv, struct part **part, u32 nr)
@@ -271,8 +271,8 @@ static void as_drawn(void)
 
 	draw(kv, figure, NULL, part, ARRAY_SIZE(figure));
 	for (level = 0; level < 2; level++) {
-		n += version_overlaps(kv->version, level, e, e, NULL, U32_MAX);
-		for (age = U64_MAX; (p = version_older(kv->version, level, e, age));) {
+		n += version_overlaps(kv->current.version, level, e, e, NULL, U32_MAX);
+		for (age = U64_MAX; (p = version_older(kv->current.version, level, e, age));) {
 			last = age;
 			age = p->age;
 			if (age >= last)
@@ -435,9 +435,9 @@ static void note_first(enum sim_what what, u64 offset, u64 bytes, const void *da
 {
 	if (what == SIM_WRITE && !written_at)
 		written_at = watched->ops;
-	if (what != SIM_DISCARD || watched_kv->version->level[0].nr >= 12)
+	if (what != SIM_DISCARD || watched_kv->current.version->level[0].nr >= 12)
 		return;
-	waited += watched_kv->frozen != NULL;
+	waited += watched_kv->current.frozen != NULL;
 	if (!discards++ && (kv_put(watched_kv, "c", 1, "3", 1, 0) || freeze(watched_kv)))
 		die("freeze: %s", kv_error());
 }
@@ -480,7 +480,7 @@ static void no_long_waits(void)
 	s->watch = NULL;
 	if (!written_at || written_at - began > 8)
 		die("%llu requests before a memtable is written", written_at - began);
-	if (discards < 12 || waited > 1 || kv->frozen)
+	if (discards < 12 || waited > 1 || kv->current.frozen)
 		die("%u bands given back, %u while a memtable was full", discards, waited);
 	want(kv, "b", "2");
 	want(kv, "c", "3");

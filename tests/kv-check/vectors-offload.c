@@ -49,7 +49,7 @@ static void while_merging(void)
 	if (kv_put(kv, "a", 1, "1", 1, KV_SYNC) || offloaded(kv))
 		die("a write is offloaded while nothing is merged");
 	put(kv, "b", "1");
-	kv->merging = 1;
+	kv->worker.merging = 1;
 	if (kv_put(kv, "a", 1, "2", 1, 0) || offloaded(kv) != 1)
 		die("a write is not offloaded");
 	/* Both the write and the flush go to the offload device. */
@@ -94,9 +94,9 @@ static void while_merging(void)
 	kv = opened(s, "tables");
 	if (kv_compact(kv))
 		die("compact: %s", kv_error());
-	kv->merging = 1;
+	kv->worker.merging = 1;
 	put(kv, "ad", "3");
-	kv->merging = 0;
+	kv->worker.merging = 0;
 	if (offloaded(kv) != 1 || bands_of(kv).unsorted != 1)
 		die("there is no table on the offload device");
 	want(kv, "a", "3");
@@ -111,17 +111,17 @@ static void while_merging(void)
 	want(kv, "a", "3");
 	want(kv, "d", "3");
 	/* The offload device is full; then the store has no room for what is on it. */
-	kv->merging = 1;
+	kv->worker.merging = 1;
 	kv_stats(kv, &stats);
 	for (i = 0; i < stats.offload_bands + 1; i++)
 		put(kv, "e", "4");
 	if (offloaded(kv) != stats.offload_bands || bands_of(kv).unsorted != i)
 		die("%u bands of %u are offloaded", offloaded(kv), i);
-	kv->merging = 0;
+	kv->worker.merging = 0;
 	if (kv_compact(kv) || offloaded(kv))
 		die("compact: %s", kv_error());
-	kv->merging = 1;
-	while (kv->free > RESERVE_PUT + 1 && !band_take(kv, RESERVE_NONE, &held[n], NULL))
+	kv->worker.merging = 1;
+	while (kv->bands.free > RESERVE_PUT + 1 && !band_take(kv, RESERVE_NONE, &held[n], NULL))
 		n++;
 	put(kv, "f", "5");
 	if (offloaded(kv))
@@ -165,7 +165,7 @@ static void flush_meanwhile(void)
 	struct kv_disk_ops slow = *ops;
 	struct kv *kv = opened(s, "new");
 
-	kv->merging = 1;
+	kv->worker.merging = 1;
 	if (kv_put(kv, "a", 1, "1", 1, 0) || offloaded(kv) != 1)
 		die("a write is not offloaded");
 	syncing = kv;
@@ -176,7 +176,7 @@ static void flush_meanwhile(void)
 		die("flush: %s", kv_error());
 	s->disk.ops = ops;
 	want(kv, "b", "2");
-	kv->merging = 0;
+	kv->worker.merging = 0;
 	kv_close(kv);
 	sim_free(s);
 }
@@ -312,11 +312,11 @@ static int read_meanwhile(struct kv_disk *d, u64 offset, void *buf, u32 bytes)
 {
 	struct kv *kv = filling;
 
-	if (kv->merging && ++reads == 3) {
+	if (kv->worker.merging && ++reads == 3) {
 		put_spread(kv, spread++);
 		if (freeze(kv))
 			die("freeze: %s", kv_error());
-	} else if (reads > 3 && kv->frozen) {
+	} else if (reads > 3 && kv->current.frozen) {
 		waited++;
 	}
 	return read_of_disk(d, offset, buf, bytes);

@@ -47,9 +47,9 @@ static void frozen_meanwhile(void)
 	if (kv_put(kv, "y", 1, "2", 1, 0) != -ENOSPC)
 		die("there was a band for a log");
 	kv_stats(kv, &stats);
-	if (stats.compactions < 2 || kv->frozen)
+	if (stats.compactions < 2 || kv->current.frozen)
 		die("%lu merges, and the memtable is %sa table", stats.compactions,
-		    kv->frozen ? "not " : "");
+		    kv->current.frozen ? "not " : "");
 	while (n)
 		band_give_back(kv, held[--n]);
 	if (kv_flush(kv) || kv_put(kv, "y", 1, "2", 1, 0) || kv_flush(kv))
@@ -201,10 +201,10 @@ static void crowded(bool full)
 		die("open: %s", kv_error());
 	/* No merge has succeeded for a while; some of the writes come while one runs. */
 	for (n = 1; n < CROWD && !err && (full || bands_enough(kv, RESERVE_PUT + 1)); n++) {
-		kv->merging = kv->offload && n % 100 < 50;
+		kv->worker.merging = kv->offload.disk && n % 100 < 50;
 		err = one_of_crowd(kv, n, last);
 	}
-	kv->merging = 0;
+	kv->worker.merging = 0;
 	if (err != (full ? -ENOSPC : 0))
 		die("put: %d %s", err, kv_error());
 	n -= full;
@@ -214,14 +214,14 @@ static void crowded(bool full)
 	kv->opt.l0_slowdown = 8;
 	if (kv_settle(kv))
 		die("settle: %s", kv_error());
-	if (kv->version->level[0].nr >= 4)
-		die("%u bands of level 0 are left", kv->version->level[0].nr);
+	if (kv->current.version->level[0].nr >= 4)
+		die("%u bands of level 0 are left", kv->current.version->level[0].nr);
 	want_crowd(kv, n, last);
 	if (kv_compact(kv))
 		die("compact: %s", kv_error());
 	if (offloaded(kv))
 		die("%u bands have no room to come back", offloaded(kv));
-	l = &kv->version->level[1];
+	l = &kv->current.version->level[1];
 	for (i = 1; i < l->nr; i++) {
 		if (slice_cmp(l->part[i - 1]->max, l->part[i]->min) >= 0)
 			die("a band of level 1 overlaps another");
@@ -239,14 +239,14 @@ static void endless_slot(void)
 {
 	struct sim *s = formatted(BYTES);
 	struct kv *kv = opened(s, "new");
-	u64 slot_bytes = kv->head.slot_bytes, most_bytes = kv->version->most_bytes;
+	u64 slot_bytes = kv->head.slot_bytes, most_bytes = kv->current.version->most_bytes;
 	bool enough;
 
 	kv->head.slot_bytes = 1ULL << 40;
-	kv->version->most_bytes = U32_MAX - 4 * BLOCK_BYTES;
+	kv->current.version->most_bytes = U32_MAX - 4 * BLOCK_BYTES;
 	enough = bands_enough(kv, RESERVE_PUT);
 	kv->head.slot_bytes = slot_bytes;
-	kv->version->most_bytes = most_bytes;
+	kv->current.version->most_bytes = most_bytes;
 	if (enough || !bands_enough(kv, RESERVE_PUT))
 		die("a band is given out whose table has no room in 4 GiB");
 	kv_close(kv);

@@ -55,7 +55,7 @@ static void next_chunk(struct writing *w, struct input *in)
 		.id = w->entry[w->nr - 1].id,
 		.number = cpu_to_le64(flags & 1 ? number : w->chunk),
 		.synced = cpu_to_le64(flags & 2 ? synced : w->chunk),
-		.generation = cpu_to_le64(flags & 4 ? generation : use_shape.generation),
+		.generation = cpu_to_le64(flags & 4 ? generation : use_shape.bandtable.generation),
 	};
 	if (got)
 		memcpy(h + 1, from, got);
@@ -81,7 +81,7 @@ static void eat(struct input in)
 		}
 	}
 	seal(&w, sealed);
-	use_bands(use_shape.generation + 1, NEXT, NEXT, 1, w.nr, w.entry,
+	use_bands(use_shape.bandtable.generation + 1, NEXT, NEXT, 1, w.nr, w.entry,
 		  w.nr * sizeof(w.entry[0]));
 	use_store();
 }

@@ -50,7 +50,7 @@ static u32 put_chunk(u8 *table, const u8 *from, u32 bytes)
 
 	*h = (struct chunk_head){
 		.magic = cpu_to_le64(LOG_MAGIC), .bytes = cpu_to_le32(bytes),
-		.id = cpu_to_le64(ID), .generation = cpu_to_le64(use_shape.generation),
+		.id = cpu_to_le64(ID), .generation = cpu_to_le64(use_shape.bandtable.generation),
 	};
 	memcpy(h + 1, from, bytes);
 	h->crc = cpu_to_le32(chunk_crc(&use_shape, h, bytes));
@@ -137,7 +137,7 @@ static void eat_as(struct input in, u8 kind)
 	e.max_bytes = f.max_bytes;
 	memcpy(body, &e, sizeof(e));
 	memcpy(body + sizeof(e), f.keys, keys);
-	use_bands(use_shape.generation + 1, NEXT, NEXT, NEXT, 1, body, sizeof(e) + keys);
+	use_bands(use_shape.bandtable.generation + 1, NEXT, NEXT, NEXT, 1, body, sizeof(e) + keys);
 	use_store();
 }
 

@@ -101,7 +101,7 @@ void use_begin(bool filled, enum kv_organisation organisation)
 		fill();
 	must(store_open(&kv, disk_mem(), NULL, &look), "open");
 	use_shape.head = kv->head;
-	use_shape.generation = kv->generation;
+	use_shape.bandtable.generation = kv->bandtable.generation;
 	kv_close(kv);
 	disk_keep();
 }

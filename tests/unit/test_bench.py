@@ -43,7 +43,7 @@ def figures(beyond):
 
 
 @pytest.mark.parametrize("beyond,missed", ((0, 0), (-1, 0), (1, 1)))
-def test_what_is_missed(capsys, beyond, missed):
+def test_verdict_of_instruction_counts(capsys, beyond, missed):
     """MISSED appears only beside our targets, and only beyond the bar. Without a bar the table
     has no verdict."""
     bench.show_instructions(figures(beyond))
@@ -57,7 +57,7 @@ def test_what_is_missed(capsys, beyond, missed):
     assert linear.split()[1:] == ["10000", "-"] * 3
 
 
-def test_a_pass_that_something_else_was_in_does_not_count():
+def test_a_disturbed_pass_is_ignored():
     """The instruction count is a median over passes, so a pass that an interrupt disturbed has
     no effect."""
     even = [(100, 10)] * 8
@@ -68,7 +68,7 @@ def test_a_pass_that_something_else_was_in_does_not_count():
 
 
 @pytest.mark.parametrize("err", ("", "lab: no huge pages for the guest's memory: why\n"))
-def test_that_there_are_no_huge_pages_is_said(monkeypatch, capsys, err):
+def test_missing_huge_pages_are_reported(monkeypatch, capsys, err):
     """A warning about missing huge pages reaches the user: figures differ without them, and
     nothing else would show the reason."""
     told = SimpleNamespace(ok=True, out='x\n{"a": 1}\n', err=f"touching RAM\n{err}round 1 of 1\n")
@@ -79,7 +79,7 @@ def test_that_there_are_no_huge_pages_is_said(monkeypatch, capsys, err):
 
 @pytest.mark.parametrize("what", ("rounds", "boots"))
 @pytest.mark.parametrize("n", ("0", "-1"))
-def test_no_round_is_none(what, n):
+def test_fewer_than_one_round_or_boot_is_refused(what, n):
     """A number of rounds or boots below 1 is refused."""
     done = subprocess.run([TOP / "scripts/bench/run", f"--{what}={n}"],
                           text=True, capture_output=True, check=False)
@@ -126,7 +126,7 @@ def test_each_boot_has_its_rounds(monkeypatch, tmp_path):
     assert json.loads((tmp_path / "all").read_text())["results"]["speed"] == {"rates": [1.0] * 4}
 
 
-def test_dm_linear_is_taken_where_the_target_is(capsys):
+def test_compared_with_dm_linear_in_the_same_place(capsys):
     """A target is compared with the dm-linear in the same place of memory. The one in a place of
     its own may be twice as fast for that reason alone."""
     rates = {w: dict.fromkeys(("linear", *bench.BARS, "writecache", "thin", "zoned"), [1.0] * 4)
@@ -147,7 +147,7 @@ def test_dm_linear_is_taken_where_the_target_is(capsys):
 
 
 @pytest.mark.parametrize("lag,missed", ((9, 0), (11, 1)))
-def test_a_second_job_is_held_against_linear_in_its_place(capsys, lag, missed):
+def test_second_job_is_compared_with_linear_in_the_same_place(capsys, lag, missed):
     """The gain of a second job is compared with that of the dm-linear in the target's place; one
     in another place uses other memory."""
     def row(percent):
@@ -164,7 +164,7 @@ def test_a_second_job_is_held_against_linear_in_its_place(capsys, lag, missed):
     assert imr.count("MISSED") == missed
 
 
-def test_whose_device():
+def test_target_of_a_device_name():
     """The name of a device determines its target, since some parts have several devices for a
     target."""
     assert [guest.kind_of(name) for name in ("stl-set", "stl-set" + guest.TWIN, "stl-full",
@@ -172,7 +172,7 @@ def test_whose_device():
         ["stl-set", "stl-set", "stl-full", "dualbuffer", "writecache", "other"]
 
 
-def test_none_lies_in_the_same_place_again():
+def test_targets_change_places_from_boot_to_boot():
     """Targets change places from boot to boot: in as many boots as there are targets, each
     target is once in each place."""
     boots = [guest.turned(guest.TARGETS, boot) for boot in range(len(guest.TARGETS))]
@@ -197,7 +197,7 @@ def test_pieces_are_medians_of_rounds(capsys):
     assert [row[3] for row in places] == ["1.000", "1.000"]
 
 
-def test_pieces_are_measured_when_asked_for(monkeypatch):
+def test_pieces_are_measured_on_request_only(monkeypatch):
     """The part `pieces` explains a single figure of speed and takes long, so it runs on request
     only."""
     asked = []
@@ -225,7 +225,7 @@ def round_of(rate, worst):
     return {"rate": rate, "worst_ms": worst}
 
 
-def test_rows_of_the_store_are_missed_by_either_bar():
+def test_store_row_is_missed_by_speed_or_by_worst_write():
     """A row is missed if kv is slower, or has a longer worst write, than LevelDB. The verdict
     uses the median of the ratios within a round, not the ratio of the medians."""
     found = {

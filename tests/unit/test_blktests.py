@@ -31,14 +31,14 @@ def blktests_fixture(tmp_path):
     return tmp_path
 
 
-def test_there_are_tests():
+def test_tests_are_numbered_without_a_gap():
     """Tests are numbered from 001 without a gap."""
     assert [p.name for p in TESTS] == [f"{i + 1:03}" for i in range(len(TESTS))]
     assert len(TESTS) >= 5
 
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda p: p.name)
-def test_is_found_as_a_test(test, blktests):
+def test_defines_what_check_requires(test, blktests):
     """A test that is sourced from the top of blktests defines all that `check` requires."""
     said = subprocess.run(
         ["bash", "-c", f". tests/shingle/{test.name}; group_requires; declare -F test; "
@@ -52,7 +52,7 @@ def test_is_found_as_a_test(test, blktests):
 
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda p: p.name)
-def test_has_its_output(test):
+def test_expected_output_can_be_printed(test):
     """The test or the group can print each line of the expected output."""
     lines = test.with_suffix(".out").read_text(encoding="ascii").splitlines()
     assert lines[0] == f"Running shingle/{test.name}" and lines[-1] == "Test complete"
@@ -65,7 +65,7 @@ def test_has_its_output(test):
 
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda p: p.name)
-def test_leaves_nothing_behind(test):
+def test_removes_its_devices(test):
     """Each test that creates a device removes it."""
     text = test.read_text(encoding="ascii")
     assert "_shingle_create" in text
@@ -73,13 +73,13 @@ def test_leaves_nothing_behind(test):
 
 
 @pytest.mark.parametrize("path", [GROUP / "rc", *TESTS], ids=lambda p: p.name)
-def test_has_a_licence_that_blktests_takes(path):
+def test_licence_is_accepted_by_blktests(path):
     """CONTRIBUTING.md of blktests accepts GPL-3.0+ and GPL-2.0+, but not GPL-2.0."""
     assert path.read_text(encoding="ascii").split("\n")[1] == \
         "# SPDX-License-Identifier: GPL-2.0+"
 
 
-def test_what_udev_still_looks_at_is_not_removed(blktests):
+def test_devices_are_removed_after_udev_has_settled(blktests):
     """Devices are removed after udev has settled, and with retries: after a write, udev's probes
     hold a device open for a moment. A second removal does nothing to the loop device."""
     said = subprocess.run(
@@ -93,7 +93,7 @@ SHINGLE_LOOP=/dev/loop9; _shingle_remove; _shingle_remove"""],
     assert not [line for line in said[4:] if line.startswith("losetup")]
 
 
-def test_shellcheck_has_no_remark(blktests):
+def test_shellcheck_reports_nothing(blktests):
     """The options are those of blktests' `make check`. SC2034 is excluded because the helpers set
     variables that only `check` reads."""
     done = subprocess.run(["shellcheck", "-x", "-e", "SC2119,SC2034", "tests/shingle/rc",

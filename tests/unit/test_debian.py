@@ -53,14 +53,14 @@ def test_the_changelog_has_the_version_of_the_modules():
     assert [name] == dkms("PACKAGE_NAME") and [version] == dkms("PACKAGE_VERSION")
 
 
-def test_dkms_is_given_each_header_that_is_included_and_no_other(tree):
+def test_dkms_tree_has_exactly_the_included_headers(tree):
     """The DKMS tree has exactly the headers that its sources include."""
     headers = {p for p in tree.rglob("*.h")}
     wanted = {i for p in tree.rglob("*.[ch]") for i in included(tree, p)}
     assert {p for p in wanted if p.suffix == ".h"} == headers
 
 
-def test_dkms_is_given_no_test(tree):
+def test_dkms_tree_has_no_test(tree):
     """The DKMS tree has no test, and no directory except those of modules."""
     names = [p.name for p in tree.rglob("*")]
     assert not [n for n in names if re.search("kunit|test|-sim|exercise", n)], names
@@ -68,7 +68,7 @@ def test_dkms_is_given_no_test(tree):
         {Path(p).parts[0] for p in dkms("BUILT_MODULE_LOCATION")}
 
 
-def test_dkms_is_given_what_the_topmost_kbuild_runs_and_includes(tree):
+def test_dkms_tree_has_the_files_of_the_topmost_kbuild(tree):
     """Files that the topmost Kbuild names are in the DKMS tree, and the probe that it runs is
     executable."""
     text = (tree / "Kbuild").read_text(encoding="ascii")
@@ -78,7 +78,7 @@ def test_dkms_is_given_what_the_topmost_kbuild_runs_and_includes(tree):
     assert (tree / "core/base/compat-probe.sh").stat().st_mode & 0o111
 
 
-def test_dkms_is_given_every_source_of_its_modules(tree):
+def test_dkms_tree_has_every_source_of_its_modules(tree):
     """Each object of a module has its source in the DKMS tree. make lists the objects, so the
     test needs no parser for Kbuild."""
     for name, place in zip(dkms("BUILT_MODULE_NAME"), dkms("BUILT_MODULE_LOCATION")):
@@ -91,7 +91,7 @@ def test_dkms_is_given_every_source_of_its_modules(tree):
         assert not lost, f"{name} lacks {lost}"
 
 
-def test_what_is_built_is_what_dkms_installs(tree):
+def test_dkms_installs_all_built_modules(tree):
     """DKMS would fail on a module that dkms.conf names and no Kbuild builds, and would not
     install one that it does not name."""
     built = set()
@@ -106,7 +106,7 @@ def test_what_is_built_is_what_dkms_installs(tree):
                                            dkms("BUILT_MODULE_NAME"))}
 
 
-def test_skylight_asks_for_the_libraries_that_it_imports():
+def test_skylight_depends_on_the_libraries_it_imports():
     """The program's check for libraries and the package's dependencies name each library that
     skylight imports."""
     nodes = [node for path in (TOP / "scripts/src/skylight").glob("*.py")
@@ -135,7 +135,7 @@ def debian_fixture():
     return debian
 
 
-def test_what_a_package_leaves_behind_is_seen(debian, tmp_path):
+def test_changes_left_by_a_package_are_reported(debian, tmp_path):
     """The comparison before and after a package reports each file that changed, is gone or is
     left. Files that Debian writes for its own use do not count."""
     for name in ("usr/sbin", "etc", "var/log", "var/lib/dpkg", "var/lib/dkms", "tmp"):
@@ -159,7 +159,7 @@ def test_what_a_package_leaves_behind_is_seen(debian, tmp_path):
         "etc/mode has changed", "var/lib/dkms/dm-shingle is left"]
 
 
-def test_a_debian_to_try_in_has_what_autopkgtest_asks_for(debian):
+def test_guest_image_has_the_packages_of_autopkgtest(debian):
     """All packages on which debian/tests depends are in the guest's image, since the guest has
     no network."""
     ours = {p["Package"] for p in paragraphs(TOP / "debian/control") if "Package" in p}
@@ -173,12 +173,12 @@ def test_a_debian_to_try_in_has_what_autopkgtest_asks_for(debian):
             assert there & set(wanted.replace("|", " ").split()), wanted
 
 
-def test_only_names_are_compared_where_there_is_nothing_else(debian):
+def test_comparison_by_names_only(debian):
     assert debian.differences(dict.fromkeys("ab"), dict.fromkeys("bc")) == \
         ["a is gone", "c is left"]
 
 
-def test_dkms_has_installed_all_modules_or_it_is_said_which_are_missing(debian, tmp_path):
+def test_missing_dkms_modules_are_named(debian, tmp_path):
     """The installed modules are listed by kernel, so that missing ones can be named."""
     for release in ("6.1", "6.12"):
         (tmp_path / "lib/modules" / release / "updates/dkms").mkdir(parents=True)
@@ -189,7 +189,7 @@ def test_dkms_has_installed_all_modules_or_it_is_said_which_are_missing(debian, 
 
 
 @pytest.mark.skipif(not shutil.which("debugfs"), reason="e2fsprogs is not installed")
-def test_what_is_put_on_a_disk_is_there_or_it_is_said(debian, tmp_path):
+def test_failed_copy_to_a_disk_is_an_error(debian, tmp_path):
     """A file that is put on a disk replaces the old one, and a failure raises an error. debugfs
     itself ends with status 0 even if it fails."""
     tree, disk, file = tmp_path / "tree", tmp_path / "disk", tmp_path / "file"
@@ -218,7 +218,8 @@ printf '%s\\n' "$@" >{args}
      "echo 'guest: status 0'", None),
     ("echo 'guest: status 3'", "status 3"), ("echo 'guest: hello'", "without a word"),
     ("echo 'BUG: unable'; echo 'guest: status 0'", "reported a failure")])
-def test_a_boot_has_to_say_that_it_went_well(debian, tmp_path, monkeypatch, capfd, says, error):
+def test_boot_is_good_only_if_the_guest_reports_it(debian, tmp_path, monkeypatch, capfd, says,
+                                                   error):
     """A boot counts as good only if the guest has reported status 0 and the kernel no failure."""
     qemu = tmp_path / "qemu-system-x86_64"
     qemu.write_text(GUEST.format(args=tmp_path / "args", says=says), encoding="ascii")

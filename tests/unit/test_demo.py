@@ -65,7 +65,7 @@ def states(promised, n):
     return state
 
 
-def test_the_load_is_one_that_can_go_wrong(promised):
+def test_load_overwrites_and_deletes(promised):
     """The load contains what a faulty store could get wrong: values that grow in each round,
     deletions that last, and deleted keys that return."""
     assert len(promised.record) == promises.RECORDS
@@ -88,7 +88,7 @@ def test_the_load_is_one_that_can_go_wrong(promised):
     assert promises.Promises(KVBENCH, 6).ops[1] != promised.ops[1]
 
 
-def test_a_store_that_keeps_its_promises(promised, store):
+def test_sound_store_passes(promised, store):
     """A sound store passes, and the numbers in the verdict are right."""
     verdict = judged(promised, store)
     assert not verdict.wrong
@@ -99,7 +99,7 @@ def test_a_store_that_keeps_its_promises(promised, store):
     assert verdict.deletes == sum(kind == "delete" for kind, _ in ops)
 
 
-def test_the_operation_under_way_may_be_there_or_not_and_none_but_that_one(promised, store):
+def test_only_the_operation_in_flight_may_be_missing(promised, store):
     """The operation in flight at the power cut may be in the store or not. All others must be as
     acknowledged.
 
@@ -119,7 +119,7 @@ def test_the_operation_under_way_may_be_there_or_not_and_none_but_that_one(promi
     assert {"a read", "one update, which is done", "one delete, which is done"} <= seen
 
 
-def test_what_is_wrong_is_named(promised, store):
+def test_each_fault_is_reported_with_its_key(promised, store):
     """Each kind of fault is reported with its key. A right value in another spelling is no
     fault."""
     rng = random.Random(1)
@@ -152,7 +152,7 @@ def test_what_is_wrong_is_named(promised, store):
     assert not verdict.wrong
 
 
-def test_a_log_of_other_operations_is_refused(promised, store):
+def test_log_of_other_operations_is_refused(promised, store):
     """A log that does not match the expected operations would make the verdict meaningless."""
     log, text = store
     with pytest.raises(ValueError, match="operation 0 is"):

@@ -131,7 +131,7 @@ def lbn_at_front(zone, number):
 
 
 @pytest.mark.parametrize("scheme", range(11))
-def test_lbns_lie_where_disksim_has_them(tmp_path, scheme):
+def test_lbns_are_where_disksim_has_them(tmp_path, scheme):
     """For each sparing scheme, the LBNs are in the same sectors as by DiskSim's translation,
     which sector() and lbn_at_front() reproduce."""
     fictive.make(tmp_path, [scheme])
@@ -165,7 +165,8 @@ def test_every_lbn_has_a_sector_of_its_own(tmp_path, scheme):
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10), st.integers(1, 4), st.integers(2, 9), st.integers(5, 12),
        st.integers(0, 4), st.integers(0, 9), st.integers(1, 4), st.data())
-def test_totals_of_any_zone(scheme, surfaces, cyls, track, spares, front, ranges, data):
+def test_random_zones_have_each_lbn_once(scheme, surfaces, cyls, track, spares, front, ranges,
+                                         data):
     """In random zones, each LBN has one sector of the zone, and no LBN is in a slipped sector."""
     slips = data.draw(st.sets(st.integers(0, cyls * surfaces * track - 1), max_size=spares))
     if scheme == 1:
@@ -185,7 +186,7 @@ def test_totals_of_any_zone(scheme, surfaces, cyls, track, spares, front, ranges
         assert not set(sectors) & (slips if scheme not in (0, 1) else set())
 
 
-def test_slips_turn_the_tracks_after_them(tmp_path):
+def test_a_slip_rotates_the_tracks_behind_it(tmp_path):
     """A slip rotates the LBNs of all later tracks by one sector."""
     fictive.make(tmp_path, [3])
     zone = drive(tmp_path).layout.zones[0]
@@ -257,7 +258,7 @@ def test_slips_turn_the_tracks_after_them(tmp_path):
     ("trace", r"\A", "R Miss 1 0 5000 0\n", ["line 1 of fictive3.trace", "asks for no sectors"]),
     ("trace", r"\A", "R Miss 1 4097 5000 0\n", ["line 1 of fictive3.trace", "1 to 4096"]),
 ])
-def test_what_is_not_known_is_refused(folder, file, old, new, words):
+def test_unknown_values_are_refused(folder, file, old, new, words):
     """A drive that the model cannot follow is refused, and the message names the parameter."""
     change(folder, file, old, new)
     if "Rangesize" in new or "Rangesize" in old:
@@ -267,7 +268,7 @@ def test_what_is_not_known_is_refused(folder, file, old, new, words):
 
 @pytest.mark.parametrize("value", ["nan", "-inf", "1e300", "1e12", "0", "-1"])
 @pytest.mark.parametrize("kind", ["model", "diskspecs", "parv"])
-def test_no_number_of_a_description_is_a_traceback(tmp_path, sim, kind, value):
+def test_impossible_numbers_cause_no_traceback(tmp_path, sim, kind, value):
     """Each number of a description is replaced by an impossible one. The drive is accepted, or
     refused with a message of one line; there is never a traceback."""
     for scheme in (3, 8) if kind == "model" else (8,):
@@ -287,7 +288,7 @@ def test_no_number_of_a_description_is_a_traceback(tmp_path, sim, kind, value):
         path.write_text(text, encoding="utf-8")
 
 
-def test_bus_is_never_taken_to_cost_nothing(folder):
+def test_bus_without_a_speed_is_refused(folder):
     """Without a .parv file the bus is taken to be as fast as the drive. If the drive's own speed
     is missing too, it is refused unless --bus gives a speed."""
     (folder / "fictive3.parv").unlink()
@@ -310,7 +311,7 @@ def test_bus_comes_from_the_parameter_file(folder):
     assert drive(folder).bus_ms == [0.5, 0.5]        # a still slower controller
 
 
-def test_two_candidates(folder):
+def test_two_candidate_files_for_a_drive(folder):
     """If two files could describe a drive, the one that another file names is used. Without such
     a file the drive is refused."""
     model = (folder / "fictive3.model").read_text(encoding="utf-8")
@@ -330,7 +331,7 @@ def drive_kind(folder):
     return drive(folder).kind
 
 
-def test_what_is_not_modelled_is_said(folder):
+def test_unmodelled_parameters_are_reported(folder):
     """A parameter that has a meaning in DiskSim and none in the model is reported as a note."""
     change(folder, "diskspecs", "Preseeking level = 0", "Preseeking level = 1")
     change(folder, "model", "Block count = ", "Block count = 1")
@@ -353,7 +354,7 @@ def test_what_is_not_modelled_is_said(folder):
      "not known here and not modelled: Parity delay"),
     ("trace", "(?m)^R Miss", "RR Miss", "are no requests"),
 ])
-def test_what_else_is_not_modelled_is_said(tmp_path, file, old, new, note):
+def test_unmodelled_settings_are_reported(tmp_path, file, old, new, note):
     """Each of these settings of a description causes a note. fictive4 acknowledges writes late
     and disconnects from the bus."""
     fictive.make(tmp_path, [4])
@@ -408,7 +409,7 @@ def seen(folder):
     return found.geometry, found.notes
 
 
-def test_every_parameter_is_used_or_irrelevant_or_said(tmp_path):
+def test_every_parameter_is_used_irrelevant_or_reported(tmp_path):
     """A parameter of DiskSim that is not listed as irrelevant makes a difference: another value
     changes the geometry or the notes."""
     fictive.make(tmp_path, [8])
@@ -437,13 +438,13 @@ def test_every_parameter_is_used_or_irrelevant_or_said(tmp_path):
 @pytest.mark.parametrize("file, after", [
     ("diskspecs", "Preseeking level = 0,"), ("model", "Number of cylinders = 60,"),
     ("model", "Number of spares = 2,")])
-def test_a_parameter_nobody_knows_is_said(folder, file, after):
+def test_unknown_parameters_are_reported(folder, file, after):
     """A parameter that DiskSim does not define is reported as not modelled."""
     change(folder, file, after, f"{after} Helium = 0.5,")
     assert "not known here and not modelled: Helium" in drive(folder).notes
 
 
-def test_a_file_plain_and_packed(folder):
+def test_plain_and_packed_file_must_be_equal(folder):
     """A file and its .xz archive may both be present if they are equal."""
     text = (folder / "fictive3.model").read_bytes()
     (folder / "fictive3.model.xz").write_bytes(lzma.compress(text))
@@ -454,7 +455,7 @@ def test_a_file_plain_and_packed(folder):
     refused(folder, ["cannot be unpacked"])
 
 
-def test_skews_count_whole_sectors(folder):
+def test_skew_is_rounded_down_to_sectors(folder):
     """The fraction of a skew is dropped."""
     change(folder, "model", "Skew for track switch = 9", "Skew for track switch = 9.75")
     assert "\nzone 41 60 9 14 0\n" in drive(folder).geometry
@@ -481,7 +482,7 @@ def test_seek_times(folder):
     assert curve[59] == pytest.approx(1.2 + root * (58 / 60) ** 0.5 + line * 58 / 60)
 
 
-def test_seek_tables_that_make_no_sense(tmp_path):
+def test_invalid_seek_tables_are_refused(tmp_path):
     """A seek table with a wrong separator, or with fewer than two distances, is refused."""
     fictive.make(tmp_path, [0])
     change(tmp_path, "seek", "20,\t3.9", "20;\t3.9", "fictive0")
@@ -498,7 +499,7 @@ def test_seek_tables_that_make_no_sense(tmp_path):
     ("3.9", "inf", ["'20,\tinf' is no distance and time"]),
     ("3.9", "-3.9", ["'20,\t-3.9' is no distance and time"]),
 ])
-def test_a_seek_table_that_is_not_whole(tmp_path, old, new, words):
+def test_incomplete_seek_tables_are_refused(tmp_path, old, new, words):
     """A seek table is refused if its first line has another number of distances, or if a time is
     impossible."""
     fictive.make(tmp_path, [0])
@@ -516,7 +517,7 @@ def tool(*args, rc=0):
     return done.stdout + done.stderr
 
 
-def test_any_drive_of_a_folder(tmp_path, sim):
+def test_all_complete_drives_of_a_directory(tmp_path, sim):
     """All complete drives of a directory are in the table, and incomplete ones are reported.
     While a drive is left out, --rst does not replace the table."""
     fictive.make(tmp_path, [1, 8])
@@ -545,7 +546,7 @@ def test_any_drive_of_a_folder(tmp_path, sim):
     tool(tmp_path, "--sim", sim, "--check", rst)
 
 
-def test_no_drive(tmp_path, sim):
+def test_directory_without_a_drive_is_an_error(tmp_path, sim):
     """A directory without a drive is an error that names what a drive needs and what is there."""
     (tmp_path / "notes.txt").write_text("", encoding="utf-8")
     said = tool(tmp_path, "--sim", sim, rc=1)
@@ -555,7 +556,7 @@ def test_no_drive(tmp_path, sim):
 @pytest.mark.parametrize("trace, dashes", [
     ("R Miss 100 5 5000 100\nR Miss 900 5 5000 0\n", (False, True)),
     ("W Miss 100 5 5000 0\n", (True, False))])
-def test_experiments_with_reads_only_or_writes(tmp_path, sim, trace, dashes):
+def test_trace_with_reads_or_writes_only(tmp_path, sim, trace, dashes):
     """A trace without reads, or without writes, has a dash in that column."""
     fictive.make(tmp_path, [0])
     for file in list(tmp_path.iterdir()):
@@ -571,7 +572,7 @@ def test_experiments_with_reads_only_or_writes(tmp_path, sim, trace, dashes):
         assert tuple(cell == "-" for cell in row[-2:]) == dashes and "-" not in row[:-2]
 
 
-def test_a_trace_that_is_all_beyond_the_drive(folder, sim):
+def test_trace_beyond_the_drive_is_left_out(folder, sim):
     """A drive is left out if no request of its trace is within it."""
     (folder / "fictive3.trace").write_text("R Miss 99999999 4 5000 0\n", encoding="utf-8")
     said = tool(folder, "--sim", sim, rc=1)
@@ -582,7 +583,7 @@ def test_a_trace_that_is_all_beyond_the_drive(folder, sim):
     None, "", WORD + WORD, f"{disksim_compare.END}\n{disksim_compare.BEGIN}\n",
     disksim_compare.BEGIN, disksim_compare.END])
 @pytest.mark.parametrize("option", ["--rst", "--check"])
-def test_a_document_without_the_tables_place(folder, sim, option, text):
+def test_document_without_a_place_for_the_tables(folder, sim, option, text):
     """A document that is missing, or that has not exactly one place for the tables, is reported
     in one line and left as it is."""
     rst = folder / "table.rst"
@@ -607,13 +608,13 @@ def the_document(tmp_path):
     (["fictive1"], "not go with the name of a drive"),
     (["--dump", "fictive1"], "not go with the name of a drive")])
 @pytest.mark.parametrize("option", ["--rst", "--check"])
-def test_tables_of_some_drives_are_not_written(tmp_path, sim, rst, option, args, words):
+def test_single_drive_excludes_writing_tables(tmp_path, sim, rst, option, args, words):
     """A single drive cannot be combined with --rst or --check, which work on the whole table."""
     assert words in tool(tmp_path, *args, "--sim", sim, option, rst, rc=2)
     assert rst.read_text(encoding="utf-8") == WORD
 
 
-def test_tables_lose_no_drive(tmp_path, sim, rst):
+def test_written_table_must_have_all_drives(tmp_path, sim, rst):
     """--rst refuses to write a table that lacks a drive of the present one; new drives are
     accepted."""
     tool(tmp_path, "--sim", sim, "--rst", rst)
@@ -649,13 +650,13 @@ def test_status_of_a_check(tmp_path, sim, rst):
     ("fictive3=inf", "is not DRIVE=READ_MS"), ("fictive3=nan", "is not DRIVE=READ_MS"),
     ("fictive3=0.1,nan", "is not DRIVE=READ_MS"), ("fictive3=1e300", "is not DRIVE=READ_MS"),
     ("fictive3=-1", "is not DRIVE=READ_MS"), ("nosuch=1", "--bus nosuch: ")])
-def test_a_bus_that_is_none(folder, sim, value, words):
+def test_impossible_bus_times_are_refused(folder, sim, value, words):
     """--bus refuses impossible times and unknown drives without a traceback."""
     said = tool(folder, "--sim", sim, "--bus", value, rc=2)
     assert words in said and "Traceback" not in said
 
 
-def test_a_bus_that_the_parameter_file_has_already(folder, sim):
+def test_parameter_file_overrides_bus_option(folder, sim):
     """The bus in the .parv file takes precedence over --bus."""
     assert "its bus is what fictive3.parv says, not --bus" in \
         tool(folder, "--sim", sim, "--bus", "fictive3=1")
@@ -668,7 +669,7 @@ def test_a_bus_that_the_parameter_file_has_already(folder, sim):
     ("/bin/false", "/bin/false ended with status 1 and said nothing"),
     ("/bin/true", "150 requests, 0 answers"), ("/bin/echo", "/bin/echo answers '-g ")])
 @pytest.mark.parametrize("more", [[], ["--dump", "fictive3"], ["--check"]])
-def test_a_program_that_is_not_platter_sim(folder, program, words, more):
+def test_wrong_simulator_program_is_reported(folder, program, words, more):
     """A program that is not platter-sim is reported with the reason, and without a traceback."""
     if more == ["--check"]:
         rst = folder / "table.rst"
@@ -734,7 +735,7 @@ def serve(sim, tmp_path, words, *requests):
             for line in done.stdout.splitlines()]
 
 
-def test_settling_only_after_a_move(sim, tmp_path):
+def test_settling_time_only_if_the_arm_moves(sim, tmp_path):
     """The settling time of writes changes the seek time, also downwards, and only if the arm
     moves."""
     words = "write_settle_ns -400000\nwrite_miss_ns 1000000 1000000\nbus_ns 0 0\n"
@@ -759,7 +760,7 @@ def test_read_water_mark(sim, tmp_path, bus, water, hold, ms):
     assert read[0] == pytest.approx(ms)
 
 
-def test_letting_the_bus_go_costs(sim, tmp_path):
+def test_disconnection_overhead_of_reads(sim, tmp_path):
     """Each disconnection and reconnection during a read adds its overhead."""
     words = ("bus_ns 50000 0\nread_water_permille 500\nwater_by_request 1\n"
              "read_disconnect_ns 20000 0\nreselect_ns 30000 0\nprep_ns 5000\n"
@@ -771,7 +772,7 @@ def test_letting_the_bus_go_costs(sim, tmp_path):
     assert read[0] == pytest.approx(0.985 + 0.02 + 0.035 + 0.05 + 0.007)
 
 
-def test_overheads_go_by_the_request_before(sim, tmp_path):
+def test_overhead_depends_on_the_previous_request(sim, tmp_path):
     """The overhead of a request depends on whether it hits the cache, and on whether the request
     before was a read or a write."""
     words = ("bus_ns 50000 50000\nahead 3\nahead_sectors 40\nread_hit_ns 300000 500000\n"
@@ -782,7 +783,7 @@ def test_overheads_go_by_the_request_before(sim, tmp_path):
     assert [g[4] for g in got] == list("mhhhhh")
 
 
-def test_read_ahead_slides_over_what_it_was_for(sim, tmp_path):
+def test_long_read_ahead_evicts_first_sectors(sim, tmp_path):
     """If the drive reads ahead more than a segment holds, the first sectors are lost and a
     sequential read misses."""
     asked = "0 r 0 4", "100000 r 4 4"
@@ -792,14 +793,14 @@ def test_read_ahead_slides_over_what_it_was_for(sim, tmp_path):
     assert serve(sim, tmp_path, "ahead 4\nsegment_sectors 100\n", *asked)[1][4] == "h"
 
 
-def test_never_reads_what_was_overwritten(sim, tmp_path):
+def test_writes_invalidate_cached_sectors(sim, tmp_path):
     """A write invalidates the cached sectors that it overwrites."""
     words = "ahead 3\nahead_sectors 40\nfast_write 1\n"
     got = serve(sim, tmp_path, words, "0 r 0 4", "100 w 2 4", "100000 r 0 4")
     assert got[2][4] == "m"
 
 
-def test_write_waits_for_its_data(sim, tmp_path):
+def test_late_write_data_costs_a_rotation(sim, tmp_path):
     """A sector that arrives over the bus after the head has passed costs a rotation. With
     fast_write the drive does not wait for the medium."""
     [write] = serve(sim, tmp_path, "bus_ns 0 200000\n", "0 w 0 3")
@@ -810,7 +811,7 @@ def test_write_waits_for_its_data(sim, tmp_path):
     assert write[0] == pytest.approx(0.6)
 
 
-def test_bus_waits_for_room_in_the_segment(sim, tmp_path):
+def test_write_longer_than_its_segment_waits(sim, tmp_path):
     """A write that is longer than its segment waits until sectors have reached the medium."""
     words = "bus_ns 0 10000\nfast_write 1\nhold_write 1\n"
     assert serve(sim, tmp_path, words, "0 w 3 50")[0][0] == pytest.approx(0.5)
@@ -837,14 +838,14 @@ FULL = ("segment_sectors 4\nfast_write 1\nbus_ns 0 10000\nprep_ns 5000\n"
     ("write_water_permille 1000\nwater_by_request 1\n", 0.545),
     ("write_water_permille 0\nwater_by_request 0\n", 0.755),      # when none is left
 ])
-def test_bus_is_let_go_when_a_write_fills_its_segment(sim, tmp_path, words, ms):
+def test_drive_disconnects_when_the_segment_is_full(sim, tmp_path, words, ms):
     """The drive disconnects when the segment is full. The water mark determines when it
     reconnects."""
     [write] = serve(sim, tmp_path, FULL + words, "0 w 3 6")
     assert write[0] == pytest.approx(ms)
 
 
-def test_a_write_that_never_disconnects(sim, tmp_path):
+def test_never_disconnect_saves_the_overhead(sim, tmp_path):
     """never_disconnect saves the overhead of the disconnection, with and without fast_write."""
     words = ("write_disconnect_ns 200000\nreselect_ns 300000 0\nprep_ns 50000\n"
              "bus_ns 0 100000\nwrite_done_ns 40000\n")
@@ -861,7 +862,7 @@ def test_a_write_that_never_disconnects(sim, tmp_path):
     assert [g[0] for g in got] == pytest.approx([0.19, 1.1 + 0.14 - 0.19])
 
 
-def test_a_write_holds_the_bus_as_its_parameter_file_says(tmp_path, sim):
+def test_hold_write_of_the_parameter_file(tmp_path, sim):
     """The parameters about holding the bus have the expected effect on the time of a write.
     fictive9 writes through and disconnects from the bus; its overheads are not 0, and its
     segment has 16 sectors."""
@@ -900,7 +901,7 @@ def test_zero_latency_read(sim, tmp_path):
     assert serve(sim, tmp_path, words, "0 r 0 50")[0][0] == pytest.approx(10.5)
 
 
-def test_map_is_followed(sim, tmp_path):
+def test_platter_sim_uses_the_map(sim, tmp_path):
     """A sector that the map puts elsewhere costs a seek there and back."""
     words = "map 0 0 5\nmap 5 5050 1\nmap 6 6 90\n"
     [read] = serve(sim, tmp_path, words, "0 r 4 1")
@@ -919,7 +920,7 @@ def test_map_is_followed(sim, tmp_path):
     ("zone 4294967297 10 0 0\n", "exceeds 32 bits"), ("zone 1 10 -1 0\n", "is negative"),
     ("seek 1 4294967297\n", "exceeds 32 bits"), ("seek -1 1\n", "is negative"),
     ("nonsense 1\n", "unknown word")])
-def test_a_geometry_that_makes_no_sense(sim, tmp_path, words, why):
+def test_invalid_geometry_is_refused(sim, tmp_path, words, why):
     """platter-sim refuses a wrong geometry with the reason."""
     path = tmp_path / "geometry"
     path.write_text(PLAIN + words, encoding="utf-8")
@@ -930,7 +931,7 @@ def test_a_geometry_that_makes_no_sense(sim, tmp_path, words, why):
 
 # --- the table -----------------------------------------------------------------------
 
-def test_table_is_of_this_model(sim):
+def test_table_is_of_the_present_model(sim):
     """The table is valid as long as the present model gives the same results for the fictive
     drives as when the table was written. If this fails, write the table again with
     `scripts/experiments platter DIRECTORY --rst ...`."""
@@ -950,7 +951,7 @@ def test_table_is_of_this_model(sim):
         assert ratio == pytest.approx(ours / published, abs=0.01)
 
 
-def test_the_aim_is_met_to_the_letter():
+def test_aim_of_the_document_is_met():
     """The aim is to be below DiskSim's own figure on most drives, and within 1.5 times of it on
     all. It must be met by the first column, not by the one that was adopted after the traces had
     been examined."""

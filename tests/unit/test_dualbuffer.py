@@ -159,7 +159,7 @@ def test_fits_against_floating_point(fit):
         assert tool.wait() == 0
 
 
-def test_nothing_is_lost():
+def test_no_data_are_lost():
     """Random loads with power cuts and failing writes lose no acknowledged data, at heads of 1
     to 8 tracks. The counts show that each of these events was frequent."""
     done = run("dualbuffer-check", "run", 1, 4)
@@ -198,7 +198,7 @@ def rounds(*args):
 
 
 @pytest.mark.parametrize("new_percent", [5, 10, 15, 20, 25])
-def test_there_is_always_room_for_what_is_new(new_percent):
+def test_new_blocks_keep_a_minimum_share(new_percent):
     """New blocks get at least 25 % of the cache (D6) in each of 50 rounds, and the share does
     not shrink from round to round."""
     seen = rounds(new_percent, 50)
@@ -210,14 +210,14 @@ def test_there_is_always_room_for_what_is_new(new_percent):
     assert all(use > 50 for _, _, _, _, _, _, use, *_ in seen)
 
 
-def test_without_ageing_there_is_none():
+def test_literal_rule_starves_new_blocks():
     """With the thesis's rule the share of new blocks falls below 10 % of the cache: it keeps all
     blocks for which there is room, and counts from zero in each round."""
     seen = rounds(23, 30, "literal")
     assert min(new for _, new, *_ in seen[20:]) < 10
 
 
-def test_a_hot_set_that_moves_is_followed():
+def test_moved_hot_set_is_followed():
     """The cache follows a moved hot set within two rounds. In the round of the move most writes
     still go to the old set."""
     done = run("dualbuffer-check", "moves", 40)

@@ -59,7 +59,7 @@ def test_engines_survive_power_cuts():
             assert often > 500 if line.startswith(("tiler", "paged")) else not often, line
 
 
-def test_many_pieces():
+def test_checkpoints_of_many_pieces():
     """Test checkpoints with many pieces, each of another moment, and walks that the host
     interrupts. Real devices have more pieces than a test's device can fill."""
     done = exercise(SEED, 400, tool="shingle-exercise-pieces")
@@ -88,7 +88,7 @@ def test_recovery_of_a_ring():
         assert each < band // 64 + 128, line
 
 
-def test_pages_of_a_map():
+def test_paged_maps_survive_power_cuts():
     """Test paged maps with as few frames as possible: no change is lost, no request waits for ever,
     and a scan evicts no page that is in constant use."""
     done = exercise(SEED, 200, tool="pages-test")
@@ -103,7 +103,7 @@ def test_pages_of_a_map():
 
 @pytest.mark.parametrize("engine", ["stl-set", "stl-full", "imr", "comb", "tiler", "paged",
                                     "dualbuffer", "rmwf"])
-def test_a_question_wakes_no_write_that_waits_for_an_end(engine):
+def test_lost_wakeup_of_a_busy_write_is_detected(engine):
     """The engine refuses writes until core queries it for a step, and then reports that it has
     none. Core retries the writes that were refused for lack of room, but not those that were
     refused as busy; those hang, which the test must detect."""
@@ -115,7 +115,7 @@ def test_a_question_wakes_no_write_that_waits_for_an_end(engine):
 
 
 @pytest.mark.parametrize("engine", ["stl-set", "dualbuffer", "rmwf"])
-def test_blocks_of_the_cache_that_cannot_be_written(engine):
+def test_cleaning_avoids_unwritable_cache_blocks(engine):
     """Some blocks of the cache bands fail permanently. Cleaning must avoid them, because three
     failed steps in a row would make the device read-only."""
     done = exercise(SEED, 60, 6000, engine, "worn")
@@ -175,7 +175,7 @@ def test_dualbuffer_needs_each_protection(feature):
     pytest.fail(f"nothing is lost: {seen}")
 
 
-def test_no_operation_walks_over_a_device():
+def test_operations_are_bounded_under_the_spinlock():
     """Operations run under a spinlock with interrupts off. The test counts the pieces of code that
     the longest call of each operation executes on devices of 4 TB; the limit corresponds to 1 ms at
     most."""

@@ -82,7 +82,7 @@ def test_commands_of_the_catalogue_have_rows():
 
 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda r: r.name)
-def test_result(result):
+def test_entry_names_existing_files(result):
     """The page, section, sources, command and JSON file that an entry names exist."""
     page = read(DOCUMENTS / result.page if result.page.endswith(".rst") else TOP / result.page)
     assert result.section in page.titles
@@ -101,11 +101,11 @@ def test_result(result):
         assert f'"{folder}"' in source and f'"{name}"' in source
 
 
-def test_names_and_commands_are_there_once():
+def test_names_and_commands_are_unique():
     assert len({r.name for r in RESULTS}) == len(BY_COMMAND) == len(RESULTS)
 
 
-def test_every_show_is_in_the_catalogue():
+def test_every_experiment_is_in_the_catalogue():
     others = {"all", "report", "bench", "demo"}     # `make bench` and `make demo`
     assert set(NAMES) - others == {found for r in RESULTS for found in re.findall(
         r"scripts/experiments ([\w-]+)", r.command)}
@@ -167,7 +167,7 @@ def kept(run):
     return json.loads(run.file.read_text(encoding="utf-8"))
 
 
-def test_collects(run, tmp_path):
+def test_run_stores_results_and_reports_failures(run, tmp_path):
     """A run stores the figures or the output of each command, reports failures, and passes over
     what needs a variable that is not set. --resume runs only what failed."""
     of, count = run(), tmp_path / "count"
@@ -204,7 +204,7 @@ def test_collects(run, tmp_path):
     assert third.screen.heads == [("figures (1 of 1)", found["figures"]["seconds"], 0)]
 
 
-def test_resume_runs_again_what_has_other_sources(run, monkeypatch):
+def test_resume_repeats_runs_of_other_sources(run, monkeypatch):
     """A stored result is not used if the sources of the experiment have changed."""
     results = [result("one", "true")]
     assert run().all(results, resume=False) == 0
@@ -213,7 +213,7 @@ def test_resume_runs_again_what_has_other_sources(run, monkeypatch):
     assert again.all(results, resume=True) == 0 and len(again.screen.heads) == 1
 
 
-def test_a_file_of_before_is_not_taken_for_new_figures(run, monkeypatch, tmp_path):
+def test_old_json_file_is_not_taken_for_a_new_result(run, monkeypatch, tmp_path):
     """A JSON file from an earlier run is not taken for the result of a command that writes none."""
     monkeypatch.setattr(show, "TOP", tmp_path)
     of = run()
@@ -225,7 +225,7 @@ def test_a_file_of_before_is_not_taken_for_new_figures(run, monkeypatch, tmp_pat
         [None, None, 7]
 
 
-def test_directory_is_that_of_the_variable(run, monkeypatch):
+def test_directory_is_the_value_of_the_variable(run, monkeypatch):
     """DIRECTORY in a command stands for the value of the variable that the command needs."""
     monkeypatch.setenv("SHINGLE_SOMEWHERE", "a place")
     of = run()
@@ -233,7 +233,7 @@ def test_directory_is_that_of_the_variable(run, monkeypatch):
     assert kept(of)["results"]["needy"]["output"] == "a place\n"
 
 
-def test_what_has_begun_ends_with_it(tmp_path, run):
+def test_interrupt_ends_the_running_command(tmp_path, run):
     """An interrupt ends the running command with its children. Otherwise a guest would go on."""
     of, pids = run(), tmp_path / "pids"
     of.screen.show = lambda *_: pids.exists() and pids.read_text().count("\n") == 2 and \
@@ -265,7 +265,7 @@ def git(top, *words, day="2026-01-01"):
 @pytest.mark.skipif(not shutil.which("git"), reason="no git")
 @pytest.mark.parametrize("day, stale, word", [
     ("2026-01-01", 0, ""), ("2026-01-02", 0, "the same day"), ("2026-01-03", 1, "one more")])
-def test_check(tmp_path, capsys, day, stale, word):
+def test_check_reports_outdated_results(tmp_path, capsys, day, stale, word):
     """--check reports results that are older than the last commit to their sources. A commit of
     the same day does not count, nor one to other files."""
     git(tmp_path, "init", "-q")
@@ -300,7 +300,7 @@ def asked(*args):
                           capture_output=True, check=False, timeout=600)
 
 
-def test_words():
+def test_command_line():
     done = asked("--list")
     assert done.returncode == 0
     assert [line.split()[0] for line in done.stdout.splitlines()[::2]] == \
@@ -310,7 +310,7 @@ def test_words():
     assert asked("--check", "--only", "torn").returncode in (0, 1)
 
 
-def test_guests_end_with_their_show():
+def test_guests_end_with_their_experiment():
     """Experiments start guests through runner.in_guest(), which passes their own process as
     --caller. So the guests end when an experiment is killed."""
     argv = runner("--kernel", "uml")

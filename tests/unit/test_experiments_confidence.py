@@ -32,13 +32,13 @@ ZONES = Plateaus([(0, 20), (100, 15.1), (200, 15), (300, 10)], 3)
     (Finding([[0, 20], [100, 15.05], [300, 10.2]]), ZONES, "wrong"),
     (Finding([[0, 20], [100, 15.05], [101, 15.05]]), ZONES, "wrong"),
     (Finding([[100, 15.1], [200, 15], [300, 10]]), ZONES, "wrong")])
-def test_marks(finding, truth, mark):
+def test_marks_of_findings(finding, truth, mark):
     assert show.mark(finding, truth, 1) == mark
 
 
 @pytest.mark.parametrize("wrong,stated,good", [(0, 0.999, True), (1, 0.97, True),
                                                (5, 0.97, False), (2, 0.999, False)])
-def test_what_was_stated_too_surely(capsys, wrong, stated, good):
+def test_overconfident_tests_are_found(capsys, wrong, stated, good):
     """A test is too sure if more answers are wrong than its stated confidence allows. Here
     @wrong of forty answers are wrong; missing answers do not count."""
     marks = [("wrong", stated)] * wrong + [("right", stated)] * (40 - wrong) + \
@@ -49,7 +49,7 @@ def test_what_was_stated_too_surely(capsys, wrong, stated, good):
     assert f"MEASURED = {{'mapping': ({wrong}, 40)}}" in out
 
 
-def test_every_answer_that_is_measured_is_drawn_and_none_too_sure():
+def test_all_measured_answers_occur_and_none_is_overconfident():
     """A dozen drives of each kind give all kinds of answers that stats.MEASURED has. More than a
     quarter of the answers of each kind are right, and the wrong ones are within the stated
     confidence.
@@ -70,7 +70,7 @@ SKYLIGHT = "\n".join((TOP / f"Documentation/{page}.rst").read_text(encoding="utf
                      for page in ("skylight", "reports/skylight"))
 
 
-def test_what_is_borne_out_by_hand():
+def test_supported_confidence_computed_by_hand():
     """The confidence that counts support, computed by hand: without any answer the odds are
     even; after 98 answers of which two are wrong, the next one is wrong with probability 3 in
     100."""
@@ -79,7 +79,7 @@ def test_what_is_borne_out_by_hand():
     assert stats.borne_out(27, 101) == pytest.approx(75 / 103)
 
 
-def test_the_table_has_what_was_measured():
+def test_table_has_the_measured_counts():
     """*Stated* in each row follows from stats.MEASURED, unless an answer is less sure for reasons
     of its own. *Borne out* and the line below follow from the counts of the row, and the second
     line is stats.MEASURED."""
@@ -100,7 +100,7 @@ def test_the_table_has_what_was_measured():
         assert row[4] == at_most if name != "serpentine" else float(row[4]) < float(at_most), name
 
 
-def test_the_text_has_what_was_measured():
+def test_text_has_the_measured_counts():
     """The counts in the text of the pages are those of stats.MEASURED."""
     for name, words in (
             ("zone_profile", r"of (?P<of>\d+) answers on randomly\s+generated\s+drives\s+"
@@ -114,13 +114,13 @@ def test_the_text_has_what_was_measured():
 
 
 @pytest.mark.soak
-def test_measured_is_what_is_measured():
+def test_measured_counts_are_reproduced():
     """stats.MEASURED comes from 400 drives of each kind. Drawing them again takes minutes."""
     assert {name: (sum(m == "wrong" for m, _ in marks), sum(m != "cannot tell" for m, _ in marks))
             for name, marks in show.drawn(400, 2).items()} == stats.MEASURED
 
 
-def test_who_is_always_sure_and_often_wrong_is_noticed(monkeypatch):
+def test_sure_and_wrong_test_is_reported(monkeypatch):
     """A test that is sure and often wrong is reported as too sure. Test 14 becomes such a test
     without its comparison of halves."""
     from skylight import t14_zones
@@ -129,7 +129,7 @@ def test_who_is_always_sure_and_often_wrong_is_noticed(monkeypatch):
     assert show.row(show.drawn(16, 1)["zone_profile"])[2]
 
 
-def test_of_whole_drives_a_line_is_printed_each(monkeypatch):
+def test_each_full_size_drive_has_a_result(monkeypatch):
     """Each drive of full size has a result. To save time only the outermost GiB of two drives is
     read, where they have one zone. A stretch of 8 MiB crosses three or four tracks of the second
     drive, alternately, which Test 14 takes for plateaus: a known error."""
@@ -142,7 +142,7 @@ def test_of_whole_drives_a_line_is_printed_each(monkeypatch):
 
 
 @pytest.mark.parametrize("signs, status", [(("right", "cannot tell"), 0), (("wrong", "right"), 1)])
-def test_a_wrong_answer_of_a_whole_drive_is_the_status(monkeypatch, capsys, signs, status):
+def test_wrong_answer_on_a_full_size_drive_fails(monkeypatch, capsys, signs, status):
     """A wrong answer about a drive of full size makes the exit status 1. A missing answer does
     not."""
     monkeypatch.setattr(show, "full_size", lambda: [(f"d{i}", s, "x") for i, s in enumerate(signs)])

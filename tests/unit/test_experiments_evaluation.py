@@ -16,7 +16,7 @@ def course(records, memtable, parts, seconds):
             "points": [{"inserted": end, "seconds": seconds(end)} for end in due]}
 
 
-def test_the_last_75th_is_no_more_than_that():
+def test_speed_of_the_last_75th_is_interpolated():
     """Points do not lie where the last 75th begins, so the speed is interpolated between two of
     them. With 75,000 records in memtables of 65, this is the paper's last million of 75."""
     def seconds(inserted):
@@ -32,7 +32,7 @@ def test_the_last_75th_is_no_more_than_that():
     assert last_speed(of, 1 / 75) == pytest.approx(1000 * (1 << 20) / (965 * 4 + 35 * 2))
 
 
-def test_a_point_where_the_share_begins_is_taken_as_it_is():
+def test_point_at_the_begin_of_a_share_is_not_interpolated():
     """With 76,800 records in memtables of 64, a point lies where the last 75th begins, and
     nothing is interpolated."""
     of = course(76800, 64, 75, lambda inserted: inserted + 3 * max(0, inserted - 75776))
@@ -40,7 +40,7 @@ def test_a_point_where_the_share_begins_is_taken_as_it_is():
     assert last_speed(of, 1 / 75) == pytest.approx((1 << 20) / 4)
 
 
-def test_all_of_it_begins_at_its_beginning():
+def test_speed_of_the_whole_load():
     """The speed of the whole load, and of a share that begins before the second point."""
     of = course(1000, 65, 5, lambda inserted: 3 * inserted)
     assert last_speed(of, 1) == pytest.approx((1 << 20) / 3)

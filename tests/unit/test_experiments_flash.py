@@ -44,7 +44,7 @@ def result(name, written, ms, cleanings):
         medium={"media_blocks_written": written})
 
 
-def test_what_it_says(tmp_path):
+def test_printed_table(tmp_path):
     groups = show.rows([result("SMR-2, band", 900, 16.0, 2), result("RMW-F", 300, 8.0, 1),
                         result("SMR-2, block", 9000, 80.0, 0)])
     assert groups["rsrch_0"]["RMW-F"]["direct"] == .25

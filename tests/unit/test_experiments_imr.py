@@ -29,7 +29,7 @@ def bytes_of(size):
     ("fast", ["plain", "seq"], "nothing destroyed was read, and"),
     ("fast", ["plain", "plain-seq"], "no drive was interlaced, so nothing could be destroyed, and"),
     ("paper", ["plain", "seq"], "no drive was interlaced, so nothing could be destroyed, and")))
-def test_no_more_is_said_than_the_drive_could_show(set_up, schemes, sentence):
+def test_final_sentence_claims_only_what_the_drive_shows(set_up, schemes, sentence):
     """The final sentence claims that nothing destroyed was read only if a drive was interlaced."""
     options = argparse.Namespace(**show.SET_UPS[set_up], verify=False)
     assert show.all_well(options, schemes) == f"{sentence} the clock was exact"
@@ -40,7 +40,8 @@ def test_no_more_is_said_than_the_drive_could_show(set_up, schemes, sentence):
     ("medium", "late", "seq-silent-67108864-target-1: late 7 times: no exact clock"),
     ("medium", "destroyed_reads", "seq-silent-67108864-target-1: 7 destroyed blocks were read"),
     ("device", "bad_blocks", "seq-silent-67108864-target-1: 7 blocks were lost")))
-def test_what_is_wrong_is_said_and_is_the_status(monkeypatch, tmp_path, capsys, where, what, sentence):
+def test_faults_are_reported_and_set_the_status(monkeypatch, tmp_path, capsys, where, what,
+                                                sentence):
     """A late clock, a read of a destroyed block and a lost block are reported in the last line
     and make the exit status 1."""
     def measure(run, _):
@@ -65,7 +66,7 @@ def test_what_is_wrong_is_said_and_is_the_status(monkeypatch, tmp_path, capsys, 
     assert re.search("^imr: --json .*: No such file or directory$", capsys.readouterr().err)
 
 
-def test_only_the_same_words_are_taken_up(monkeypatch, tmp_path):
+def test_resume_uses_results_of_equal_options_only(monkeypatch, tmp_path):
     """--resume takes a stored result only if its settings are the same; otherwise the run is
     made again."""
     options = argparse.Namespace(**show.SET_UPS["fast"], verify=False, mix=None, ops=None,
@@ -126,7 +127,7 @@ def test_columns_of_a_load(capsys, layer):
                                  "13.3", "76.1"]
 
 
-def test_a_track_of_a_32nd_counts_as_a_whole_one():
+def test_speeds_are_scaled_to_whole_tracks():
     """Speeds on tracks of 1/32 of the size are multiplied by 32."""
     of = result("target", False)
     whole = show.figures(of)
@@ -135,7 +136,7 @@ def test_a_track_of_a_32nd_counts_as_a_whole_one():
         assert show.figures(of)[what] == pytest.approx(32 * whole[what])
 
 
-def test_the_mean_of_few_is_within(capsys):
+def test_interval_of_a_mean_uses_students_t(capsys):
     """The interval of a mean uses Student's t: for three seeds, 10, 20 and 30 % are 20 +- 24.8
     %."""
     run = {}
@@ -151,7 +152,7 @@ def test_the_mean_of_few_is_within(capsys):
 
 
 @pytest.mark.parametrize("layer", ("middleware", "target"))
-def test_with_a_mix_nothing_is_said_of_a_file(capsys, layer):
+def test_mix_results_are_not_divided_by_files(capsys, layer):
     """After a mix the counters cover load and mix, so no figure is divided by the load's files."""
     got = {name: show.figures(result("plain" if name == "plain" else layer, True))
            for name in ("plain", "seq", "3phase", "compaction", "compaction-merged")}
@@ -190,7 +191,7 @@ def of_seeds(layer, mixed=False):
 
 
 @pytest.mark.parametrize("layer", ("middleware", "target"))
-def test_tables_are_of_all_seeds(capsys, layer):
+def test_tables_average_over_seeds(capsys, layer):
     """With several seeds the table has means and ranges, and ratios are formed within a seed."""
     got = of_seeds(layer)
     got["compaction-merged"][1]["rewrites"] = 40
@@ -209,13 +210,13 @@ def test_tables_are_of_all_seeds(capsys, layer):
         assert "  seq, seed 2 of 2: the target 80 rewrites" in out
 
 
-def test_mixes_are_of_all_seeds(capsys):
+def test_mixes_average_over_seeds(capsys):
     show.table("mix", of_seeds("middleware", True), OPTIONS)
     out = capsys.readouterr().out
     assert "operations/s of the mix: plain 5.0 (5.0-5.0), seq 7.5 (5.0-10.0), " in out
 
 
-def test_how_long_a_mix_is():
+def test_operations_of_a_mix():
     """--ops is passed to the guest's program. 7,500,000 is the number of the paper's mix, which
     kvimr uses. Without --ops none is passed."""
     args = words_of("paper", "seq", "middleware", mix="R50", ops=7500000)["args"]
@@ -225,7 +226,7 @@ def test_how_long_a_mix_is():
 
 
 @pytest.mark.parametrize("us", (0, 8333))
-def test_what_a_sync_takes_is_asked_of_the_disk(us):
+def test_flush_time_is_a_setting_of_platter(us):
     """The time of a flush is a setting of platter, also for the plain disk; 0 leaves platter's
     default."""
     for scheme in ("plain", "seq"):
@@ -240,7 +241,7 @@ def words_of(set_up, scheme, through, size=64 << 20, **other):
 
 
 @pytest.mark.parametrize("scheme", ("plain", "seq", "3phase-merged", "compaction"))
-def test_the_papers_set_up_is_that_without_a_guest(scheme):
+def test_paper_set_up_equals_that_of_kvimr(scheme):
     """With the paper's set-up, imr through the middleware passes the same arguments as kvimr,
     which runs without a guest. Only the drive differs."""
     args = words_of("paper", scheme, "middleware")["args"]
@@ -256,7 +257,7 @@ def test_the_papers_set_up_is_that_without_a_guest(scheme):
     assert option(args, "--scale") == "1"
 
 
-def test_the_papers_drive_is_whole():
+def test_paper_drive_has_its_full_length():
     """The paper's set-up uses the whole length of the profile's drive: a shorter one would have
     other seek times. The drive is a conventional one."""
     for through in ("middleware", "target"):
@@ -269,7 +270,7 @@ def test_the_papers_drive_is_whole():
 
 @pytest.mark.parametrize("set_up,mb", [(set_up, mb) for set_up in ("fast", "paper")
                                        for mb in (64, 128, 256, 512)] + [("fast", 1024)])
-def test_a_whole_file_is_gathered(set_up, mb):
+def test_buffer_has_room_for_a_file(set_up, mb):
     """The target's buffer has room for two files; where its limit does not allow that, it has
     the maximum, which is more than one file."""
     words = words_of(set_up, "seq", "target", size=mb << 20)

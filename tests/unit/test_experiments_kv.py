@@ -7,7 +7,7 @@ import pytest
 from experiments import kv as show
 
 
-def test_all_are_sent_the_same():
+def test_all_stores_get_the_same_requests():
     """For a drive and a size all stores have the same sessions and differ in their own options
     only: each has the same memtable and an equally large cache, or the page cache."""
     options = show.options_of(["--scale", "40"])
@@ -72,7 +72,7 @@ def test_scale():
         assert show.band(options) == f"{80 * 1024 // scale // 4 * 4}K"
 
 
-def test_inside():
+def test_part_inside_compares_three_stores():
     """The part `inside` compares LevelDB with loc and soc on a conventional drive, for four
     values of the trigger of level 0."""
     cases = show.inside(show.options_of([]))
@@ -111,7 +111,7 @@ def test_rate():
     assert show.rate(phase(10, 0)) is None
 
 
-def test_ahead():
+def test_lead_in_percent():
     """ahead() is the lead of the first rate over the second in percent, and None if either is
     missing."""
     assert show.ahead(3, 2) == pytest.approx(50)
@@ -120,7 +120,7 @@ def test_ahead():
     assert show.signed(8.84) == "+8.8 %" and show.signed(None) == "-"
 
 
-def test_written():
+def test_written_bytes_per_payload():
     assert show.written(phase(1, 1, wrote=500)) == 3
     assert show.written(phase(1, 1)) is None
 
@@ -141,7 +141,7 @@ Level  Files Size(MB) Time(sec) Read(MB) Write(MB)
     assert show.compacted({"store_stats": {"stats": text}}) == (120, 163, 12)
 
 
-def test_stores_that_answer_differently():
+def test_different_counts_of_stores_are_reported():
     """Stores that got the same requests must report the same counts: a difference means that a
     store lost something, or was sent something else."""
     def of(name, **phases):
@@ -165,7 +165,7 @@ def test_stores_that_answer_differently():
     ({"medium": {"destroyed_reads": 3}}, "3 destroyed blocks were read"),
     ({"layer": {"r0_violations": 1}}, "1 writes would have destroyed data in use"),
 ))
-def test_what_must_not_be(more, sentence):
+def test_faults_are_reported(more, sentence):
     """Reads of destroyed blocks, writes that would have destroyed data, a late clock and failed
     operations are reported."""
     of = {"late_us": 0, "medium": {"destroyed_reads": 0}, "layer": {"r0_violations": 0},
@@ -209,7 +209,7 @@ def test_relations():
         assert {i for i, (_, holds) in enumerate(found) if not holds} == what
 
 
-def test_without_one_that_did_not_end():
+def test_store_without_a_result_is_left_out():
     """A store without a result is compared with nothing. The columns that compare it are left
     out, and no other store takes its place."""
     assert not show.relations(inside_of({}, {}, {})[1:])
@@ -223,7 +223,7 @@ def test_without_one_that_did_not_end():
     assert "over rocksdb" in said and "+100.0 %" in said and "over leveldb" not in said
 
 
-def test_millions_a_second_stand_apart():
+def test_columns_are_wide_enough():
     """The columns of the table are wide enough for rates of tens of millions."""
     results = [(("tmpfs", 1024, name), {"load": phase(n, 1)})
                for name, n in (("kv", 18_014_065), ("leveldb", 32_031_255))]
@@ -232,7 +232,7 @@ def test_millions_a_second_stand_apart():
     assert row.index("32,031,255.0") + len("32,031,255.0") == head.index("leveldb") + len("leveldb")
 
 
-def test_each_run_knows_what_those_before_inserted():
+def test_insertstart_counts_earlier_runs():
     """`insertstart` is the number of records that earlier runs inserted beyond the load, so that
     no run inserts the keys of another."""
     results = {"load": phase(50, 1, kind="insert", records=0),
@@ -249,14 +249,14 @@ def test_each_run_knows_what_those_before_inserted():
         ["-p", f"insertstart={there}"] for there in (0, 0, 7, 7)]
 
 
-def test_the_middle_of_rounds():
+def test_median_of_rounds():
     """The median of rounds is taken separately for each phase."""
     runs = [{"a": phase(n, 1), "b": phase(9 - n, 1)} for n in (3, 1, 2)]
     found = show.middle(runs)
     assert (found["a"]["operations"], found["b"]["operations"]) == (2, 7)
 
 
-def test_what_it_says():
+def test_printed_tables():
     """The rows of the printed tables, with the ratios and the written bytes."""
     results = [(("stl-set", 1024, name), {"load": phase(n, 2, wrote=10, kind="insert"),
                                           "c": phase(n, 1, kind="read")})

@@ -41,7 +41,7 @@ def made(slots=4):
     return guest.Diverter(Disk(), Disk(), slots, cleaning, 1000), cleaning
 
 
-def test_only_while_it_cleans():
+def test_writes_go_to_flash_only_during_cleaning():
     """Writes go to the flash only while the target cleans. A block that is on the flash is read
     from there, and a later write to it frees its slot or uses it again."""
     way, cleaning = made()
@@ -74,7 +74,7 @@ def test_full_flash():
     assert way.read(3) == 3 and 3 not in way.target
 
 
-def test_it_comes_home_in_the_order_of_the_disk():
+def test_blocks_are_moved_home_in_address_order():
     """Blocks are brought home in the order of their numbers, which is the disk's, not in that of
     the writes."""
     way, cleaning = made()
@@ -88,7 +88,7 @@ def test_it_comes_home_in_the_order_of_the_disk():
     assert not way.away and sorted(way.free) == [0, 1, 2, 3]
 
 
-def test_a_newer_write_is_not_overtaken():
+def test_newer_write_waits_for_the_move_home():
     """A write to a block that is being brought home waits. Otherwise the old content could
     overwrite the new one."""
     way, cleaning = made()
@@ -110,7 +110,7 @@ def test_a_newer_write_is_not_overtaken():
     assert way.target == {5: "new"} and not way.away
 
 
-def test_when_it_comes_home(monkeypatch):
+def test_blocks_are_moved_home_when_idle(monkeypatch):
     """Blocks are brought home only while the target does not clean, and only after the host has
     been idle for a while."""
     way, cleaning = made()
@@ -140,7 +140,7 @@ def test_when_it_comes_home(monkeypatch):
     assert way.returned == 2
 
 
-def test_open_loop(monkeypatch):
+def test_response_time_starts_when_the_write_is_due(monkeypatch):
     """A response time begins when the write was due, even if it had to wait for a thread."""
     clock = [100.0]
     monkeypatch.setattr(guest.stack, "now", lambda: clock[0])
@@ -158,7 +158,7 @@ def test_open_loop(monkeypatch):
     assert took == pytest.approx([.5, .9, .5]) and places == [7, 8, 9]
 
 
-def test_told():
+def test_percentiles_of_a_run():
     """The percentiles of a run, computed by hand."""
     of = guest.told([.001] * 990 + [.002] * 9 + [1.0])
     assert of["p50_ms"] == 1 and of["p99_ms"] == 2 and of["max_ms"] == 1000
@@ -191,7 +191,7 @@ def test_cases(monkeypatch, tmp_path):
         assert max(int(r[3]) for r in rows) < 1 << 30 and int(rows[-1][0]) < 60 * 10 ** 6
 
 
-def test_other_arrivals_are_other_words(monkeypatch, tmp_path):
+def test_resume_distinguishes_arrivals(monkeypatch, tmp_path):
     """--resume must not reuse measurements of another run."""
     monkeypatch.setattr(show.runner, "outputs", lambda _: tmp_path)
     monkeypatch.setattr(show.subprocess, "run", lambda *_, **__: None)
@@ -205,7 +205,7 @@ def test_other_arrivals_are_other_words(monkeypatch, tmp_path):
     assert all(a[1] != b[1] for a, b in zip(one, show.cases(options, words)))
 
 
-def test_jobs_take_turns(tmp_path):
+def test_each_request_is_in_one_log(tmp_path):
     """Each request is in exactly one of the logs, at the time at which it was due."""
     head = ["fio version 3 iolog", "1 device add", "1 device open"]
     body = [f"{n} device write {4096 * n} 4096" for n in range(1, 11)]
@@ -216,7 +216,7 @@ def test_jobs_take_turns(tmp_path):
     assert len(guest.split(tmp_path / "whole", tmp_path, 99)) == 10
 
 
-def test_fio_takes_them(tmp_path):
+def test_fio_accepts_the_log(tmp_path):
     """fio accepts the generated log and reports a result for each request."""
     if not shutil.which("fio"):
         pytest.skip("fio is not here")
@@ -244,7 +244,7 @@ def results_of(better):
     return [(("poisson", "stl-set"), {"ways": ways})]
 
 
-def test_what_it_says(tmp_path):
+def test_printed_figures(tmp_path):
     got = show.figures(results_of(True)[0][1])
     assert got["diverted"]["diverted"] == 40 and got["diverted"]["left"] == 25
     assert got["threads"]["left"] is None and got["fio"]["steps"] == 12
@@ -262,7 +262,7 @@ def test_what_it_says(tmp_path):
     ("medium", "destroyed_reads", "poisson, threads: 3 destroyed blocks were read"),
     ("layer", "r0_violations", "poisson, threads: 3 writes would have destroyed"),
 ))
-def test_what_must_not_be(part, name, sentence):
+def test_faults_are_reported(part, name, sentence):
     (_, of), = results_of(True)
     assert not list(show.wrong_of("poisson", of))
     of["ways"]["threads"][part][name] += 3

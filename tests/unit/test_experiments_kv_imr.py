@@ -39,7 +39,7 @@ def test_cases():
     assert cases[0][1]["band"] == "2112K"
 
 
-def test_sitting():
+def test_sessions_of_the_paper():
     """The last tenth of the load continues where the load ended, and the mixes use all records."""
     options = kv.options_of(["--fraction", "16"])
     n = show.records(options)
@@ -55,7 +55,7 @@ def test_sitting():
         assert words[mix][words[mix].index("-n") + 1] == str(n // 10)
 
 
-def test_levels_get_the_same_files():
+def test_shingle_levels_gets_the_same_files():
     """shingle-levels gets the same files and schemes as the guest, with records and tracks 32
     times as large, and a level 1 of ten files."""
     options = kv.options_of(["--fraction", "16"])
@@ -77,7 +77,7 @@ def test_levels_get_the_same_files():
         int(words["--tracks"]) * 2 * 75_000 / (47_684 * 2), rel=1e-3)
 
 
-def test_it_takes_them():
+def test_shingle_levels_accepts_the_options():
     """shingle-levels accepts the options, and its answer has all the figures that the experiment
     needs."""
     make("userspace/levels")
@@ -123,7 +123,7 @@ def test_least_gain():
     assert show.least_gain(got, "R50", ("most",)) == pytest.approx(-25)
 
 
-def test_what_it_says(capsys):
+def test_printed_table(capsys):
     options = kv.options_of([])
     took = dict(zip(show.SCHEMES, (100, 250, 125, 115, 105, 110, 100)))
     got = {scheme: show.figures(result(s, 0 if scheme == "plain" else s))

@@ -19,7 +19,7 @@ def option(args, name):
     return args[args.index(name) + 1] if name in args else None
 
 
-def test_the_papers_set_up():
+def test_set_up_of_the_paper():
     """The options are those of the paper: order of tracks, drive, size, load, and a flush that
     takes one rotation."""
     args = show.arguments("compaction-merged", 3)
@@ -36,7 +36,7 @@ def test_the_papers_set_up():
     assert "--copy-each" not in plain and option(plain, "--place") == "3phase,next"
 
 
-def test_the_papers_records():
+def test_records_of_the_paper():
     """The paper's 75 million records of 1 KiB are loaded in two sizes: as they are, and with a
     64th more."""
     for way, kib in (("74,387 MiB", 75e6 * 65 / 64), ("73,242 MiB", 75e6)):
@@ -44,7 +44,7 @@ def test_the_papers_records():
         assert int(load[:-1]) == round(kib / 1024) == int(way.split()[0].replace(",", ""))
 
 
-def test_the_fast_disk_is_that_of_the_other_show():
+def test_fast_disk_is_the_same_as_in_imr():
     """The fast disk of kvimr and of imr is the same, so that their results can be compared."""
     fast, args = imr.SET_UPS["fast"], show.arguments("seq", 1, show.WAYS["fast disk"])
     assert option(args, "--tracks") == str(fast["tracks"])
@@ -53,7 +53,7 @@ def test_the_fast_disk_is_that_of_the_other_show():
     assert int(option(args, "--load")[:-1]) == fast["tracks"] * 2 * 768 / 1000
 
 
-def test_each_way_is_another():
+def test_runs_have_different_options():
     """Each run has options of its own, unless two parts need the same run, which is then made
     once."""
     runs = show.wanted(["load", "ways", "sizes", "mixes"], [1, 2])
@@ -115,7 +115,7 @@ def two_seeds(mix=0.):
         for seed in (1, 2)}
 
 
-def test_tables_have_the_papers_figures_beside_ours(capsys):
+def test_tables_have_the_figures_of_the_paper(capsys):
     """The tables have means and ranges over seeds, with the paper's figures beside them."""
     got = two_seeds()
     show.show_load(got, show.SCHEMES, OPTIONS)
@@ -183,7 +183,7 @@ def test_the_course_of_the_load(capsys):
         "about 60), by seed from 3.0, never" in out
 
 
-def test_the_least_gain_is_over_the_better_of_two(capsys):
+def test_least_gain_is_over_the_better_of_two(capsys):
     """The least gain is that of the slower compaction scheme over the better of seq and 3phase."""
     got = two_seeds(mix=1e-3)
     assert show.least_gain(got) == pytest.approx(50)
@@ -193,7 +193,7 @@ def test_the_least_gain_is_over_the_better_of_two(capsys):
     assert row.split()[5:7] == ["600.0", "(600.0-600.0)"] and row.split()[-2:] == ["+50.0", "+2.28"]
 
 
-def test_an_earlier_answer_is_taken_up_only_if_asked_for(tmp_path):
+def test_stored_answer_is_used_only_with_resume(tmp_path):
     """A stored answer is used only with --resume, and only if it is whole and of the same
     options."""
     make("userspace/levels")
@@ -214,7 +214,7 @@ def test_an_earlier_answer_is_taken_up_only_if_asked_for(tmp_path):
     assert json.loads(out.read_text()) == of
 
 
-def test_results_that_have_no_place(tmp_path, monkeypatch):
+def test_results_directory_that_cannot_be_made(tmp_path, monkeypatch):
     """If the directory for results cannot be made, the reason is reported before any run."""
     (tmp_path / "file").touch()
     monkeypatch.setattr(show.runner, "outputs", lambda _: tmp_path / "file")
@@ -223,7 +223,7 @@ def test_results_that_have_no_place(tmp_path, monkeypatch):
         show.main()
 
 
-def test_what_was_published_is_written_once():
+def test_published_figures_are_written_once():
     """Experiments import the published figures from kvimr_paper.py, and have no copies of them.
     The published ratios agree with each other."""
     for name in ("imr", "imr_model", "kvimr"):
@@ -236,7 +236,7 @@ def test_what_was_published_is_written_once():
         assert speeds[0] / speeds[1] == pytest.approx(ratio, rel=0.02)
 
 
-def test_what_was_published_agrees_with_itself():
+def test_published_figures_are_consistent():
     """The paper's text gives some results twice, in other units: compaction times in relation to
     each other, and the seconds spent on rewriting top tracks. They must agree with the figures
     in kvimr_paper.py, which guards against misprints there."""

@@ -39,7 +39,7 @@ def points(text, colour):
     return [(float(x), float(y)) for x, y in re.findall(r"M([\d.]+) ([\d.]+)h0", path.get("d"))]
 
 
-def test_every_write_is_where_it_belongs():
+def test_each_write_is_a_point_of_the_picture():
     """Each write is one point: in the order of time across, and at the height of its latency."""
     data = measured()
     text = show.svg(data)
@@ -64,13 +64,13 @@ def run(monkeypatch, late):
     return show.main(), len(late) - len(left)
 
 
-def test_a_host_that_was_late_once_is_asked_again(monkeypatch, capsys):
+def test_late_measurement_is_repeated(monkeypatch, capsys):
     """A measurement with a late clock is repeated."""
     assert run(monkeypatch, [1, 0, 0]) == (0, 2)
     assert "late 1 times: measured again" in capsys.readouterr().out
 
 
-def test_a_host_that_is_always_late_has_no_exact_clock(monkeypatch, capsys):
+def test_repeated_late_measurements_fail(monkeypatch, capsys):
     """After a fixed number of late measurements the experiment fails."""
     assert run(monkeypatch, [1, 1, 2, 0]) == (1, show.TRIES)
     out = capsys.readouterr().out.splitlines()
@@ -78,7 +78,7 @@ def test_a_host_that_is_always_late_has_no_exact_clock(monkeypatch, capsys):
     assert sum("measured again" in line for line in out) == show.TRIES - 1
 
 
-def test_what_is_out_of_the_picture_stays_at_its_border():
+def test_latency_beyond_the_scale_is_drawn_at_the_border():
     """A latency beyond the scale is drawn at the border, not left out."""
     data = measured(writes=10)
     data["cmr"][3] = 99.0
@@ -102,7 +102,7 @@ def test_readable_on_white_and_on_black(page):
         assert node.get("fill") in colours
 
 
-def test_the_one_in_the_readme():
+def test_picture_in_the_readme():
     """The picture in the tree is small, refers to no other file, and has the figures of
     results.rst."""
     text, readme = (path.read_text(encoding="utf-8") for path in (PICTURE, TOP / "README.md"))

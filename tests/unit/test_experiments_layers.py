@@ -34,7 +34,7 @@ def result(name, host, written):
         medium={"media_blocks_written": written, "seeks": 100})
 
 
-def test_what_it_says(tmp_path):
+def test_printed_table(tmp_path):
     groups = show.rows([result("plain", 200, 200), result("stl-set", 200, 500)])
     row = groups["rsrch_0"]["stl-set"]
     assert row["medium_amplification"] == 2.5 and row["seeks_each"] == .5

@@ -44,7 +44,7 @@ def test_steps_agree():
     assert bounds[-1] > 1000 * 10 ** 9
 
 
-def test_longest():
+def test_longest_latency_is_a_bound():
     """The longest latency is the bound of the last step in use. Beyond the last bound it is
     unknown."""
     steps = [0] * 336
@@ -54,7 +54,7 @@ def test_longest():
     assert show.longest_s([0] * 335 + [1]) is None
 
 
-def test_longer_than():
+def test_requests_longer_than_a_limit():
     """Only requests that certainly took longer are counted, so not those in the step that
     contains 30 s."""
     at = next(i for i in range(335) if 1e-4 * 1.05 ** i >= 30)
@@ -82,7 +82,7 @@ class Dev:
 
 
 @pytest.mark.parametrize("refuses", ((), (0,)))
-def test_what_the_load_has_written_is_known(monkeypatch, refuses):
+def test_expected_content_after_failed_writes(monkeypatch, refuses):
     """The guest knows what each block must contain, even if the last write was not sent or one
     was refused."""
     monkeypatch.setattr(guest.stack, "now", lambda: 0)
@@ -96,7 +96,7 @@ def test_what_the_load_has_written_is_known(monkeypatch, refuses):
     assert load.busy == set(refuses) and len(load.failed) == len(refuses)
 
 
-def test_rate():
+def test_rate_of_a_rebuild():
     """The rate of a rebuild, or of its last part; 1,000,000 sectors are 512 MB."""
     seen = [[1.0, 250_000], [4.0, 500_000], [9.0, 1_000_000]]
     assert show.rate(seen) == pytest.approx(512 / 9)
@@ -128,7 +128,7 @@ def result(seconds, latencies=(), ended=True, **more):
     ({"medium": {"destroyed_reads": 3, "late": 0}}, "3 destroyed blocks were read"),
     ({"layer": {"r0_violations": 1}}, "1 writes would have destroyed data in use"),
 ))
-def test_what_must_not_be(more, sentence):
+def test_faults_are_reported(more, sentence):
     """An array that is still degraded, wrong parity or content, a late clock, refused writers,
     destroyed blocks and violations are each reported."""
     wrong = list(show.wrong_of("x", {**result(8.0), **more}))
@@ -138,7 +138,7 @@ def test_what_must_not_be(more, sentence):
         assert not wrong
 
 
-def test_what_it_says(tmp_path):
+def test_printed_table(tmp_path):
     """The table compares each rebuild with that of the conventional disk under the same load,
     and marks a rebuild that did not end."""
     groups = show.rows([

@@ -26,7 +26,7 @@ def test_bound_and_media():
     assert show.surface(64, rpm=60000)["keys"] == {"rpm": 60000}
 
 
-def test_the_cases_of_a_show_have_names_of_their_own():
+def test_case_names_are_unique():
     options = show.parser().parse_args([])
     for quick in (False, True):
         options.quick = quick
@@ -42,7 +42,7 @@ def covered(path):
     return any(path == TOP / name or TOP / name in path.parents for name in show.stacks.SOURCES)
 
 
-def test_sources_are_all_that_guests_run():
+def test_sources_include_all_guest_modules():
     """The list has all modules that guest programs import and all sources of the store and its
     load."""
     shows = [path for path in (TOP / "scripts/src/experiments").rglob("*.py")
@@ -101,7 +101,7 @@ def test_ratios():
     assert show.ratios(rows[::-1], "x") == [None] * 3
 
 
-def test_what_must_never_be():
+def test_faults_are_reported():
     """Writes that would have destroyed data, reads of destroyed blocks and a late clock are each
     reported."""
     assert not list(show.stacks.wrong_of("a", result("tiler")))
@@ -162,7 +162,7 @@ def test_a_cleaning_of_a_region_ends_when_it_flips():
     assert of.requests == 3 and of.seeks == 9 + 19 + 40
 
 
-def test_a_cleaning_of_a_log_is_what_a_request_waits_for():
+def test_cleaning_of_a_log_is_one_request():
     """A log is cleaned within one request, so the whole request counts as one cleaning."""
     of = guest.stacks.Cleanings(Ledgers("ma-baseline", (
         (0, 0, 0, 0, 0), (0, 0, 0, 0, 2), (700, 8, 0, 7680, 500), (700, 8, 0, 7680, 502))))
@@ -172,7 +172,7 @@ def test_a_cleaning_of_a_log_is_what_a_request_waits_for():
     assert of.requests == 1 and of.seeks == 498
 
 
-def test_hot_blocks_beside_each_other():
+def test_hot_blocks_are_adjacent():
     """A load is the same for the same seed, covers all live blocks, and sends 90 % of the writes
     to the first 10 %."""
     words = {"live": 200, "hot": 10, "writes": 4000}
@@ -182,7 +182,7 @@ def test_hot_blocks_beside_each_other():
     assert .88 < sum(at < 20 for at in drawn) / 4000 < .92
 
 
-def test_a_share_of_the_longest():
+def test_percentile_of_few_values():
     """The percentile of few values is the largest of them; of none it is 0."""
     assert guest.stacks.percentile([5, 1, 3, 2, 4], .99) == 5
     assert guest.stacks.percentile([], .99) == 0

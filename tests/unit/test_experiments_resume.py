@@ -11,13 +11,13 @@ NAMES = ("core", "dm-imr", "scripts/src/experiments/in_guest/imr.py")
 
 
 @pytest.mark.parametrize("sources", (imr.SOURCES, regions.stacks.SOURCES))
-def test_all_sources_are_there(sources):
+def test_listed_sources_exist(sources):
     """Each source that an experiment lists for its stored results exists."""
     for name in sources:
         assert (TOP / name).exists(), name
 
 
-def test_sources_are_those_of_the_tree(tmp_path):
+def test_checksum_covers_all_sources(tmp_path):
     """The checksum of the sources changes with each source, and with a new one, but not with
     objects and other files."""
     for name in ("core/log/journal.c", "dm-imr/Kbuild", "scripts/src/experiments/in_guest/imr.py"):
@@ -34,7 +34,7 @@ def test_sources_are_those_of_the_tree(tmp_path):
         assert resume.sources(NAMES, tmp_path) in seen
 
 
-def test_only_results_of_the_same_words_and_sources_are_taken_up(tmp_path):
+def test_results_of_other_options_or_sources_are_not_used(tmp_path):
     """A stored result is used only if it is whole and has the same options and sources."""
     out, words = tmp_path / "out", {"args": ["--seed", "1"], "sources": "12ab"}
     assert resume.earlier(out, words) is None

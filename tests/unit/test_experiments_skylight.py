@@ -56,7 +56,7 @@ def all_right():
     return {kind: drive(kind) for kind in ("cmr", "e1", "e2", "e3")}
 
 
-def test_all_right(capsys):
+def test_right_answers_are_counted(capsys):
     count = show.table(all_right())
     assert count["wrong"] == count["cannot tell"] == 0 and count["right"] == 45
     out = capsys.readouterr().out
@@ -75,14 +75,14 @@ def test_all_right(capsys):
     ("e1", {"at": CLIFF[0] - 2}), ("e1", {"at": CLIFF[1] + 1}), ("e2", {"cache_medium": "disk"}),
     ("e2", {"cache_layout": "single-id"}), ("e3", {"mapping": "static"}),
     ("e3", {"cache_layout": "single-od"})])
-def test_a_wrong_cell_is_called_wrong(kind, changed):
+def test_wrong_answers_are_counted(kind, changed):
     """Each wrong answer is counted as wrong, so the table cannot hide one."""
     runs = all_right()
     runs[kind] = drive(kind, **changed)
     assert show.table(runs)["wrong"] >= 1
 
 
-def test_no_answer_is_not_right():
+def test_missing_answer_is_neither_right_nor_wrong():
     """A missing answer, or a test that failed, counts neither as right nor as wrong."""
     runs = all_right()
     for name in ("drive_type", "cleaning_type", "band_bytes", "mapping"):
@@ -101,7 +101,7 @@ def test_no_answer_is_not_right():
 @pytest.mark.parametrize("kind, name", [*(("cmr", name) for name in NONE),
                                         ("cmr", "torn_writes"), ("e3", "torn_writes"),
                                         ("e2", "cache_layout")])
-def test_a_test_that_learnt_nothing_has_not_found_none(kind, name):
+def test_test_without_a_result_is_not_the_answer_none(kind, name):
     """A test without a result must not count as the answer "none". It has no result if there
     were too few power cuts, or if no read revealed a place."""
     runs = all_right()
@@ -113,7 +113,7 @@ def test_a_test_that_learnt_nothing_has_not_found_none(kind, name):
     assert show.table(runs)["cannot tell"] == 1
 
 
-def test_torn_writes_are_none_if_they_are_said_to_be():
+def test_conventional_drive_needs_the_answer_no_torn_writes():
     """For a conventional drive Test 13 has to answer False: no torn writes. The answer "none"
     counts as no answer, and True is wrong."""
     runs = all_right()
@@ -123,7 +123,7 @@ def test_torn_writes_are_none_if_they_are_said_to_be():
     assert show.table(runs)["wrong"] == 1
 
 
-def test_a_confident_wrong_answer_fails_the_show(capsys):
+def test_confident_wrong_answer_fails_the_experiment(capsys):
     """The experiment fails if a test is wrong and was confident; a wrong answer of low
     confidence is allowed."""
     runs = all_right()
@@ -136,7 +136,7 @@ def test_a_confident_wrong_answer_fails_the_show(capsys):
     assert "CONFIDENT" in capsys.readouterr().out
 
 
-def test_drives_by_lot():
+def test_random_drives_depend_on_the_seed():
     """Random drives depend on the seed only, and cover both layers and their options."""
     one, same, other = ([show.drawn(random.Random(seed))[0] for _ in range(1)]
                         for seed in (3, 3, 4))
@@ -159,7 +159,7 @@ NOT_SETTLED = {"11": {"status": "failed", "why": "fio is gone", "numbers": {}, "
 @pytest.mark.parametrize("tests, why", [
     (LOOKED, ""), (TOO_QUICK, "all is read too quickly for a head"), (NOT_SETTLED, "fio is gone"),
     ({}, "Test 11 was not made"), ({"1": LOOKED["11"]}, "Test 11 was not made")])
-def test_who_was_not_asked_for_bands_is_not_among_those_without(monkeypatch, tmp_path, capsys, tests, why):
+def test_control_without_test_11_is_not_counted(monkeypatch, tmp_path, capsys, tests, why):
     """A control on which Test 11 was not made, or stopped early, could not have been called
     shingled. It is reported with the reason, and is not counted among those that could have
     been."""
@@ -185,7 +185,7 @@ def test_who_was_not_asked_for_bands_is_not_among_those_without(monkeypatch, tmp
     ("cache", "shingled", False), ("linear", "conventional", True), ("linear", None, False),
     ("plain-7200", "conventional", True), ("plain-7200", "translated", False),
     ("ram", None, True), ("ram", "conventional", False)])
-def test_controls_are_called_what_they_may_be(capsys, name, said, good):
+def test_controls_have_accepted_answers(capsys, name, said, good):
     """Each kind of control has answers that are accepted. Any other answer, or a missing
     control, fails the experiment."""
     runs = {name: Run(Path(name), {}, {}, {"drive_type": finding(said)}, {})}
@@ -195,7 +195,7 @@ def test_controls_are_called_what_they_may_be(capsys, name, said, good):
     assert not show.show_controls({name: {}, "bcache": {}}, runs, None)
 
 
-def test_controls_are_all_looked_at():
+def test_controls_have_a_name_and_a_kind():
     """Every control has its own name and a kind."""
     drives = show.controls(argparse.Namespace(scale=100, tests=None))
     assert {"plain", "linear", "crypt", "raid1", "raid5", "thin", "snapshot", "cache",
@@ -207,7 +207,7 @@ def test_controls_are_all_looked_at():
     ("streams-over-what-is-there", True, True), ("streams-over-what-is-there", None, False),
     ("streams-over-what-is-there", False, False), ("streams-with-a-copy", False, True),
     ("streams-with-a-copy", True, False), ("streams-with-a-copy", None, False)])
-def test_torn_streams_are_told_in_figures(capsys, name, value, good):
+def test_table_of_torn_streams(capsys, name, value, good):
     """The table has the figures of Test 13. A wrong or missing answer, or a missing run, fails
     the experiment."""
     drives = show.torn(None)
@@ -279,7 +279,7 @@ def said_of(tmp_path, monkeypatch, name, **files):
 
 @pytest.mark.parametrize("answer, good", [("conventional", False), ("translated", True),
                                           ("shingled", True)])
-def test_a_wrong_answer_of_quick_is_called_wrong(tmp_path, monkeypatch, capsys, answer, good):
+def test_wrong_answer_of_quick_fails_the_experiment(tmp_path, monkeypatch, capsys, answer, good):
     """A wrong or missing answer of `skylight quick` fails the experiment; an answer that leaves
     the kind open does not."""
     options = said_of(tmp_path, monkeypatch, "x", answer={
@@ -295,7 +295,7 @@ INSIDE = [[t, 1_000_000 * min(max(t - 10, 0), 4)] for t in range(0, 30)]   # cle
 @pytest.mark.parametrize("at_s, seconds, kind, right, wrong", [
     (10.2, 3.5, "full", 1, 0), (11, 1, "idle", 1, 0), (20.1, 3, "full", 0, 1),
     (13.1, 9, "full", 0, 1), (20.1, 3, "flush", 0, 0), (20.1, 3, "other", 0, 0)])
-def test_stalls_are_held_against_what_was_so(at_s, seconds, kind, right, wrong):
+def test_stalls_are_compared_with_the_layer(at_s, seconds, kind, right, wrong):
     """A stall that `skylight explain` calls cleaning is right if the layer was cleaning at that
     time. Stalls of other kinds do not count."""
     said = {"cleaning": True, "stalls": [{"at_s": at_s, "seconds": seconds, "kind": kind}]}
@@ -305,7 +305,7 @@ def test_stalls_are_held_against_what_was_so(at_s, seconds, kind, right, wrong):
     assert show.judged(said, []) == (0, right + wrong)
 
 
-def test_what_is_wrongly_called_cleaning_is_told(tmp_path, monkeypatch, capsys):
+def test_stall_wrongly_called_cleaning_fails(tmp_path, monkeypatch, capsys):
     """A stall that is wrongly called cleaning fails the experiment."""
     said = {"cleaning": True, "confidence": 0.99, "seconds": 30, "says": "so",
             "stalls": [{"at_s": 10.2, "seconds": 3.5, "kind": "full"}]}
@@ -318,7 +318,7 @@ def test_what_is_wrongly_called_cleaning_is_told(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("names,word", (("stl", "stl"), ("plain,e9", "e9"), ("plain,", "")))
-def test_unknown_drives(monkeypatch, capsys, names, word):
+def test_unknown_drives_are_refused(monkeypatch, capsys, names, word):
     monkeypatch.setattr(sys, "argv", ["skylight", "--quick", "--table", "--only", names])
     monkeypatch.setattr(show.runner, "prepare", lambda *_: None)
     with pytest.raises(SystemExit):

@@ -21,13 +21,13 @@ def answers(monkeypatch, *errors):
     monkeypatch.setattr(blk, "_libc", SimpleNamespace(syscall=syscall))
 
 
-def test_a_signal_ends_no_wait(monkeypatch):
+def test_interrupted_call_is_repeated(monkeypatch):
     """A system call that a signal interrupts is repeated."""
     answers(monkeypatch, errno.EINTR, errno.EINTR)
     assert blk._sys(1) == 7
 
 
-def test_another_error_does(monkeypatch):
+def test_other_errors_raise_oserror(monkeypatch):
     """Any other error raises OSError."""
     answers(monkeypatch, errno.EINTR, errno.EIO)
     with pytest.raises(OSError, match="Input/output"):

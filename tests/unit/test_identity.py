@@ -195,7 +195,7 @@ def test_libblkid_with_our_prober(run, ask, label):
             **({"LABEL": "my disk"} if label else {})}
 
 
-def test_libblkid_takes_nothing_else_for_ours(run, ask):
+def test_libblkid_recognizes_no_other_content(run, ask):
     """The prober finds nothing if any byte of the superblock differs, if a block is in the wrong
     place, or on another filesystem."""
     one = Set(run, "a")

@@ -66,7 +66,7 @@ def install(request, tmp_path_factory):
     return dest, request.param
 
 
-def test_what_the_readme_names_is_installed(installed):
+def test_programs_of_the_readme_are_installed(installed):
     """The programs that the README names are installed, and so are the pages to which it links."""
     dest, prefix = installed
     top = dest / prefix.lstrip("/")
@@ -81,7 +81,7 @@ def test_what_the_readme_names_is_installed(installed):
             assert (doc / link).exists(), link
 
 
-def test_nothing_else_is_installed(installed):
+def test_all_installed_files_are_known(installed):
     """Every installed file is known: named by the README, listed above, or a part of a package's
     directory."""
     dest, prefix = installed
@@ -96,7 +96,7 @@ def test_nothing_else_is_installed(installed):
     assert {f"{prefix[1:]}/share/doc/dm-shingle/{p}" for p in pages} <= files(dest)
 
 
-def test_what_is_installed_runs(installed, tmp_path):
+def test_installed_programs_run_from_any_place(installed, tmp_path):
     """Installed programs run from any place, without the source tree."""
     dest, prefix = installed
     top = dest / prefix.lstrip("/")
@@ -192,7 +192,7 @@ def test_programs_have_pages(installed):
 
 @pytest.mark.parametrize("prefix, more", [
     ("/usr/local", []), ("/usr", []), ("/usr", ["UDEVDIR=/lib/udev/rules.d"])])
-def test_uninstall_takes_all_of_it(kdir, tmp_path, prefix, more):
+def test_uninstall_removes_all_files(kdir, tmp_path, prefix, more):
     """uninstall removes all that install has made, including modules in any compression and
     directories. Other files stay."""
     words = [f"DESTDIR={tmp_path}", f"PREFIX={prefix}", f"KDIR={kdir}", *more]
@@ -220,7 +220,7 @@ def test_uninstall_takes_all_of_it(kdir, tmp_path, prefix, more):
 
 @pytest.mark.parametrize("word", ["DESTDIR={}", "PREFIX={}", "UDEVDIR={}"])
 @pytest.mark.parametrize("target", ["uninstall", "install-userspace", "install-dkms"])
-def test_blanks_in_paths_cost_nobody_his_files(tmp_path, target, word):
+def test_path_with_a_blank_is_refused(tmp_path, target, word):
     """A path with a blank is refused. make splits words at blanks, and `rm -rf` of the first
     part would remove the user's files."""
     (tmp_path / "my").mkdir()
@@ -232,7 +232,7 @@ def test_blanks_in_paths_cost_nobody_his_files(tmp_path, target, word):
     assert files(tmp_path) == {"my/letters"}
 
 
-def test_a_relative_destdir_is_one_for_all(tmp_path, kdir):
+def test_relative_destdir_is_the_same_for_all_directories(tmp_path, kdir):
     """Each subdirectory has its own make, which must not interpret DESTDIR relative to itself."""
     dest = os.path.relpath(tmp_path / "stage", TOP)
     make("install-userspace", f"DESTDIR={dest}", "PREFIX=/usr", f"KDIR={kdir}")

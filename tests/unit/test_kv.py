@@ -64,7 +64,7 @@ def run(tool, *args, rc=0, text=None):
     ("cut", 101, 200), ("fail", 1, 150), ("fail", 2, 150), ("memory", 1, 120),
     ("memory", 2, 120), ("full", 1, 1), ("damage", 1, 600), ("log", 1, 40), ("craft", 1, 280),
     ("threads", 1, 1000), ("threads", 2, 1000), ("transient", 1, 250), ("again", 1, 1),
-    ("storm", 1, 3000), ("storm", 102, 3000), ("spent", 1, 1), ("group", 1, 1),
+    ("stress", 1, 3000), ("stress", 102, 3000), ("spent", 1, 1), ("group", 1, 1),
     ("queue", 1, 1), ("slow", 1, 1),
     ("between", 1, 40), ("levels", 1, 800), ("forge", 1, 1), ("forge", 2, 1),
     ("forge", 3, 1), ("forge", 4, 1),
@@ -78,7 +78,7 @@ def test_library(check, organisation, test, seed, count):
     ("cut", 1, 300), ("cut", 2, 400), ("cut", 51, 450), ("cut", 101, 200), ("fail", 1, 150),
     ("memory", 1, 120), ("full", 1, 1),
     ("damage", 1, 600), ("craft", 1, 280), ("threads", 1, 1000), ("transient", 1, 250),
-    ("again", 1, 1), ("storm", 1, 3000), ("storm", 102, 3000), ("spent", 1, 1),
+    ("again", 1, 1), ("stress", 1, 3000), ("stress", 102, 3000), ("spent", 1, 1),
     ("between", 1, 40), ("levels", 1, 800),
 ))
 def test_library_unsorted(check, test, seed, count):
@@ -91,7 +91,7 @@ def test_library_unsorted(check, test, seed, count):
 @pytest.mark.parametrize("test,seed,count", (
     ("vectors", 1, 1), ("model", 1, 3000), ("cut", 1, 300), ("cut", 2, 400), ("cut", 101, 200),
     ("fail", 1, 150), ("memory", 1, 120), ("full", 1, 1), ("damage", 1, 600), ("log", 1, 40),
-    ("threads", 1, 1000), ("between", 1, 40), ("levels", 1, 800), ("storm", 1, 3000),
+    ("threads", 1, 1000), ("between", 1, 40), ("levels", 1, 800), ("stress", 1, 3000),
 ))
 def test_library_in_streams(check, organisation, test, seed, count):
     """With KV_STREAM a store writes each band to its end. The simulated disk refuses to begin a
@@ -101,7 +101,7 @@ def test_library_in_streams(check, organisation, test, seed, count):
     print(run(check, test, organisation, seed, count))
 
 
-def test_how_sequential(check):
+def test_estimate_of_sequential_bands(check):
     """The estimate of how sequential a band is agrees with the band's keys, at both ends of a
     range and within one bucket of the histogram."""
     print(run(check, "estimate", "soc"))
@@ -132,14 +132,14 @@ def test_ranges(check, organisation):
     print(run(check, "ranges", organisation, 1, 250))
 
 
-def test_what_a_merge_looks_at(check):
+def test_comparisons_to_choose_a_merge(check):
     """A merge is chosen quickly in a store with many tables: with 37,500 tables the choice
     compares some thousand keys. No key is in more than 16 tables."""
     print(run(check, "picks", "soc"))
 
 
 @pytest.mark.parametrize("organisation", ("soc", "loc", "buffered"))
-def test_how_often_the_disk_is_asked(check, organisation):
+def test_number_of_disk_reads(check, organisation):
     """The number and the size of reads from the disk: opening a table takes one read, and so
     does finding a key. A check reads everything from the disk and trusts no cache."""
     print(run(check, "reads", organisation))
@@ -152,7 +152,7 @@ def figures(text):
 
 
 @pytest.mark.parametrize("organisation", ("soc", "loc"))
-def test_what_layers_must_clean(check, organisation):
+def test_cleaning_caused_in_the_layers(check, organisation):
     """Without KV_STREAM, stl-set and stl-full clean many bands for the store, since tables end
     before their bands do. With KV_STREAM they clean none of its logs and tables; only the region
     that the store writes at random may be cleaned."""
@@ -191,10 +191,10 @@ def test_what_layers_must_clean(check, organisation):
 @pytest.mark.parametrize("test,seed,count", (
     ("vectors", 1, 1), ("model", 1, 3000), ("cut", 1, 300), ("cut", 2, 300), ("cut", 101, 200),
     ("fail", 1, 150), ("memory", 1, 80), ("full", 1, 1), ("damage", 1, 600), ("craft", 1, 240),
-    ("threads", 1, 1000), ("between", 1, 10), ("again", 1, 1), ("storm", 1, 3000),
-    ("storm", 102, 3000),
+    ("threads", 1, 1000), ("between", 1, 10), ("again", 1, 1), ("stress", 1, 3000),
+    ("stress", 102, 3000),
 ))
-def test_library_offloads(check, test, seed, count):
+def test_library_with_an_offload_device(check, test, seed, count):
     """A store with an offload device. The two devices share one order of requests, and a power
     cut may lose writes of one device and keep those of the other."""
     print(run(check, test, "buffered-offload", seed, count))
@@ -208,14 +208,14 @@ def test_library_offloads(check, test, seed, count):
     ("threads", 10000),
 ))
 @pytest.mark.parametrize("seed", range(10, 20))
-def test_library_for_long(check, organisation, test, count, seed):
+def test_library_long_runs(check, organisation, test, count, seed):
     run(check, test, organisation, seed, count)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("organisation", ("soc", "loc", "buffered", "buffered-offload",
                                           "soc-stream"))
-def test_no_race(organisation):
+def test_thread_sanitizer_finds_no_race(organisation):
     """ThreadSanitizer finds no race in the test `threads`. The build takes minutes."""
     out = TOP / "build/userspace/thread"
     make("tests/kv-check", "SANITIZE=thread", f"OUT={out}")
@@ -238,7 +238,7 @@ def some_lines(seed, count):
 
 
 @pytest.mark.parametrize("organisation", ("soc", "loc", "buffered"))
-def test_what_is_loaded_is_scanned(tool, device, organisation):
+def test_loaded_records_are_scanned(tool, device, organisation):
     run(tool, "format", "--band", "64K", "--organisation", organisation, device)
     lines = some_lines(1, 3000)
     shuffled = random.Random(2).sample(lines, len(lines))
@@ -314,7 +314,7 @@ def test_without_io_uring(tool, device, organisation, number):
 
 @pytest.mark.parametrize("how", ((), ("--stream",)))
 @pytest.mark.parametrize("organisation,trigger", (("soc", 4), ("loc", 4), ("buffered", 10)))
-def test_one_write_at_a_time(tool, device, organisation, trigger, how):
+def test_one_write_for_each_open(tool, device, organisation, trigger, how):
     """A program that opens the store for each write does not let tables pile up: each open makes
     a table of the log of the previous run, and does the merge that is then due."""
     run(tool, "format", "--band", "64K", "--organisation", organisation, device)
@@ -330,7 +330,7 @@ def test_one_write_at_a_time(tool, device, organisation, trigger, how):
     assert run(tool, "check", device) == "clean\n"
 
 
-def test_a_device_that_is_not_there(tool, device):
+def test_missing_device_is_named(tool, device):
     """A missing device, or a missing offload device, is reported with its name, so it cannot be
     mistaken for a missing key."""
     run(tool, "format", "--band", "64K", device)
@@ -339,7 +339,7 @@ def test_a_device_that_is_not_there(tool, device):
         assert "nowhere: No such file" in run(tool, *args, rc=FAILED)
 
 
-def test_a_log_that_has_lost_something(tool, device):
+def test_damaged_log_chunk_is_reported(tool, device):
     """A log with a damaged chunk: the rest can be read, each command reports the damage once,
     and writes are refused, until `repair` gives the chunk up."""
     run(tool, "format", "--band", "64K", device)
@@ -365,7 +365,7 @@ def test_a_log_that_has_lost_something(tool, device):
 
 
 @pytest.mark.parametrize("words", ((), ("--stream",)))
-def test_a_bit_of_the_log_after_a_close(tool, device, words):
+def test_damage_to_a_closed_log_is_detected(tool, device, words):
     """All data are in the last chunk of the log. A close records the length of the log, so
     damage to that chunk is detected, and not taken for a write that a power cut tore."""
     run(tool, "format", "--band", "64K", device)
@@ -399,7 +399,7 @@ def in_use(tool, device, lines, *words):
 
 
 @pytest.mark.parametrize("organisation,words", (("soc", ()), ("buffered", ("--stream",))))
-def test_of_a_store_that_is_open(tool, device, tmp_path, organisation, words):
+def test_commands_on_an_open_store(tool, device, tmp_path, organisation, words):
     """`stats` and `checkpoint` of a store in use are answered by the program that has it open.
     When no program has it open, `checkpoint` copies the store itself, and `stats` has no figures
     of a running program."""
@@ -435,7 +435,7 @@ def test_of_a_store_that_is_open(tool, device, tmp_path, organisation, words):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may be another user")
-def test_of_another_users_store(tool):
+def test_stats_of_another_users_store_are_refused(tool):
     """Only root and the user of the program that has a store open may ask that program for
     `stats`."""
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as device:
@@ -449,7 +449,7 @@ def test_of_another_users_store(tool):
             loads.stdin.close()
 
 
-def test_in_streams(tool, device):
+def test_store_written_with_stream(tool, device):
     """A store that is written with and without --stream holds the same data. A lead-in of more
     than half a band is refused."""
     run(tool, "format", "--band", "64K", device)
@@ -467,7 +467,7 @@ def test_in_streams(tool, device):
                                              rc=USAGE)
 
 
-def test_a_zero_in_a_line(tool, device):
+def test_zero_byte_in_a_line_is_an_error(tool, device):
     """A zero byte in a line is an error that names the line; the lines before it are kept."""
     run(tool, "format", "--band", "64K", device)
     assert "line 2: write a zero byte" in \
@@ -489,7 +489,7 @@ def starved(*args, kbytes=0, stdin=subprocess.DEVNULL):
 @pytest.mark.parametrize("band,kbytes,words", (
     ("1G", 200000, ": out of memory"),
     ("64K", 0, " is longer than the longest key with its value")))
-def test_a_line_that_is_not_taken_is_no_end(tool, device, tmp_path, band, kbytes, words):
+def test_refused_line_is_not_the_end_of_input(tool, device, tmp_path, band, kbytes, words):
     """A line that does not fit in memory, and a line that no store accepts, are errors that name
     the line. Neither is taken for the end of the input."""
     os.truncate(device, 20 << 30 if band == "1G" else 8 * MIB)
@@ -504,7 +504,7 @@ def test_a_line_that_is_not_taken_is_no_end(tool, device, tmp_path, band, kbytes
     assert rc == FAILED and f"line 3{words}" in told, f"{rc}: {told}"
 
 
-def test_the_longest_line(tool, device):
+def test_longest_line_is_accepted(tool, device):
     """The longest key and value are accepted with each byte written as four characters; one byte
     more is refused."""
     run(tool, "format", "--band", "64K", device)
@@ -515,7 +515,7 @@ def test_the_longest_line(tool, device):
     assert run(tool, "scan", device) == f"{line}\n"
 
 
-def test_what_never_ends_is_not_kept(tool, device):
+def test_endless_input_is_bounded(tool, device):
     """Endless input does not use up the memory: the size of a value and of a batch is limited by
     what a store can hold."""
     run(tool, "format", "--band", "64K", device)
@@ -548,7 +548,7 @@ def test_wrong_usage(tool, device, args, words):
     assert words in run(tool, *args, rc=USAGE)
 
 
-def test_foreign_devices_are_left_alone(tool, device):
+def test_format_refuses_foreign_devices(tool, device):
     """Without --force `format` does not overwrite a store or a filesystem, and even with it not
     a device in use. A format that is refused changes nothing."""
     assert "not a key-value store" in run(tool, "scan", device, rc=FAILED)
@@ -583,7 +583,7 @@ def zeroed(path, begin, end):
 
 
 @pytest.mark.parametrize("band", (64 * KIB, 256 * KIB))
-def test_a_store_whose_first_blocks_are_gone(tool, device, band):
+def test_store_without_its_first_blocks_is_recognized(tool, device, band):
     """A store without its first block is still recognized, so it is not overwritten: by the band
     table behind the header, and without that by the header's copy."""
     run(tool, "format", "--band", f"{band >> 10}K", device)
@@ -603,7 +603,7 @@ def test_a_store_whose_first_blocks_are_gone(tool, device, band):
     run(tool, "format", "--band", "64K", device)
 
 
-def test_an_offload_device_whose_first_block_is_gone(tool, device, spare):
+def test_offload_device_without_its_first_block(tool, device, spare):
     run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
     run(tool, "offload", device, spare)
     zeroed(spare, 0, 4096)
@@ -615,7 +615,7 @@ def test_an_offload_device_whose_first_block_is_gone(tool, device, spare):
 
 @pytest.mark.parametrize("second, at", ((False, 0), (False, 8), (False, 80), (False, 4095),
                                         (True, 0)))
-def test_a_bit_of_the_header(tool, device, second, at):
+def test_damaged_copy_of_the_header(tool, device, second, at):
     """Either copy of the header is enough to read the store. A check reports a damaged copy, and
     the next write repairs it."""
     run(tool, "format", "--band", "64K", device)
@@ -633,7 +633,7 @@ def test_a_bit_of_the_header(tool, device, second, at):
     assert run(tool, "scan", device) == "a\t1\nb\t2\n"
 
 
-def test_a_bit_of_the_header_of_an_offload_device(tool, device, spare):
+def test_damaged_copy_of_an_offload_header(tool, device, spare):
     """The same for the header of an offload device."""
     run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
     run(tool, "offload", device, spare)
@@ -648,7 +648,7 @@ def test_a_bit_of_the_header_of_an_offload_device(tool, device, spare):
     run(tool, "check", "--offload", spare, device)
 
 
-def test_shingle_knows_a_store(tool, device):
+def test_shingle_format_refuses_a_store(tool, device):
     """`shingle format` does not overwrite a store."""
     make("userspace/shingle")
     run(tool, "format", "--band", "64K", device)
@@ -657,7 +657,7 @@ def test_shingle_knows_a_store(tool, device):
     assert "contains a key-value store" in text
 
 
-def test_damage_is_named(tool, device):
+def test_damaged_band_and_table_are_named(tool, device):
     """A check and a compaction name the damaged band and table. The store still accepts writes."""
     run(tool, "format", "--band", "64K", device)
     run(tool, "load", device, text="".join(some_lines(3, 600)).encode())
@@ -731,7 +731,7 @@ def checksum(begin, data, at):
                   bytes(data[:at]) + bytes(4) + bytes(data[at + 4:]))
 
 
-def test_the_checksum_of_a_known_text():
+def test_checksum_of_a_known_text():
     """The check value in every description of crc32c, which inverts the result."""
     assert crc32c(crc32c(0xffffffff, b"1234"), b"56789") == 0xe3069283 ^ 0xffffffff
 
@@ -762,7 +762,7 @@ def test_checksums_begin_with_the_uuid(tool, device):
     ("older", True), ("its head is older", True), ("torn", True), ("no head", False),
     ("a flipped bit of its head", False), ("its head is newer", False),
     ("its head is too old", False), ("its head is of the other slot", False)))
-def test_one_copy_of_the_band_table(tool, device, what, torn, logged):
+def test_damaged_copy_of_the_band_table(tool, device, what, torn, logged):
     """One copy of the band table is changed. A state that an interrupted commit can leave is not
     reported as damage, unless the store was not closed: then its log shows that the commit was
     complete. Every other state is reported."""
@@ -799,7 +799,7 @@ def test_one_copy_of_the_band_table(tool, device, what, torn, logged):
 
 
 @pytest.mark.parametrize("begin", ("ours", "another", "none"))
-def test_what_another_store_has_sealed_is_not_believed(tool, device, begin):
+def test_content_of_another_store_is_refused(tool, device, begin):
     """A chunk or a table head of another store is not accepted: its checksum fits its content,
     but begins with another store's UUID or with none. This guards against the leftovers of a
     store that was on the device before."""
@@ -830,7 +830,7 @@ def test_what_another_store_has_sealed_is_not_believed(tool, device, begin):
         assert "band table" in run(tool, "get", device, "a key", rc=DAMAGED)
 
 
-def test_an_unsorted_table_on_the_disk(tool, device):
+def test_format_of_an_unsorted_table(tool, device):
     """The format of an unsorted table, as described in kv-format.rst."""
     run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
     lines = [f"{i * 7919 % 1000:03d}\t{'v' * (i % 300)}\n" for i in range(600)]
@@ -902,7 +902,7 @@ def make_spare(tmp_path):
     return path
 
 
-def test_an_offload_device_on_the_disk(tool, device, spare):
+def test_format_of_an_offload_device(tool, device, spare):
     """The header of an offload device, as described in kv-format.rst."""
     run(tool, "format", "--band", "64K", "--organisation", "buffered", device)
     run(tool, "offload", "--size", "512K", device, spare)
@@ -929,7 +929,7 @@ def test_an_offload_device_on_the_disk(tool, device, spare):
     assert run(tool, "scan", "--keys", device) == "k\nl\n"
 
 
-def test_offload_devices_of_others_are_left_alone(tool, device, spare, tmp_path):
+def test_offload_device_of_another_store_is_refused(tool, device, spare, tmp_path):
     """An offload device belongs to one store. It is refused to other stores, and neither
     `format` nor `offload` overwrites it, or a filesystem, without --force."""
     other = tmp_path / "other"
@@ -960,7 +960,7 @@ def test_offload_devices_of_others_are_left_alone(tool, device, spare, tmp_path)
         run(tool, "offload", "--size", "128K", "--force", device, spare, rc=USAGE)
 
 
-def test_what_is_loaded_beside_merges(tool, device, spare):
+def test_records_loaded_during_merges(tool, device, spare):
     """All that was loaded with an offload device can be read. The speed of the merges determines
     whether some data are left on that device; if so, the store is refused without it. After
     `compact` the store does not need it."""
@@ -980,7 +980,7 @@ def test_what_is_loaded_beside_merges(tool, device, spare):
     assert run(tool, "scan", device) == "".join(lines)
 
 
-def test_one_store_at_a_time(tool, device):
+def test_open_store_is_refused_to_others(tool, device):
     """A store that a program has open is refused to another one."""
     run(tool, "format", "--band", "64K", device)
     with subprocess.Popen([tool, "load", device], stdin=subprocess.PIPE) as loading:
@@ -993,7 +993,7 @@ def test_one_store_at_a_time(tool, device):
     assert run(tool, "scan", device) == "k\tv\n"
 
 
-def test_a_device_that_is_about_to_be_free(tool, device):
+def test_open_waits_for_a_lock_being_released(tool, device):
     """After a program was killed, the kernel takes some time to release its lock; kv waits up to
     about a second for that."""
     run(tool, "format", "--band", "64K", device)
@@ -1011,7 +1011,7 @@ def test_a_device_that_is_about_to_be_free(tool, device):
     assert run(tool, "get", device, "a") == "b"
 
 
-def test_a_file_behind_a_loop_device(tool, device):
+def test_file_behind_a_loop_device_is_refused(tool, device):
     """A file that is behind a loop device is refused; the store is used through the loop device."""
     run(tool, "format", "--band", "64K", device)
     done = subprocess.run(["losetup", "--find", "--show", device], check=False,
@@ -1028,7 +1028,7 @@ def test_a_file_behind_a_loop_device(tool, device):
 
 
 @pytest.mark.parametrize("seed,organisation", ((0, "soc"), (1, "soc"), (2, "soc"), (3, "buffered")))
-def test_killed(tool, device, spare, seed, organisation):
+def test_killed_load_keeps_a_prefix(tool, device, spare, seed, organisation):
     """Loads that are killed: the store holds the first lines of the input without a gap. The
     number of missing lines is limited by what the pipe and the program's buffer hold."""
     run(tool, "format", "--band", "64K", "--organisation", organisation, device)
@@ -1064,7 +1064,7 @@ def program(name):
 
 
 @pytest.mark.parametrize("how", ((), ("--static",)))
-def test_a_strangers_program(tmp_path, device, how):
+def test_program_of_the_document_builds(tmp_path, device, how):
     """The C program in kv.rst builds with the installed files, linked to the shared and to the
     static library, without a warning, and prints what the document says."""
     make("userspace/kv")
@@ -1106,7 +1106,7 @@ def declared():
     return set(re.findall(r"^[\w ]+\W\*?(kv_\w+)\(", header, re.M))
 
 
-def test_the_shared_library_has_what_the_header_has():
+def test_shared_library_exports_the_header():
     """The shared library exports exactly the functions of the header, each with the version of
     its node: in the object, in the map and in Debian's symbols file."""
     make("userspace/kv")
@@ -1125,7 +1125,7 @@ def test_the_shared_library_has_what_the_header_has():
     assert "Library soname: [libshingle-kv.so.1]" in dynamic
 
 
-def test_the_document_has_each_function():
+def test_each_function_is_documented():
     """Each function is in kv.rst and has a comment in the header."""
     text = (TOP / "Documentation/kv.rst").read_text(encoding="utf-8")
     header = (TOP / "userspace/include/shingle-kv.h").read_text(encoding="utf-8")
@@ -1133,7 +1133,7 @@ def test_the_document_has_each_function():
     assert not [f for f in declared() if f" * {f}() - " not in header]
 
 
-def test_the_archive_has_only_what_the_header_has():
+def test_static_library_exports_only_the_header():
     """The static library exports no other symbols, which could clash with those of a program."""
     make("userspace/kv")
     archive = TOP / "build/userspace/libshingle-kv.a"

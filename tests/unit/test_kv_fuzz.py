@@ -43,7 +43,7 @@ def eaten(replay, harness, *what):
 
 
 @pytest.mark.parametrize("harness", HARNESSES)
-def test_seeds(replay, seeds, harness):
+def test_seeds_are_accepted(replay, seeds, harness):
     """Stores made by seeds are accepted in the expected number."""
     inputs, opened, clean = eaten(replay, harness, seeds / harness)
     assert inputs == len(list((seeds / harness).iterdir())) >= 25
@@ -51,7 +51,7 @@ def test_seeds(replay, seeds, harness):
 
 
 @pytest.mark.parametrize("harness", HARNESSES)
-def test_corpus(replay, harness, tmp_path):
+def test_corpus_causes_no_error(replay, harness, tmp_path):
     """The inputs that libFuzzer has selected cause no error."""
     with tarfile.open(FUZZ / "corpus" / f"{harness}.tar") as corpus:
         names = [member.name for member in corpus if member.isfile()]
@@ -61,7 +61,7 @@ def test_corpus(replay, harness, tmp_path):
 
 
 @pytest.mark.parametrize("harness", HARNESSES)
-def test_seeds_spoilt(replay, seeds, harness, tmp_path):
+def test_mutated_seeds_cause_no_error(replay, seeds, harness, tmp_path):
     """Seeds with a few bytes changed, cut out or doubled cause no error. The changes are the
     same in each run."""
     rng = random.Random(harness)

@@ -41,7 +41,7 @@ def make_device(tmp_path, kv):
     return path
 
 
-def test_structs_are_the_headers(kv):
+def test_structs_match_the_header(kv):
     """The binding declares the structs by hand. They must have the names, order and widths of
     the header."""
     widths = {"uint64_t": ctypes.c_uint64, "uint32_t": ctypes.c_uint32,
@@ -63,7 +63,7 @@ def test_structs_are_the_headers(kv):
             [(n, ctypes.sizeof(w)) for n, w in wanted], name
 
 
-def test_constants_are_the_headers(kv):
+def test_constants_match_the_header(kv):
     """The binding's flags have the values of the header."""
     for name in ("READ_ONLY", "NO_THREAD", "NO_LOG", "STREAM", "NO_LIVE", "SYNC",
                  "REPAIR_UNREADABLE"):
@@ -113,7 +113,7 @@ def test_batches_are_all_or_nothing(kv, device):
             store.put(b"", b"x")
 
 
-def test_forward_and_back(kv, device):
+def test_iteration_in_both_directions(kv, device):
     pairs = {b"%03d" % i: b"value %d" % i for i in range(0, 1000, 3)}
     with kv.open(device, memtable_bytes=16384) as store:
         for key, value in pairs.items():
@@ -137,7 +137,7 @@ def test_forward_and_back(kv, device):
         assert store.check() == []
 
 
-def test_snapshots_and_what_is_left_open(kv, device):
+def test_snapshots_and_iterators_after_their_end(kv, device):
     """A snapshot keeps its view. Snapshots and iterators that are used after their end, or after
     the store's, raise ValueError and do not crash."""
     store = kv.open(device)
@@ -247,7 +247,7 @@ def test_children_of_fork_read_a_read_only_store(kv, device):
     store.close()
 
 
-def test_a_store_in_a_cycle_is_collected(kv, device):
+def test_store_in_a_reference_cycle_is_collected(kv, device):
     """The collector clears weak references before it calls finalizers, and calls these in any
     order.  Iterators, snapshots and batches must be freed before their store, and once."""
     program = f"""
@@ -276,7 +276,7 @@ with shingle_kv.open({str(device)!r}) as store:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_numbers_are_not_cut_off(kv, device):
+def test_numbers_too_large_raise_overflow_error(kv, device):
     """A number that does not fit its field raises OverflowError. ctypes would drop the upper
     bits without an error."""
     for option, value in (("memtable_bytes", (1 << 32) + 65536), ("cache_bytes", -1),
@@ -289,7 +289,7 @@ def test_numbers_are_not_cut_off(kv, device):
     kv.open(device, memtable_bytes=65536, cache_bytes=1 << 33).close()
 
 
-def test_signals_are_for_the_threads_of_the_program(kv, device):
+def test_library_threads_take_no_signals(kv, device):
     """A program that blocks a signal after it has opened a store can wait for it: no thread of the
     library takes it, which would end the program without a close."""
     program = f"""
@@ -320,7 +320,7 @@ with shingle_kv.open({str(device)!r}) as store:
         assert store[b"a"] == b"1"
 
 
-def test_threads(kv, device):
+def test_threads_share_a_store(kv, device):
     """Threads can share a store, and each gets its own error message."""
     said = {}
 
@@ -370,7 +370,7 @@ def test_checkpoint_live_figures_and_repair(kv, device, tmp_path):
         assert list(store) == []
 
 
-def test_wrong_words(kv, device):
+def test_unknown_arguments_are_refused(kv, device):
     with pytest.raises(TypeError, match="cash_bytes"):
         kv.open(device, cash_bytes=1)
     with pytest.raises(ValueError, match="none of soc, loc, buffered"):
@@ -380,7 +380,7 @@ def test_wrong_words(kv, device):
     assert missing.value.errno == 2
 
 
-def test_it_is_typed(kv):
+def test_functions_are_annotated(kv):
     """Each public function has annotations and a docstring."""
     assert (BINDING / "src/shingle_kv/py.typed").exists()
     for kind in (kv.Store, kv.Batch, kv.Iterator, kv.Snapshot):
@@ -392,7 +392,7 @@ def test_it_is_typed(kv):
     assert set(kv.__all__) <= set(dir(kv))
 
 
-def test_the_wheel(tmp_path):
+def test_content_of_the_wheel(tmp_path):
     """The wheel contains the package and its py.typed marker, but no library, which the
     distribution provides."""
     pytest.importorskip("flit_core")

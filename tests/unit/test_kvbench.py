@@ -76,7 +76,7 @@ def test_count_is_exact_and_order_kept(tool, process, ops, rate, seed):
 
 
 @pytest.mark.parametrize("process", PROCESSES[1:])
-def test_another_seed_is_another_series(tool, process):
+def test_seeds_give_different_arrivals(tool, process):
     one, other = (due(tool, process, "--ops", 1000, "--target", 1000, "--seed", seed)
                   for seed in (1, 2))
     assert not np.array_equal(one, other)
@@ -85,7 +85,7 @@ def test_another_seed_is_another_series(tool, process):
         assert not set(np.diff(one)) & set(np.diff(other)) - set(range(1000))
 
 
-def test_constant(tool):
+def test_constant_arrivals(tool):
     for rate in (3, 1000, 10_000_000):
         at = due(tool, "constant", "--ops", 1000, "--target", rate)
         assert np.array_equal(at, [i * S // rate for i in range(1000)])
@@ -98,13 +98,13 @@ def test_poisson_gaps_are_exponential(tool):
     assert abs(np.corrcoef(gaps[1:], gaps[:-1])[0, 1]) < 5 / math.sqrt(len(gaps))
 
 
-def test_poisson_counts_as_many_as_are_due(tool):
+def test_poisson_has_the_requested_rate(tool):
     for rate, seconds in ((1000, 60), (2_000_000, 1)):
         n = len(due(tool, "poisson", "--seconds", seconds, "--target", rate))
         assert abs(n - rate * seconds) < 5 * math.sqrt(rate * seconds)
 
 
-def test_self_similar_half_is_uniform(tool):
+def test_self_similar_without_bias_is_uniform(tool):
     at = due(tool, "self-similar", "--seconds", 4, "--target", 8192, "-p", "ss.bias=0.5")
     assert len(at) == 4 * 8192
     counts = np.bincount(at // (S // 1024), minlength=4096)
@@ -112,7 +112,7 @@ def test_self_similar_half_is_uniform(tool):
 
 
 @pytest.mark.parametrize("bias", (0.5, 0.65, 0.75, 0.9))
-def test_self_similar_halves(tool, bias):
+def test_self_similar_has_the_bias_at_each_level(tool, bias):
     """At each level one half has its share, at random the first or the second; the entropy of the
     counts is that of the b-model."""
     n = 1 << 17
@@ -133,7 +133,7 @@ def test_self_similar_halves(tool, bias):
         -bias * math.log2(bias) - (1 - bias) * math.log2(1 - bias), abs=0.01)
 
 
-def test_diurnal_honours_its_envelope(tool):
+def test_diurnal_follows_its_envelope(tool):
     """The counts equal the integral of the envelope to less than one, for each shape."""
     for shape, gaps in ((1.1, "pareto"), (1.5, "pareto"), (1.9, "exponential")):
         at = due(tool, "diurnal", "--seconds", 60, "--target", 50.3, "-p",
@@ -147,7 +147,7 @@ def test_diurnal_honours_its_envelope(tool):
         assert len(at) == int(sums[-1])
 
 
-def test_diurnal_gaps_are_paretos(tool):
+def test_diurnal_gaps_are_pareto(tool):
     """With a nearly constant envelope the tail of the gaps falls as the shape determines."""
     for shape in (1.1, 1.9):
         at = due(tool, "diurnal", "--seconds", 20, "--target", 5000, "-p",
@@ -159,7 +159,7 @@ def test_diurnal_gaps_are_paretos(tool):
         assert hill == pytest.approx(shape, rel=0.15)
 
 
-def test_diurnal_as_drawn_misses_the_rate(tool):
+def test_diurnal_uncorrected_misses_the_rate(tool):
     """As in the thesis: with shape 1.1 the mean of Pareto gaps converges very slowly."""
     args = ("--seconds", 30, "--target", 1000, "-p", "diurnal.modulation=0", "-p",
             "diurnal.distribution.shape=1.1")
@@ -168,7 +168,7 @@ def test_diurnal_as_drawn_misses_the_rate(tool):
     assert all(abs(n - 30_000) > 300 for n in drawn)
 
 
-def test_formats_say_the_same(tool, tmp_path):
+def test_formats_describe_the_same_arrivals(tool, tmp_path):
     """All formats describe the same arrivals, rounded to the units of each, and csv and iolog3
     have the same requests."""
     args = ("arrivals", "--arrivals", "self similar", "--ops", 5000, "--target", 1000)
@@ -195,7 +195,7 @@ def test_formats_say_the_same(tool, tmp_path):
 
 @pytest.mark.parametrize("args", ((), ("--target", 5, "--format", "iolog3"),
                                   ("--target", 5, "--format", "frob")))
-def test_a_refusal_leaves_the_file_alone(tool, tmp_path, args):
+def test_refused_command_keeps_the_file(tool, tmp_path, args):
     out = tmp_path / "x.iolog"
     out.write_text("an older one")
     done = subprocess.run([tool, "arrivals", "-n", "5", "-o", out, *map(str, args)],
@@ -203,7 +203,7 @@ def test_a_refusal_leaves_the_file_alone(tool, tmp_path, args):
     assert done.returncode in (FAILED, USAGE) and out.read_text() == "an older one"
 
 
-def test_what_is_no_file_stays(tool, tmp_path):
+def test_device_nodes_are_not_removed(tool, tmp_path):
     """An incomplete log is removed if it is a regular file; a device is not."""
     out = tmp_path / "full"
     out.symlink_to("/dev/full")
@@ -218,7 +218,7 @@ def test_seconds_without_arrivals_are_counted(tool):
 
 
 @pytest.mark.skipif(not shutil.which("fio"), reason="fio is not here")
-def test_fio_sends_them_when_they_are_due(tool, tmp_path):
+def test_fio_sends_arrivals_in_time(tool, tmp_path):
     """fio accepts the iolog, sends all requests, and takes at least as long as the arrivals do."""
     with open(tmp_path / "disk", "wb") as f:
         f.truncate(16 << 20)
@@ -237,7 +237,7 @@ def test_fio_sends_them_when_they_are_due(tool, tmp_path):
     assert took_ms >= at[-1] / MS - 5
 
 
-def test_scripts_loads_reads_them(tool, tmp_path):
+def test_loads_reads_the_csv(tool, tmp_path):
     run(tool, "arrivals", "--arrivals", "poisson", "--ops", 3000, "--target", 1000, "--size",
         "4M", "--format", "csv", "--out", tmp_path / "x.csv")
     done = subprocess.run([TOP / "scripts/loads/run", "convert", tmp_path / "x.csv", "--json"],
@@ -279,7 +279,7 @@ MIXES = {
 
 
 @pytest.mark.parametrize("name", MIXES)
-def test_mixes(tool, name):
+def test_mixes_of_operations(tool, name):
     n = 10_000
     found = Counter(kind for kind, _, _ in ops(tool, "-w", name, "-n", n, "-r", n))
     assert set(found) == set(MIXES[name])
@@ -287,7 +287,7 @@ def test_mixes(tool, name):
         assert abs(found[kind] - share * n) < near(share, n)
 
 
-def test_keys_are_ycsbs(tool):
+def test_keys_equal_those_of_ycsb(tool):
     assert [key for _, key, _ in ops(tool, "-w", "load", "-r", 50)] == \
         [f"user{fnv64(i)}" for i in range(50)]
     assert [key for _, key, _ in ops(tool, "-w", "load", "-r", 3, "-p", "insertorder=ordered",
@@ -297,7 +297,7 @@ def test_keys_are_ycsbs(tool):
         ["0000000000000000", "0000000000000001"]
 
 
-def test_a_queue_takes_the_oldest(tool):
+def test_queue_deletes_the_oldest(tool):
     """Each record is deleted once, in order; a read returns the oldest record that is left."""
     head, tail = 0, 300
     for kind, key, many in ops(tool, "-w", "queue", "-n", 5000, "-r", tail):
@@ -368,7 +368,7 @@ def test_uniform_and_hotspot(tool):
     assert fits(got, [0.07] * 10 + [0.3 / 90] * 90)
 
 
-def test_zipfian_asks_for_nothing_that_is_not_there(tool):
+def test_zipfian_requests_existing_records(tool):
     """Ranks are scattered over the final number of records; an operation never requests one that
     does not exist yet."""
     there = 200
@@ -396,7 +396,7 @@ def test_latest_follows_inserts(tool):
     assert ages.count(0) / len(ages) == pytest.approx(1 / middle, rel=0.05)
 
 
-def test_scans(tool):
+def test_lengths_of_scans(tool):
     found = [n for kind, _, n in ops(tool, "-w", "e", "-n", 20_000) if kind == "scan"]
     assert fits(np.bincount(found, minlength=101)[1:], np.full(100, 0.01))
     found = [n for _, _, n in ops(tool, "-w", "e", "-n", 5000, "-p",
@@ -409,7 +409,7 @@ def test_scans(tool):
 # --- the executor ---------------------------------------------------------------------
 
 
-def test_all_that_was_loaded_is_found(tool):
+def test_loaded_records_are_found(tool):
     for threads in (1, 7):
         for name in "abcdef":
             got = measured(tool, "-s", "memory", "--load", "--verify", "-w", name, "-n", 4000,
@@ -424,7 +424,7 @@ def test_all_that_was_loaded_is_found(tool):
     assert got["store_stats"]["records"] == 0
 
 
-def test_what_is_not_there_is_missing_and_what_is_wrong_is_said(tool):
+def test_missing_and_wrong_records_are_reported(tool):
     """Reads of absent records are counted. Wrong values, which --verify detects, give exit
     status 4."""
     got = measured(tool, "-s", "memory", "-w", "c", "-n", 100)
@@ -439,7 +439,7 @@ def test_scans_return_records(tool):
     assert got["ops"]["scan"]["records"] == 3000
 
 
-def test_lateness_is_counted_and_belongs_to_the_response(tool):
+def test_response_time_includes_lateness(tool):
     """One thread that can do 100 operations a second gets 1000 a second. The waiting time counts
     as lateness and in the response time, but not in the service time."""
     got = measured(tool, "--delay", 10_000, "--target", 1000, "-n", 60, "-t", 1, "-w", "c",
@@ -454,7 +454,7 @@ def test_lateness_is_counted_and_belongs_to_the_response(tool):
     assert times["response"]["max_us"] >= late["lateness"]["max_us"]
 
 
-def test_log_has_each_operation_when_it_was_due(tool, tmp_path):
+def test_log_has_due_times(tool, tmp_path):
     args = ("--arrivals", "poisson", "--target", 2000, "-n", 400, "--seed", 5)
     run(tool, "run", *args, "-t", 4, "-w", "c", "--log", tmp_path / "log")
     rows = sorted(line.split() for line in (tmp_path / "log").read_text().splitlines())
@@ -476,7 +476,7 @@ def boot_virtual():
 
 
 @pytest.mark.boots(run=boot_virtual, kernel=lambda: "uml")
-def test_open_loop_by_an_exact_clock(guest):
+def test_open_loop_under_a_virtual_clock(guest):
     """Under a virtual clock, lateness, response times and service times have their computed values:
     operations start when they are due, however slow the earlier ones are."""
     assert guest.ok, str(guest)
@@ -499,7 +499,7 @@ def test_open_loop_by_an_exact_clock(guest):
     assert poisson["arrivals"]["lateness"]["p99_us"] < 100
 
 
-def test_ends_when_its_time_is_over(tool):
+def test_ends_after_its_seconds(tool):
     got = measured(tool, "--seconds", 1, "-w", "c", "--delay", 1000, "-t", 2)
     assert got["seconds"] >= 1 and 0 < got["operations"] <= 2000
 
@@ -548,7 +548,7 @@ def test_progress_only_on_a_terminal(tool):
     (("arrivals", "x"), "'x' is one argument too many"),
     (("fly",), "COMMAND 'fly' is not known"),
 ])
-def test_refused_in_a_sentence(tool, argv, says):
+def test_refused_with_one_line(tool, argv, says):
     done = subprocess.run([tool, *map(str, argv)], text=True, capture_output=True, check=False)
     assert done.returncode in (FAILED, USAGE) and done.stdout == ""
     assert says in done.stderr and done.stderr.startswith("kvbench")
@@ -577,20 +577,20 @@ target=1000
     assert abs(got["ops"]["read"]["service"]["count"] - 75) < near(0.25, 300)
 
 
-def test_ends_when_hardly_any_record_is_there_yet(tool):
+def test_ends_with_few_existing_records(tool):
     """Ranks are scattered over the final number of records, of which few exist yet and most never
     will."""
     got = measured(tool, "-w", "e", "-r", 10, "-n", 10 ** 15, "--seconds", 1)
     assert got["operations"] > 10
 
 
-def test_values_of_no_bytes(tool):
+def test_empty_values(tool):
     for workload in "load", "fillseq":
         got = measured(tool, "-s", "memory", "-w", workload, "-n", 10, "--value", "0B")
         assert got["value_bytes"] == 0
 
 
-def test_stops_in_order(tool):
+def test_signal_stops_with_a_report(tool):
     with subprocess.Popen([tool, "run", "--target", "1", "-n", "1000", "-w", "c", "--json"],
                           text=True, stdout=subprocess.PIPE) as child:
         try:
@@ -624,7 +624,7 @@ def kv(*args):
 
 
 @with_store
-def test_store_has_what_was_loaded(tool, disk):
+def test_store_keeps_loaded_records(tool, disk):
     size = ("-d", disk, "-r", 3000, "--value", "700B")
     run(tool, "load", *size, "-t", 3)
     there = 3000
@@ -642,7 +642,7 @@ def test_store_has_what_was_loaded(tool, disk):
 
 
 @with_store
-def test_store_misses_what_was_deleted(tool, disk):
+def test_store_lacks_deleted_records(tool, disk):
     size = ("-d", disk, "-r", 500, "-w")
     deletes = ("deleterandom", "-n", 300, "--seed", 3)
     gone = {key for _, key, _ in ops(tool, "-r", 500, "-w", *deletes)}
@@ -676,7 +676,7 @@ def test_store_with_an_offload_device(tool, disk, tmp_path):
 
 
 @with_store
-def test_store_that_is_none(tool, tmp_path):
+def test_device_without_a_store_is_refused(tool, tmp_path):
     (tmp_path / "x").write_bytes(bytes(1 << 24))
     said = run(tool, "run", "-d", tmp_path / "x", "-n", 1, rc=FAILED)
     assert said.startswith("kvbench: ") and said.count("\n") == 1
@@ -684,7 +684,7 @@ def test_store_that_is_none(tool, tmp_path):
 
 
 @with_store
-def test_store_reads_around(tool, disk):
+def test_around_determines_read_size(tool, disk):
     """--around determines how much a get reads around its block: with 1 MiB the store reads more
     bytes than with 4 KiB."""
     measured(tool, "-d", disk, "-w", "fillrandom", "-r", 3000, "-n", 3000, "--value", "1K")
@@ -700,7 +700,7 @@ def test_store_reads_around(tool, disk):
 
 
 @with_store
-def test_store_in_streams(tool, disk):
+def test_stream_writes_padding(tool, disk):
     """With --stream the store writes padding, and without it none. The records are right in both
     cases."""
     def got_of(name, *words):
@@ -714,7 +714,7 @@ def test_store_in_streams(tool, disk):
 
 
 @with_store
-def test_store_without_a_log(tool, disk):
+def test_store_without_a_log_is_durable_at_the_end(tool, disk):
     """Without a log, all data are in a table at the end of the run, so they are durable."""
     got = measured(tool, "-d", disk, "-w", "load", "-n", 300, "--value", "1K", "--no-log")
     assert got["store_stats"]["log_bytes"] == 0 and sum(got["store_stats"]["level_bands"]) == 1
@@ -722,7 +722,7 @@ def test_store_without_a_log(tool, disk):
 
 
 @with_store
-def test_store_without_a_thread(tool, disk):
+def test_store_without_a_thread_merges_in_writes(tool, disk):
     """Without a thread, the write that makes a merge due carries it out itself: none is left at
     the end, and two runs are identical."""
     def got():
@@ -788,7 +788,7 @@ def test_each_store_agrees_with_a_model(tool, store):
     assert expected["records"] > 2000
 
 
-def test_each_store_says_what_became_of_it(tool, store):
+def test_each_store_reports_syncs_and_tables(tool, store):
     """Each store syncs as requested and writes tables of its data."""
     # Three memtables: even a store that writes them in the background has a table before the third
     # one is written.
@@ -811,7 +811,7 @@ def test_each_store_says_what_became_of_it(tool, store):
     ("rocksdb", ("--around", "64K"), "RocksDB has n"),
     ("leveldb", (), "file"), ("rocksdb", (), "file"),
 ))
-def test_each_store_refuses_what_it_cannot(tool, tmp_path, name, words, says):
+def test_each_store_refuses_unsupported_options(tool, tmp_path, name, words, says):
     if not have(tool, name):
         pytest.skip(f"kvbench was built without {name}")
     (tmp_path / "file").write_text("is no directory")
@@ -821,7 +821,7 @@ def test_each_store_refuses_what_it_cannot(tool, tmp_path, name, words, says):
 
 @pytest.mark.parametrize("args", (("run", "-n", 1, "--thread", 1),
                                   ("arrivals", "--forma=csv", "-n", 1)))
-def test_options_have_their_whole_names(tool, args):
+def test_abbreviated_options_are_refused(tool, args):
     word = next(str(a) for a in args if str(a).startswith("--"))
     assert f"option {word} is not known" in run(tool, *args, rc=USAGE)
 
@@ -832,7 +832,7 @@ def keys_of(tool, *args):
 
 
 @pytest.mark.parametrize("name", ("overwrite", "readrandom", "deleterandom"))
-def test_whose_records_a_workload_works_on(tool, name):
+def test_workloads_use_their_own_records(tool, name):
     """As in kvbench.rst: a workload uses the records of a fill, or of a load of the same workload,
     and no others."""
     asked = keys_of(tool, "run", "-w", name, "-n", 500)
@@ -857,7 +857,7 @@ DIURNAL = ("--target", 5, "-n", 3, "--arrivals", "diurnal", "-p", "diurnal.modul
                              "--block", block))
       for form in ("csv", "iolog3") for block in ("3000B", "1B", "4097B")),
 ))
-def test_what_was_not_asked_properly(tool, words, args):
+def test_contradicting_options_are_refused(tool, words, args):
     """Options that contradict each other or are missing give exit status 16, as kvbench.1 says,
     and no output."""
     done = subprocess.run([tool, *map(str, args)], text=True, capture_output=True, check=False)
@@ -875,7 +875,7 @@ measurementtype=hdrhistogram\r
 \x1a"""
 
 
-def test_a_workload_file_of_ycsb(tool, tmp_path):
+def test_workload_file_of_ycsb(tool, tmp_path):
     """The file has properties of other stores, and the byte order mark and line ends of other
     systems."""
     (tmp_path / "workload").write_text(TEMPLATE, encoding="utf-8", newline="")
@@ -890,6 +890,6 @@ def test_a_workload_file_of_ycsb(tool, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["maxscanrat", "diurnal.modulaton", "zipfian.constnt", "recordcont"])
-def test_a_slip_is_no_property_of_another_store(tool, name):
+def test_misspelt_property_is_an_error(tool, name):
     """A misspelt property is an error, although kvbench ignores the properties of other stores."""
     assert f"there is no property '{name}'" in run(tool, "run", "-p", f"{name}=1", rc=USAGE)

@@ -29,7 +29,7 @@ def own_locks(tmp_path, monkeypatch):
     monkeypatch.setattr(guest, "CACHE", tmp_path / "cache")
 
 
-def test_each_guest_has_a_processor_while_there_are_enough():
+def test_each_guest_gets_a_free_processor():
     one, first = guest.one_core({4, 2})
     other, second = guest.one_core({4, 2})
     assert (one, other) == ({2}, {4}) and first and second
@@ -42,7 +42,7 @@ def test_each_guest_has_a_processor_while_there_are_enough():
     fourth.close()
 
 
-def test_a_kernel_for_which_no_module_is_built_is_an_error(tmp_path, monkeypatch):
+def test_kernel_without_built_modules_is_an_error(tmp_path, monkeypatch):
     """A copied kernel build tree builds in its original directory and reports no error. The lab
     must then report that there is no module, each time."""
     tree = tmp_path / "copy"
@@ -87,7 +87,7 @@ def source(tmp_path, monkeypatch):
     return tree
 
 
-def test_a_source_is_patched_beside_the_tree(source):
+def test_source_is_patched_in_a_copy(source):
     """The patch goes into a copy, one for each patch, and the source stays as it is."""
     copy = kernels._patched(source, PATCH)
     assert (copy / "arch/um/kernel/tlb.c").read_text() == "patched\n"
@@ -97,7 +97,7 @@ def test_a_source_is_patched_beside_the_tree(source):
     assert kernels._patched(source, PATCH.replace("+patched", "+anew")) != copy
 
 
-def test_the_patch_is_for_two_processors_and_a_source_that_it_fits(source):
+def test_patch_applies_to_matching_smp_sources_only(source):
     """The patch applies only to kernels for two processors, and only to a source that it fits. A
     source that is fixed already is used as it is."""
     smp = kernels.FRAGMENTS["uml-smp-fast"]
@@ -116,7 +116,7 @@ def test_two_processors_and_a_virtual_clock_are_refused(capsys):
     assert "no virtual clock" in capsys.readouterr().err
 
 
-def test_the_command_line_leaves_the_handlers_of_signals_alone(capsys):
+def test_main_keeps_signal_handlers(capsys):
     """main() leaves the caller's handlers of signals in place: pytest, which calls it here, must
     still end when CI sends it a signal."""
     from lab import main
@@ -127,7 +127,7 @@ def test_the_command_line_leaves_the_handlers_of_signals_alone(capsys):
     assert {number: signal.getsignal(number) for number in every} == before
 
 
-def test_the_program_is_ended_in_order_by_sigterm():
+def test_sigterm_lets_the_program_clean_up():
     """The program exits normally after it has cleaned up; it does not die by the signal."""
     term = 1 << signal.SIGTERM - 1
     with subprocess.Popen([RUN, "--shell"], stdin=subprocess.PIPE) as lab:
@@ -142,7 +142,7 @@ def test_the_program_is_ended_in_order_by_sigterm():
             lab.kill()
 
 
-def test_told_again_the_program_is_not_ended_in_the_middle_of_its_end(tmp_path):
+def test_further_signals_do_not_interrupt_clean_up(tmp_path):
     """The program gets a signal for each thread of its caller that ends while others live. It must
     ignore those after the first."""
     done = subprocess.run([sys.executable, "-c", f"""
@@ -160,7 +160,7 @@ runpy.run_module("lab", run_name="__main__")
     assert done.returncode == 143 and (tmp_path / "cleared").exists()
 
 
-def test_a_runner_whose_caller_is_gone_begins_nothing():
+def test_runner_without_its_caller_ends():
     """A runner ends at once if the process that started it no longer exists: it would run for
     nothing, with no process to end it."""
     done = subprocess.run([RUN, "--caller", str(2 ** 22), "--list"], text=True,
@@ -189,7 +189,7 @@ CALLER = "import lab, pathlib; lab.RUNNER = pathlib.Path({!r}); lab.run('x')"
 @pytest.mark.parametrize("how, sent, group", [
     ("interrupted", signal.SIGINT, True), ("told to end", signal.SIGTERM, False),
     ("killed", signal.SIGKILL, False), ("interrupted alone", signal.SIGINT, False)])
-def test_a_guest_ends_in_order_with_who_waits_for_it(tmp_path, how, sent, group):
+def test_guest_cleans_up_when_its_caller_ends(tmp_path, how, sent, group):
     """When the caller of lab.run() ends, in whichever way, the guest's runner gets one signal and
     time to clean up. Otherwise the guest would run for another half hour, or would be killed while
     it removes its files."""
@@ -259,7 +259,7 @@ sys.exit(run.main())
 
 @pytest.mark.parametrize("at_work", ["pytest", "make"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_all_that_tests_run_has_begun_ends_with_it(tmp_path, at_work, number):
+def test_processes_of_the_test_runner_end_with_it(tmp_path, at_work, number):
     """If the test runner gets a signal, all processes that it has begun have ended when it ends,
     or, after ^C, soon after it. Guests once ran for a quarter of an hour longer."""
     for name, path in ("make", tmp_path / "path/make"), ("pytest", tmp_path / "bin/python3"):
@@ -298,7 +298,7 @@ def with_memory(home):
     return it.in_huge_pages(["sh", "-c", 'grep " $TMPDIR " /proc/mounts'])
 
 
-def test_memory_of_huge_pages_is_there_for_the_guest_alone(tmp_path):
+def test_huge_page_memory_is_private_to_the_guest(tmp_path):
     """The tmpfs with huge pages for a guest's memory is mounted in a mount namespace of the guest,
     and the host does not see it."""
     command = with_memory(tmp_path)
@@ -309,7 +309,7 @@ def test_memory_of_huge_pages_is_there_for_the_guest_alone(tmp_path):
     assert str(tmp_path) not in Path("/proc/mounts").read_text()
 
 
-def test_memory_is_as_ever_where_one_may_not_mount(tmp_path, monkeypatch, capsys):
+def test_memory_without_permission_to_mount(tmp_path, monkeypatch, capsys):
     (tmp_path / "unshare").write_text("#!/bin/sh\necho not permitted >&2; exit 1\n")
     (tmp_path / "unshare").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
@@ -317,13 +317,13 @@ def test_memory_is_as_ever_where_one_may_not_mount(tmp_path, monkeypatch, capsys
     assert "no huge pages for the guest's memory: not permitted" in capsys.readouterr().err
 
 
-def test_memory_is_as_ever_where_there_is_no_unshare(tmp_path, monkeypatch, capsys):
+def test_memory_without_unshare(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert with_memory(tmp_path)[0] == "sh"
     assert "no huge pages for the guest's memory: unshare: No such" in capsys.readouterr().err
 
 
-def test_last_words_are_those_before_the_tasks_and_all_of_these():
+def test_failure_report_has_console_lines_and_blocked_tasks():
     """The report of a failed guest has the last 12 lines before the list of blocked tasks, and
     that whole list."""
     lines = [f"line {i}" for i in range(30)]
@@ -333,7 +333,7 @@ def test_last_words_are_those_before_the_tasks_and_all_of_these():
     assert guest.last_words(lines[:3] + tasks) == lines[:3] + tasks
 
 
-def test_checkouts_with_other_lists_leave_each_others_venv(tmp_path):
+def test_venv_depends_on_its_package_list(tmp_path):
     """The name of a venv depends on its list of packages. Otherwise a checkout with another list
     would replace the venv in which a program of this one runs."""
     def place(name, more=""):
@@ -364,7 +364,7 @@ def test_each_package_of_the_venv_is_pinned():
     assert not re.search(r"--find-links|--index|/", text)
 
 
-def test_programs_go_on_in_the_newest_venv(tmp_path, monkeypatch):
+def test_programs_continue_in_the_newest_venv(tmp_path, monkeypatch):
     """A program that lacks a library continues in the newest of several venvs. Older ones have no
     suffix in their names."""
     monkeypatch.setenv("SHINGLE_CACHE", str(tmp_path))
@@ -382,7 +382,7 @@ def test_programs_go_on_in_the_newest_venv(tmp_path, monkeypatch):
     ("[    9.1] WARNING: CPU: 0 PID: 1 at core/io/bio.c:12", True),
     ("[    9.1] INFO: task kworker/0:1 blocked for more than 120 seconds.", True),
 ])
-def test_a_rate_limit_is_no_report(line, report):
+def test_suppressed_messages_are_no_report(line, report):
     """The watcher of a guest's console ignores the line about suppressed messages, although it
     contains "warning"."""
     watcher = watch.Watcher()

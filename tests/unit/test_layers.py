@@ -76,11 +76,11 @@ def faults(core):
     return found
 
 
-def test_nothing_goes_up():
+def test_no_upward_reference():
     assert not faults(TOP / "core")
 
 
-def test_every_layer_is_there():
+def test_layers_list_is_complete():
     """LAYERS has all directories of core, and each has sources. Otherwise the test above could pass
     without reading them."""
     texts = sources(TOP / "core")
@@ -107,7 +107,7 @@ def test_every_layer_is_there():
     ("lib/format/codec.c", "#include <linux/bio.h>", "lib/format/codec.c includes <linux/bio.h>"),
     ("lib/format/layout.h", '#include "base/device.h"', "lib/format/layout.h includes base/device.h"),
 ])
-def test_it_is_seen(tmp_path, name, line, sentence):
+def test_upward_reference_is_detected(tmp_path, name, line, sentence):
     """An upward reference that was inserted by hand is detected."""
     shutil.copytree(TOP / "core", tmp_path / "core")
     path = tmp_path / "core" / name
@@ -144,7 +144,7 @@ def test_no_circle(room):
     assert not circles(TOP / room)
 
 
-def test_circle_is_seen(tmp_path):
+def test_circle_is_detected(tmp_path):
     """A circle of three files that was inserted by hand is detected."""
     shutil.copytree(TOP / "core/lib/format", tmp_path / "format")
     assert len(references(tmp_path / "format")["recover.c"]) == 3

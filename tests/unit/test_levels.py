@@ -112,7 +112,7 @@ def test_v2_two_tiers(tool):
     ([], [0, 2, 4], [4, 2, 0]),
     ([2], [0, 4, 6], [4, 6, 0]),
 ))
-def test_v3_the_nearest_bottom(tool, before, freed, order):
+def test_v3_nearest_bottom(tool, before, freed, order):
     """A file takes the free bottom that is nearest to the last one taken. That one is 6 if all are
     taken in order, or 2 if 2 is taken once more."""
     lines = [f"write {t} 0 1" for t in (1, 3, 5, 7)]
@@ -139,8 +139,7 @@ V4 = (
 
 
 @pytest.mark.parametrize("policy,levels,tracks,naive,merged,literal", V4)
-def test_v4_files_of_two_tracks(tool, policy, levels, tracks, naive, merged,
-                                literal):
+def test_v4_files_of_two_tracks(tool, policy, levels, tracks, naive, merged, literal):
     """The tracks, rewrites and syncs of four files of two tracks, and all syncs with
     syncs=literal."""
     lines = writes([2] * 4, levels)
@@ -181,7 +180,7 @@ def events_of(tool, what, bottoms):
     return last
 
 
-def test_v6_event_strings(tool):
+def test_v6_order_of_operations(tool):
     """Every operation, in order, for two bottoms with a common top: naive RMW saves that top twice,
     merged RMW once."""
     # The last bottom is 6. The nearer one of 2 and 4 is 4: the list is 4, 2.
@@ -228,7 +227,7 @@ def test_v6_seq_on_an_empty_disk(tool, what, events, syncs):
     ((2, 6), (4, 7), (4, 3)),
     ((0, 2, 4, 6), (7, 13), (4, 3)),
 ))
-def test_v7_other_lists(tool, bottoms, naive, merged):
+def test_v7_syncs_of_merging(tool, bottoms, naive, merged):
     """With merging each top is saved once, and three syncs suffice for any number."""
     got = events_of(tool, "naive", bottoms)
     assert (got.rewrites, got.syncs) == naive
@@ -236,7 +235,7 @@ def test_v7_other_lists(tool, bottoms, naive, merged):
     assert (got.rewrites, got.syncs) == merged
 
 
-def test_v8_five_syncs(tool):
+def test_v8_at_most_five_syncs(tool):
     """The largest number of syncs, five: the file gets a bottom that destroys a top (2 beside 1), a
     harmless bottom (6) and tops (5, 7)."""
     lines = writes([1] * 8)                         # 0 2 4 6 1 5 3 7
@@ -250,7 +249,7 @@ def test_v8_five_syncs(tool):
 
 
 @pytest.mark.parametrize("fit", ("first", "next"))
-def test_v9_what_was_freed(tool, fit):
+def test_v9_freed_tracks(tool, fit):
     lines = writes([1] * 6) + ["delete 1", "write 9 0 1", "delete 4",
                                "delete 2", "write 10 0 2"]
     files = model(tool, f"3phase,naive,{fit}", lines)
@@ -351,7 +350,7 @@ def played(tool, what, lines, tracks):
 @given(st.integers(0, 1 << 30), st.sampled_from(POLICIES),
        st.sampled_from(("first", "next")), st.sampled_from((0.3, 0.6, 0.9, 1)),
        st.integers(24, 65))
-def test_no_load_loses_anything(tool, seed, policy, fit, fill, tracks):
+def test_no_load_loses_data(tool, seed, policy, fit, fill, tracks):
     """No write destroys a valid top that has no copy. E1: each saved top is written back, and with
     merging each top beside a written bottom is saved just once. E4: the number of syncs with
     merging. E5: the number of backup tracks in use."""
@@ -417,7 +416,7 @@ def test_e2_neighbouring_bottoms(tool, k, edge):
     assert (merged.syncs, literal.syncs) == (3, 5)
 
 
-def test_e3_isolated_bottoms_gain_syncs_only(tool):
+def test_e3_isolated_bottoms_save_syncs_only(tool):
     """If no two bottoms of a file have a common top, merging saves syncs but no rewrites."""
     compared, fewer = 0, 0
 
@@ -443,7 +442,7 @@ def test_e3_isolated_bottoms_gain_syncs_only(tool):
     assert compared >= 10 and fewer >= 10
 
 
-def test_the_level_with_most_tracks(tool):
+def test_largest_most_gives_bottoms_to_the_largest_level(tool):
     """With largest=most, the level with the most tracks takes the bottoms. Then the first file of a
     new, higher level does not swap the tiers, as it does by default."""
     lines = ["write 1 3 3", "relevel 1 3", "write 2 4 1", "write 3 3 1",
@@ -460,7 +459,7 @@ def test_the_level_with_most_tracks(tool):
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1 << 30), st.sampled_from((0.4, 0.7, 0.9, 1)),
        st.integers(24, 65), st.sampled_from(("first", "next")))
-def test_e6_two_tiers(tool, seed, fill, tracks, fit):
+def test_e6_levels_keep_their_tiers(tool, seed, fill, tracks, fit):
     """Check from outside: no bottom that needs RMW is taken while a harmless one is free, and no
     level gets the other tier while its own has room."""
     lines = any_load(seed, tracks, fill, 8)
@@ -495,7 +494,7 @@ def test_e6_two_tiers(tool, seed, fill, tracks, fit):
 
 @pytest.mark.parametrize("tracks", (16, 40, 64, 400))
 @pytest.mark.parametrize("policy", ("3phase", "zigzag"))
-def test_e7_phases(tool, tracks, policy):
+def test_e7_rewrites_by_phase(tool, tracks, policy):
     """A track costs no rewrite in the first half of the disk, at most one in the next quarter, and
     at most two in the last."""
     files = model(tool, f"{policy},naive", writes([1] * tracks), tracks)
@@ -527,7 +526,7 @@ def paper_load(tool):
             for moves in ("keep", "rewrite", "silent")}
 
 
-def test_e8_shape(paper):
+def test_e8_order_of_policies(paper):
     """seq costs more than 3phase, 3phase more than compaction, and that more than compaction with
     merging, both if a move rewrites the file and if the drive does not learn of moves."""
     for moves in ("rewrite", "silent"):
@@ -595,7 +594,7 @@ def test_paper_load(paper):
         assert of["models"][2]["rewrites"] > 0
 
 
-def test_trace_of_a_load_gives_the_same_ledger(tool, tmp_path):
+def test_trace_of_a_load_gives_the_same_statistics(tool, tmp_path):
     """A load that is replayed from its trace has the same rewrites and syncs, and no data are lost
     on the medium."""
     trace = tmp_path / "trace"
@@ -615,7 +614,7 @@ def test_trace_of_a_load_gives_the_same_ledger(tool, tmp_path):
             assert syncs == of["models"][0]["syncs"]
 
 
-def test_frees_wait_for_the_next_file(tool):
+def test_pending_frees_after_the_next_file(tool):
     """With `pending`, the tracks of a deleted file are free only after the next file is written."""
     lines = ["write 1 0 2", "delete 1", "write 2 0 2", "write 3 0 2"]
     at_once = model(tool, "seq,naive,first", lines)
@@ -626,7 +625,7 @@ def test_frees_wait_for_the_next_file(tool):
     assert [f.rewrites for f in pending] == [0, 0, 0]
 
 
-def test_target_and_model_take_the_same_tracks():
+def test_target_and_model_choose_the_same_tracks():
     """The policies of the target and of the model come from one specification and must agree."""
     make("tests/levels-check")
     done = subprocess.run([TOP / "build/tests/levels-check", "200"], text=True,
@@ -695,7 +694,7 @@ def counted(of):
 @pytest.mark.parametrize("place", (
     "seq,naive", "3phase,merged", "zigzag,naive", "compaction,naive",
     "compaction,merged,first"))
-def test_program_protects_as_the_model_says(tool, ram, place, moves):
+def test_program_makes_the_operations_of_the_model(tool, ram, place, moves):
     """The store protects its data on a bare interlaced disk with exactly the operations that the
     model counts, and all data exist at the end. scripts/experiments imr --verify uses a destructive
     medium."""
@@ -738,7 +737,7 @@ def build_sim():
 
 
 @pytest.mark.parametrize("mib", (8, 64))
-def test_a_drive_in_figures_is_platters(tool, sim, mib):
+def test_drive_option_takes_as_long_as_platter(tool, sim, mib):
     """--drive takes as long as platter's own simulator for the same requests. One file is one batch
     of requests of 1 MiB with at most 32 in flight; a new one is queued whenever one ends, so the
     result is the same as if all arrived at once."""
@@ -756,7 +755,7 @@ def test_a_drive_in_figures_is_platters(tool, sim, mib):
 
 
 @pytest.mark.parametrize("us", (0, 8333, 25000))
-def test_a_sync_has_its_price(tool, us):
+def test_flush_us_adds_to_each_sync(tool, us):
     """The load has one file and so one sync: --flush-us makes it longer by just that time."""
     one = ("--place", "seq", "--load", "8M")
     free, dear = on_drive(tool, *one), on_drive(tool, *one, "--flush-us", us)
@@ -768,7 +767,7 @@ def test_a_sync_has_its_price(tool, us):
 
 @pytest.mark.parametrize("place", ("seq,naive", "3phase,merged", "compaction,merged",
                                    "3phase"))
-def test_a_drive_in_figures_is_asked_the_same(tool, ram, place):
+def test_drive_option_gets_the_same_requests(tool, ram, place):
     """--drive gets the same requests as a file on a device, and two runs give the same result."""
     disk = disk_file(ram / "disk", 80)
     words = (*SMALL, "--tracks", 1000, "--place", place)
@@ -784,7 +783,7 @@ def test_a_drive_in_figures_is_asked_the_same(tool, ram, place):
 
 
 @pytest.mark.parametrize("place", ("seq,naive", "3phase"))
-def test_what_compactions_persist_is_apart_from_what_the_memtable_does(tool, place):
+def test_compactions_and_memtables_count_apart(tool, place):
     """The figures of compactions leave out what the files of memtables cost. A load that never
     compacts has only that cost."""
     # Level 0 can hold all 72 memtables.
@@ -811,7 +810,7 @@ def test_what_compactions_persist_is_apart_from_what_the_memtable_does(tool, pla
         assert device["load_compact_rewrites"] == device["load_compact_rewriting_s"] == 0
 
 
-def test_points_have_what_was_done_on_the_device(tool):
+def test_points_have_the_counts_of_the_device(tool):
     """Each point has the rewrites and syncs on the device, and they equal those of the model."""
     words = (*SMALL, "--tracks", 1000, "--moves", "silent")
     of = on_drive(tool, *words, "--place", "3phase,naive", "--model", "3phase,naive")
@@ -824,7 +823,7 @@ def test_points_have_what_was_done_on_the_device(tool):
 
 @pytest.mark.parametrize("place,batch_gains", (
     ("seq,naive", 1), ("3phase,merged", 1.15), ("compaction,merged", 1.15)))
-def test_tops_one_by_one_take_longer(tool, place, batch_gains):
+def test_separate_copies_of_tops_take_longer(tool, place, batch_gains):
     """With --reread, copies take as long to read as they took to write, not half of it. With
     --copy-each, no top of a file is saved or restored together with another one."""
     words = ("--record", "1M", "--tracks", 47684, "--file", "65M", "--load", "75000M",
@@ -842,7 +841,7 @@ def test_tops_one_by_one_take_longer(tool, place, batch_gains):
 
 
 @pytest.mark.parametrize("place", ("seq,naive", "compaction,merged", "3phase"))
-def test_without_contents_the_same_is_asked(tool, ram, place):
+def test_no_contents_sends_the_same_requests(tool, ram, place):
     """--no-contents sends the same requests and changes only what the blocks contain: zeroes."""
     said = []
     for more in ((), ("--no-contents",)):
@@ -864,7 +863,7 @@ def test_same_seed_same_load(tool, tmp_path):
     assert text[0] == text[1] != text[2]
 
 
-def test_points_are_of_the_load(tool):
+def test_points_end_with_the_load(tool):
     """No point lies behind the end of the load, also if the load has fewer memtables than points
     and if a mix inserts more records later."""
     of = json.loads(run(tool, *SMALL, "--tracks", 1024, "--model", "seq,naive", "--load",
@@ -904,7 +903,7 @@ def test_damage_is_found_and_named(tool, tmp_path):
     assert ", 3 lost" in out
 
 
-def test_a_manifest_cut_off_in_its_last_line(tool, tmp_path):
+def test_manifest_with_an_incomplete_last_line(tool, tmp_path):
     """--check accepts such a manifest: a power cut may leave an incomplete last line."""
     disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
     run(tool, *SMALL, "--manifest", manifest, disk)
@@ -913,7 +912,7 @@ def test_a_manifest_cut_off_in_its_last_line(tool, tmp_path):
     assert ", 0 lost" in run(tool, *SMALL, "--check", manifest, disk)
 
 
-def test_a_manifest_that_memory_has_no_room_for(tmp_path):
+def test_failed_allocation_for_a_manifest_is_reported(tmp_path):
     """If reading ends for lack of memory, the list of files may be incomplete, and the check must
     report the error."""
     make("userspace/levels")
@@ -929,7 +928,7 @@ def test_a_manifest_that_memory_has_no_room_for(tmp_path):
 
 
 @pytest.mark.parametrize("where", ("--manifest", "--record-trace"))
-def test_a_log_that_cannot_be_written(tool, tmp_path, where):
+def test_unwritable_log_is_reported(tool, tmp_path, where):
     disk = disk_file(tmp_path / "disk")
     out = run(tool, *SMALL, "--load", "12M", where, "/dev/full", disk, rc=FAILED)
     assert "cannot be written: No space left on device" in out
@@ -938,7 +937,7 @@ def test_a_log_that_cannot_be_written(tool, tmp_path, where):
 
 @pytest.mark.parametrize("args", (
     ("--load", "12M", "--json"), ("--load", "12M"), ("--trace", "-"), ("--help",)))
-def test_output_that_cannot_be_written(tool, args):
+def test_unwritable_output_is_reported(tool, args):
     with open("/dev/full", "w", encoding="ascii") as full:
         done = subprocess.run([tool, *map(str, SMALL), "--model", "seq,naive", *args],
                               text=True, input="write 1 0 1\n", stdout=full, stderr=subprocess.PIPE,
@@ -970,7 +969,7 @@ int fdatasync(int fd)
 """
 
 
-def test_manifest_is_on_its_medium(tmp_path):
+def test_manifest_is_ordered_with_the_data(tmp_path):
     """A file is flushed before its line is written to the manifest; the line about a deletion is
     written before the file is discarded."""
     make("userspace/levels")
@@ -1001,7 +1000,7 @@ def test_manifest_may_be_a_pipe(tool, tmp_path):
 
 @pytest.mark.parametrize("more", (
     ("--manifest",), ("--record-trace",), ("--mix", "R50"), ("--model", "seq,naive")))
-def test_check_only_reads(tool, tmp_path, more):
+def test_check_writes_nothing(tool, tmp_path, more):
     """--check must not write, least of all to the manifest if it is named twice."""
     disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
     run(tool, *SMALL, "--load", "12M", "--manifest", manifest, disk)
@@ -1013,14 +1012,14 @@ def test_check_only_reads(tool, tmp_path, more):
 
 
 @pytest.mark.parametrize("cut", (("--theta", "--thet", 0.5), ("--no-contents", "--no-cont")))
-def test_options_have_their_whole_names(tool, cut):
+def test_abbreviated_options_are_refused(tool, cut):
     whole, short, *value = cut
     run(tool, *SMALL, "--load", "12M", "--tracks", 1024, "--model", "seq,naive", whole, *value)
     assert "an option is not known" in run(tool, *SMALL, "--load", "12M", "--tracks", 1024,
                                            "--model", "seq,naive", short, *value, rc=USAGE)
 
 
-def test_check_of_nothing(tool, tmp_path):
+def test_check_of_an_empty_manifest(tool, tmp_path):
     disk, manifest = disk_file(tmp_path / "disk"), tmp_path / "manifest"
     manifest.write_text("")
     assert "lists no file: nothing to check" in \
@@ -1062,19 +1061,19 @@ def test_check_of_nothing(tool, tmp_path):
     (("--trace", "-"), USAGE, "--trace requires one --model"),
     (("/nowhere",), FAILED, "No such file"),
 ))
-def test_bad_words(tool, args, rc, sentence):
+def test_invalid_options(tool, args, rc, sentence):
     assert sentence in run(tool, *args, rc=rc)
 
 
 @pytest.mark.parametrize("line", ("write 1 0 0", "write 1 16 1", "delete 7",
                                   "relevel 7 1", "copy 1"))
-def test_bad_trace(tool, line):
+def test_invalid_trace(tool, line):
     out = run(tool, "--model", "seq,naive", "--trace", "-", rc=FAILED,
               text=f"write 5 0 1\n{line}\n")
     assert f"line 2, '{line}'" in out
 
 
-def test_what_is_there_is_left_alone(tool, tmp_path):
+def test_existing_content_is_not_overwritten(tool, tmp_path):
     """A partition table is not overwritten; the store's own files are read back without a special
     option."""
     disk = disk_file(tmp_path / "disk")

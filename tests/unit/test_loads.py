@@ -46,20 +46,20 @@ def off(result, row):
 
 
 @pytest.mark.parametrize("name", generate.PRESETS)
-def test_presets_are_as_the_thesis_says(name):
+def test_presets_match_the_thesis(name):
     """A generated load has the properties in the thesis's row of that name."""
     result = measure.measure(parts(like(name)), CACHE)
     assert not off(result, thesis.ROWS[name])
     assert (result["rho"] is None) == (thesis.ROWS[name].rho is None)
 
 
-def test_another_seed_is_as_good():
+def test_other_seeds_match_the_thesis():
     for name in ("src2_2", "web_0"):
         result = measure.measure(parts(like(name, seed=99)), CACHE)
         assert not off(result, thesis.ROWS[name])
 
 
-def test_fresh_ones_come_early_where_the_thesis_wants_it():
+def test_fresh_writes_of_web_0_come_early():
     """web_0 has few fresh writes in all, but most of the first writes are fresh."""
     load = like("web_0")
     writes = load[load.write]
@@ -69,7 +69,7 @@ def test_fresh_ones_come_early_where_the_thesis_wants_it():
     assert measure.measure(parts(writes), CACHE)["update_percent"] > 93
 
 
-def test_what_is_given_is_had():
+def test_parameters_override_the_preset():
     """Parameters of the command line replace those of a preset, and the load has them."""
     load = like("rsrch_0", update_percent=80, rho=0.3, write_percent=50, kb_per_write=16,
                 kb_per_read=64, fills=2)
@@ -80,7 +80,7 @@ def test_what_is_given_is_had():
     assert not wrong
 
 
-def test_so_many_requests():
+def test_number_of_requests():
     """A smaller number of requests gives a prefix of the load; a larger one continues it with the
     same parameters."""
     all_of_them = like("web_0")
@@ -129,7 +129,7 @@ def test_same_seed_same_load(name, seed, by, caches):
     assert result["partly_update_percent"] == 0
 
 
-def test_another_seed_is_another_load():
+def test_seeds_give_different_loads():
     assert not same(like("mds_0"), like("mds_0", seed=2))
 
 
@@ -137,7 +137,7 @@ def test_another_seed_is_another_load():
     # Results of the specification's simulation with a cache of 120,000 blocks.
     ("uniform", 5, 1, 95.0), ("uniform", 30, 1, 72.7), ("uniform", 200, 1, 53.2),
     ("zipf", 50, 1.0, 82.7), ("zipf", 50, 1.2, 91.0), ("hot", 50, 1, 87.1)])
-def test_stationary(kind, over, exponent, ideal):
+def test_stationary_loads(kind, over, exponent, ideal):
     load = generate.stationary(kind, 120_000, 3, 100, 1.5, over, exponent)
     assert load.first.max() < 120_000 * over / 100
     result = measure.measure(parts(load), 120_000)
@@ -148,7 +148,7 @@ def test_stationary(kind, over, exponent, ideal):
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 9), st.integers(1, 40), st.floats(0.05, 1), st.integers(0, 1 << 30),
        st.booleans())
-def test_regions(count, blocks, part, seed, hot):
+def test_regions_of_a_load(count, blocks, part, seed, hot):
     live = max(1, int(part * blocks))
     size = count * blocks + blocks // 2
     load = generate.regions(size, blocks, live, seed, 100, 3, 10 if hot else None)
@@ -163,7 +163,7 @@ def test_regions(count, blocks, part, seed, hot):
     assert len(rest) == len(load) - fill == 3 * count * blocks
 
 
-def test_a_tenth_of_a_region_takes_nine_tenths():
+def test_a_tenth_of_a_region_gets_90_percent():
     load = generate.regions(4000, 1000, 500, 1, 100, 20, 10, 90, filled=True)
     for region in range(4):
         hits = np.bincount(load.first[load.first // 1000 == region] - 1000 * region,
@@ -174,7 +174,7 @@ def test_a_tenth_of_a_region_takes_nine_tenths():
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 60), st.integers(1, 9)), min_size=1,
                 max_size=80), st.integers(1, 100), st.integers(1, 80))
-def test_measure_counts_as_a_set_does(requests, cache, cut):
+def test_measure_agrees_with_a_set(requests, cache, cut):
     """measure() gives the same figures as a simple count with a set of blocks, however the load is
     cut into parts."""
     load = Requests.of([(i, *r) for i, r in enumerate(requests)])
@@ -199,7 +199,7 @@ def test_measure_counts_as_a_set_does(requests, cache, cut):
     assert result["ideal_percent"] == (100 * ideal[0] / cache if ideal else None)
 
 
-def test_measure_of_what_is_far_away():
+def test_measure_of_high_addresses():
     load = Requests.of([(0, True, (1 << 32) + 5, 3), (1, True, (1 << 32) + 6, 1)])
     assert measure.measure([load], 10)["update_percent"] == 50
 
@@ -231,7 +231,7 @@ REQUESTS = st.lists(st.tuples(st.integers(0, 1 << 62), st.booleans(), st.integer
 
 @settings(max_examples=40, deadline=None)
 @given(REQUESTS)
-def test_csv_and_back(rows):
+def test_csv_round_trip(rows):
     load = Requests.of(rows)
     text = written(load)
     assert same(read(text), load)
@@ -244,7 +244,7 @@ def test_csv_and_back(rows):
 LINE = "128166372003061629,hm,0,Read,383496192,32768,413\n"
 
 
-def test_lines_as_they_come():
+def test_lines_in_various_forms():
     """The input has a header, DOS line ends, blanks, any case, parts of blocks and an empty line at
     the end."""
     load = read("Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\r\n" + LINE +
@@ -271,13 +271,13 @@ def test_lines_as_they_come():
     ("1,hm,1,Read,0,4096,1\n", "line 2: it is of hm_1, those before are of hm_0: choose one "
                                "by --volume"),
 ])
-def test_broken_lines(line, says):
+def test_broken_lines_are_refused(line, says):
     with pytest.raises(Refused) as refused:
         read((LINE + line).encode("latin-1"))
     assert says in str(refused.value) and "\n" not in str(refused.value)
 
 
-def test_broken_files():
+def test_files_without_requests_are_refused():
     with pytest.raises(Refused, match="has no requests$"):
         read("")
     with pytest.raises(Refused, match="has no requests of hm_9"):
@@ -310,7 +310,7 @@ HEADER = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n"
     gzip.compress(LINE.encode()) + gzip.compress((LINE * 2).encode()),
     (LINE * 3).rstrip().encode()])
 @pytest.mark.parametrize("name", ["trace.csv", "trace.csv.gz", "trace"])
-def test_files_as_people_hand_them_on(content, name):
+def test_files_in_various_encodings(content, name):
     """Byte order marks, other line ends, separators, encodings and compressions, and files joined
     together give the same requests, whatever the name of the file is."""
     assert same(read(content, name), read(LINE * 3))
@@ -319,7 +319,7 @@ def test_files_as_people_hand_them_on(content, name):
 @pytest.mark.parametrize("content, says", [
     (b"PK\x03\x04rest", "a ZIP archive"), (b"7z\xbc\xaf", "a 7z archive"),
     (b"\x28\xb5\x2f\xfdrest", "zstd"), ((LINE + "\x1a\n" + LINE).encode(), "line .* 0x1a")])
-def test_files_that_must_be_unpacked(content, says):
+def test_packed_formats_are_refused_by_name(content, says):
     """Formats that loads does not unpack are refused by name, and so is an end-of-file mark in the
     middle."""
     with pytest.raises(Refused, match=says) as refused:
@@ -335,7 +335,7 @@ def test_volumes_and_limits():
 
 @settings(max_examples=60, deadline=None)
 @given(REQUESTS, st.integers(1 << 18, 1 << 31))
-def test_folded(rows, size):
+def test_fold_maps_addresses_modulo_the_size(rows, size):
     """fold maps addresses modulo the size; a request that would cross the end moves before it."""
     fit = trace.Fit("fold", size)
     for _, _, first, blocks in rows:
@@ -344,7 +344,7 @@ def test_folded(rows, size):
         assert at == first % size or at == size - n
 
 
-def test_folded_too_small():
+def test_fold_refuses_a_device_smaller_than_a_request():
     with pytest.raises(Refused, match="line 1: its request is larger than the device"):
         read(LINE, fit=trace.Fit("fold", 7))
 
@@ -352,7 +352,7 @@ def test_folded_too_small():
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 1 << 14), st.integers(1, 700)), min_size=1,
                 max_size=40))
-def test_packed(rows):
+def test_pack_gives_each_block_a_place(rows):
     """pack gives each block one place, which no other block has, and the places fill the device
     from its start."""
     fit, place = trace.Fit("pack", 1 << 20), {}
@@ -367,7 +367,7 @@ def test_packed(rows):
     assert max(place.values()) < touched * trace.PACKED
 
 
-def test_packed_full():
+def test_pack_refuses_more_blocks_than_the_device_has():
     text = "".join(f"1,hm,0,Write,{i << 20},4096,0\n" for i in (7, 3, 7, 9))
     with pytest.raises(Refused, match="line 4: .* more than the 2 MiB"):
         read(text, fit=trace.Fit("pack", 512))
@@ -386,7 +386,7 @@ def test_iologs():
         "251 device close\n")
 
 
-def test_names_break_no_line():
+def test_names_are_escaped_in_lines():
     load = Requests.of([(0, True, 0, 1)])
     assert written(load, volume="a,b\n\xe4_c_0") == b"0,a-b---c,0,Write,0,4096,0\n"
     for name in ("", "a b", "a:b", "\xe4", "x" * 257, "a\n"):
@@ -396,7 +396,7 @@ def test_names_break_no_line():
 
 @settings(max_examples=30, deadline=None)
 @given(REQUESTS, st.floats(0.01, 100))
-def test_times_never_go_back(rows, speed):
+def test_times_never_decrease(rows, speed):
     """Times in an iolog and in a replay never decrease, even if those of the trace do."""
     load = Requests.of([(t % (1 << 50), *rest) for t, *rest in rows])
     lines = written(load, "iolog3", "x.iolog", speed=speed).decode().splitlines()[1:]
@@ -454,7 +454,7 @@ def test_command_from_end_to_end(tmp_path):
     (("generate", "uniform", "--out", "/nowhere/x.csv"), "No such file"),
     (("convert", "/nowhere/x.csv", "--stats"), "No such file"),
 ])
-def test_refused_in_a_sentence(argv, says, monkeypatch, tmp_path, capsys):
+def test_refused_with_one_line(argv, says, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cli, "end_in_order", lambda: None)
     assert cli.main(list(argv)) == cli.USAGE
@@ -468,7 +468,7 @@ def test_refused_in_a_sentence(argv, says, monkeypatch, tmp_path, capsys):
     ("generate", "nothing"), ("generate", "uniform", "--size", "12x"),
     ("generate", "uniform", "--rate", "nan"), ("generate", "regions", "--live", "50"),
     ("generate", "uniform", "--requests", "0"), ("replay", "x", "y", "--depth", "0")])
-def test_refused_by_its_form(argv, capsys):
+def test_invalid_arguments_are_usage_errors(argv, capsys):
     with pytest.raises(SystemExit):
         cli.main(list(argv))
     assert "Traceback" not in capsys.readouterr().err
@@ -483,7 +483,7 @@ def test_a_broken_trace_leaves_no_file(monkeypatch, tmp_path, capsys):
     assert [p.name for p in tmp_path.iterdir()] == ["in.csv"]
 
 
-def test_progress_is_for_terminals(monkeypatch):
+def test_progress_only_on_a_terminal(monkeypatch):
     """There is no progress on a pipe."""
     class Terminal(io.StringIO):
         def isatty(self):
@@ -497,7 +497,7 @@ def test_progress_is_for_terminals(monkeypatch):
         assert bool(stream.getvalue()) == wanted
 
 
-def test_responses():
+def test_response_times_of_a_replay():
     lat = np.arange(1, 1001, dtype=float) * 1000
     write = np.arange(1000) % 4 == 0
     told = replays.responses(replays.fio.Trace(lat, lat, lat, lat, write))

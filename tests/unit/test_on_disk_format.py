@@ -104,7 +104,7 @@ def test_every_layout_is_described():
 
 
 @pytest.mark.parametrize("struct", STRUCTS)
-def test_layout(struct, compiled):
+def test_offsets_and_sizes(struct, compiled):
     told = [(int(offset), int(size)) for offset, size, _ in LAYOUTS[STRUCTS.index(struct)]]
     real = [compiled[f"{struct}.{name}"] for name in fields(struct)]
     assert told == real
@@ -123,14 +123,14 @@ def test_layout(struct, compiled):
     ("SHINGLE_SETTINGS_VERSION", r"version of the settings: (\d+)"),
     ("SHINGLE_SETTINGS_BYTES", r"bytes used below, 1 to (\d+)"),
 ])
-def test_number(number, sentence, compiled):
+def test_numbers_of_the_document(number, sentence, compiled):
     assert int(re.search(sentence, DOCUMENT, re.M)[1]) == compiled[number][1]
 
 
 @pytest.mark.parametrize("kind, words", [
     ("SB", "superblock"), ("JOURNAL", "journal block"), ("CHUNK", "checkpoint chunk"),
     ("FOOTER", "checkpoint footer"), ("PAGE", "page of a map")])
-def test_magic(kind, words, compiled):
+def test_magic_numbers(kind, words, compiled):
     letters = compiled[f"SHINGLE_MAGIC_{kind}"][1].to_bytes(4, "little").decode()
     assert f"``{letters}`` {words}" in " ".join(LAYOUTS[0][0][2].split())
 

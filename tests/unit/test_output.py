@@ -25,7 +25,7 @@ def node(path, kind, major, minor):
     return path
 
 
-def test_new_file_has_the_usual_mode(tmp_path):
+def test_new_file_has_the_mode_of_umask(tmp_path):
     mask = os.umask(0o027)
     try:
         output.store(tmp_path / "a", "text")
@@ -36,7 +36,7 @@ def test_new_file_has_the_usual_mode(tmp_path):
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_mode_and_owner_stay(tmp_path):
+def test_mode_and_owner_are_kept(tmp_path):
     path = tmp_path / "a"
     path.write_text("old")
     path.chmod(0o604)
@@ -61,7 +61,7 @@ def test_a_link_is_followed(tmp_path, there):
     assert (tmp_path / "one").is_symlink() and (tmp_path / "two").is_symlink()
 
 
-def test_a_failure_leaves_all_as_it_was(tmp_path):
+def test_failure_keeps_the_old_files(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_text("old")
     with pytest.raises(ZeroDivisionError):
@@ -71,7 +71,7 @@ def test_a_failure_leaves_all_as_it_was(tmp_path):
     assert one.read_text() == "old" and os.listdir(tmp_path) == ["one"]
 
 
-def test_files_with_similar_names_stay(tmp_path):
+def test_temporary_name_is_unused(tmp_path):
     """The temporary file has a name that no other file has, not even a link placed there before."""
     (tmp_path / "a.part").write_text("mine")
     (tmp_path / "b.part").symlink_to("a.part")
@@ -83,7 +83,7 @@ def test_files_with_similar_names_stay(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a", "a.part", "b", "b.part"]
 
 
-def test_two_writers_of_one_file(tmp_path):
+def test_last_of_two_writers_counts(tmp_path):
     """The last one to end replaces the whole file."""
     with output.whole(tmp_path / "a") as (one,):
         one.write_text("one")
@@ -99,7 +99,7 @@ def test_a_device_node_is_written_to(tmp_path):
     assert os.listdir(tmp_path) == ["null"]
 
 
-def test_a_full_device_is_reported_by_its_name(tmp_path):
+def test_full_device_is_named_in_the_error(tmp_path):
     full = node(tmp_path / "full", stat.S_IFCHR, 1, 7)
     with pytest.raises(OSError, match="No space left on device") as error:
         output.store(full, "text")
@@ -143,14 +143,14 @@ def test_standard_output_is_written_to(tmp_path, name):
     assert done.stdout == b"textbehind\n"
 
 
-def test_one_sentence_for_what_cannot_be(tmp_path):
+def test_impossible_paths_raise_oserror(tmp_path):
     with pytest.raises(IsADirectoryError):
         output.store(tmp_path, "text")
     with pytest.raises(FileNotFoundError):
         output.store(tmp_path / "no/such", "text")
 
 
-def test_a_load_to_a_device_node(tmp_path):
+def test_convert_keeps_a_device_node(tmp_path):
     """A regression test: `scripts/loads/run convert --out /dev/null` replaced the node by a regular
     file."""
     (tmp_path / "trace.csv").write_text("128166372003061629,hm,0,Read,4096,4096,1\n")
@@ -223,7 +223,7 @@ def test_programs_in_c(programs, tmp_path, name):
 OWN = re.compile(r"^scripts/(src/(common/output\.py|lab/|experiments/(demo|in_guest/\w+)\.py)|lab/)")
 
 
-def test_no_program_writes_outputs_in_its_own_way():
+def test_only_output_py_writes_outputs():
     """Only output.py writes files that the command line names."""
     ways = re.compile(r"\.replace\((?:self\.)?(?:path|out|options\.\w+|args\.\w+)\)|"
                       r"os\.(?:replace|rename)\(|"

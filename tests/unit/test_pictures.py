@@ -44,7 +44,7 @@ def extent(node):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_text_outside(name):
+def test_text_is_inside_the_picture(name):
     root = xml.fromstring((PICTURES / name).read_text(encoding="utf-8"))
     width, height = (float(root.get(side)) for side in ("width", "height"))
     for node in root.iter(f"{SVG}text"):
@@ -53,7 +53,7 @@ def test_no_text_outside(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_shown_with_a_description(name):
+def test_pages_show_the_picture_with_a_description(name):
     shown = [found for page in DOCUMENTED for found in re.findall(
         rf"^\.\. image:: pictures/{name}\n   :alt: (.+)\n", page.read_text("utf-8"), re.M)]
     assert shown and all(len(alt) > 20 for alt in shown)

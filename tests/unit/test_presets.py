@@ -106,7 +106,7 @@ def test_small_bands_allow_large_scales(run):
     assert out["params"] == {"zone-bands": 195, "provision": 10, "log-bands": 2}
 
 
-def test_explicit_options_count_for_more(run):
+def test_explicit_options_override_the_preset(run):
     """An option of the command line overrides the preset, before and behind --preset."""
     for order in (0, 1):
         words = ["--cache-size", "5b", "--set-shift", "3", "--label", "mine", "--set",
@@ -132,7 +132,7 @@ def test_explicit_options_count_for_more(run):
 
 @pytest.mark.parametrize("scale, band, disk", [(1, 7680, 512 << 30), (100, 7680, 6 << 30),
                                                (2000, 120, 300 << 20), (16117, 7680, 70 << 20)])
-def test_ma_baseline(run, scale, band, disk):
+def test_layout_of_ma_baseline(run, scale, band, disk):
     """One log at the outer diameter, as one band: 1 % of the 512 GB of a surface."""
     disk = blank(run.dir / "d", disk // 4096)
     more = [] if band == 7680 else ["--band", f"{4 * band}K"]
@@ -259,7 +259,7 @@ def test_regions_scaled(run, name, most):
     regions(run, name, "--scale", re.search(r"--scale (\d+) fits here", why)[1], *meta, disk=disk)
 
 
-def test_rows_say_how_long_a_band_is(run):
+def test_rows_give_the_tracks_of_a_band(run):
     """--rows gives the tracks of a band. The longest tracks determine its length in blocks, unless
     --band is given as well."""
     meta = ["--meta", blank(run.dir / "meta", 1 << 18)]
@@ -295,7 +295,7 @@ def test_region_too_long_without_tracks(run):
     assert "a region has 1 to 65535 blocks: choose smaller bands" in text, text
 
 
-def test_map_of_regions_needs_a_place(run):
+def test_map_of_regions_needs_conventional_tracks_or_meta(run):
     """On a shingled disk, the pages of tiler's map need conventional tracks or a META device, and
     both the error and the description of the preset say that."""
     disk = platter(run, 2000)
@@ -317,7 +317,7 @@ def test_map_of_regions_needs_a_place(run):
     ("tiler-track", ["--rows", 70000], "--rows"),
     ("tiler-track", ["--band", "1T"], "too large for tiler-track"),
 ])
-def test_regions_that_cannot_be(run, name, more, what):
+def test_impossible_regions_are_refused(run, name, more, what):
     disk = platter(run, 4500)
     meta = ["--meta", blank(run.dir / "meta", 1 << 18)]
     text = regions(run, name, "--scale", 59, *more, *meta, disk=disk, rc=None)
@@ -327,7 +327,7 @@ def test_regions_that_cannot_be(run, name, more, what):
 SMALL = ["--preset", "emulated-smr-1", "--scale", "58200", "--band", "48K"]
 
 
-def test_what_a_preset_risks_can_be_left_out(run):
+def test_no_feature_removes_a_feature_of_the_preset(run):
     """--no-feature inplace removes the feature by which a power cut can lose data."""
     data = blank(run.dir / "d", 17000)
     for more, tail in (
@@ -340,7 +340,7 @@ def test_what_a_preset_risks_can_be_left_out(run):
         assert line.endswith(f"{tail}'"), line
 
 
-def test_a_preset_is_opened_as_one(run):
+def test_settings_of_a_preset_apply_at_open(run):
     """The settings of a preset are stored with the layout, or are given again when it is opened."""
     data = blank(run.dir / "d", 17000)
     preset = ["open", data, "x", "--dry-run", "--preset", "emulated-smr-1"]
@@ -369,7 +369,7 @@ def test_read_home_is_a_key(run, target):
         "shingle: read_home must be needed or always\n"
 
 
-def test_the_scale_that_is_proposed_fits(run):
+def test_proposed_scale_fits(run):
     """If a device is too small, the error names the smallest scale that fits, and the size of DATA
     that would be enough without it."""
     for drive, blocks, flash in ((1, 30 << 18, 1), (2, 30 << 18, 3000 * MIB),
@@ -410,19 +410,19 @@ def test_the_scale_that_is_proposed_fits(run):
     (["stl-set", "--bands", "0", "d", "x"], "at least 1", USAGE),
     (["stl-set", "--bands", "100000", "d", "x"], "DATA has room for", FAILED),
 ])
-def test_bad_input(run, args, what, rc):
+def test_invalid_options_are_refused(run, args, what, rc):
     blank(run.dir / "d", 10 << 18)
     text = run("create", "--dry-run", *args, rc=rc)
     assert what in text and text.count("\n") == 1
 
 
-def test_too_small_is_left_alone(run):
+def test_too_small_device_is_not_written(run):
     data = blank(run.dir / "d", 4000)
     assert "needs a DATA" in run("format", "--preset", "emulated-smr-1", data, rc=FAILED)
     assert not any(data.read_bytes())
 
 
-def test_bands_are_as_many_as_asked_for(run):
+def test_layout_has_the_requested_bands(run):
     for more, cache in (([], 4), (["--cache-size", "9b"], 9), (["--cache-size", "50%"], 71)):
         out = json.loads(run("format", "stl-set", "--dry-run", "--json", "--band", "40K",
                              "--bands", "70", *more, blank(run.dir / "d", 3000)))
@@ -432,7 +432,7 @@ def test_bands_are_as_many_as_asked_for(run):
     assert out["bands"]["data"] == 70
 
 
-def test_pack_regards_tracks_only_where_they_matter(run):
+def test_guards_only_where_the_head_destroys_tracks(run):
     """Bands have a guard between them only if the head destroys tracks; without a guard there,
     a write to one band would destroy the next. `--geometry pack` ignores tracks altogether."""
     data, geometry = blank(run.dir / "d", 20000), run.dir / "g"
@@ -503,7 +503,7 @@ def test_one_preset_in_full(run):
 @pytest.mark.parametrize("name", ["emulated-smr-1", "emulated-smr-2", "emulated-smr-3",
                                   "ma-baseline", "ma-tiler", "tiler-track", "ma-dualbuffer",
                                   "dualbuffer-small", "ma-smr-2", "ma-rmwf"])
-def test_options_that_are_proposed_fit(run, name, mib):
+def test_proposed_options_fit(run, name, mib):
     """Where no scale fits with the bands of a preset, shorter bands are proposed, too."""
     data = blank(run.dir / "d", mib * MIB)
     more = ["--cache", blank(run.dir / "f", mib * MIB)] if name.endswith(("-2", "rmwf")) and \

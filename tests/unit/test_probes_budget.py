@@ -59,7 +59,7 @@ def session(drive, out, **more):
 
 @pytest.mark.parametrize("over,under", [(1, 0), (0, 0), (1, np.nan), (np.nan, 1), (np.inf, 1),
                                         (1, np.inf), ([1, 2], [1, 0])])
-def test_a_quotient_that_is_no_number_is_a_reason(over, under):
+def test_quotient_without_a_finite_result_is_a_reason(over, under):
     """A division without a finite result raises an exception, and its text becomes the reason
     for "cannot tell". NaN would make each comparison False and give wrong answers."""
     with pytest.raises(guard.NoNumber, match="^cost of two bands: .* is no number$"):
@@ -69,7 +69,7 @@ def test_a_quotient_that_is_no_number_is_a_reason(over, under):
 
 @pytest.mark.parametrize("name", ["mean", "median", "deviation", "variance", "span"])
 @pytest.mark.parametrize("values", [[], [np.nan, 1.0], [np.inf, -np.inf]])
-def test_a_statistic_of_nothing_is_a_reason(name, values):
+def test_statistic_of_no_values_is_a_reason(name, values):
     with pytest.raises(guard.NoNumber, match="^reads: "):
         getattr(guard, name)(values, "reads")
     with pytest.raises(guard.NoNumber, match="^reads: "):
@@ -113,7 +113,7 @@ def test_every_quotient_and_mean_is_guarded(path):
         assert not list(divisions(tree)), path.name
 
 
-def test_the_guard_finds_what_it_looks_for():
+def test_unguarded_divisions_are_found():
     tree = ast.parse("a = np.mean(x) / b\nc = d / max(e, 1)\nf = g / MIB\nh = i / max(j, k)\n"
                      "guard.mean(x)\nlat.mean()")
     assert list(divisions(tree)) == [(1, "b"), (4, "max(j, k)")]
@@ -134,7 +134,7 @@ class Costs:
 
 
 @pytest.mark.parametrize("costs", [(0.0,), (0.0, 500.0), (500.0, 0.0)])
-def test_a_band_of_no_cost_is_no_band_and_no_loop(tmp_path, costs):
+def test_band_without_cost_ends_the_search(tmp_path, costs):
     """With dm-raid 1 over dm-integrity a mean cost of 0 made the ratio NaN, and each comparison
     took MOST_COSTS cleanings."""
     prober = t11_band_size.Prober(session(instant(), tmp_path),
@@ -144,7 +144,7 @@ def test_a_band_of_no_cost_is_no_band_and_no_loop(tmp_path, costs):
     assert prober.members.count <= 2 * t11_band_size.COSTS and "no number" in prober.unclear
 
 
-def test_the_reason_is_in_the_answer_of_test_11():
+def test_answer_of_test_11_has_the_reason():
     prober = SimpleNamespace(how="force", widest=None, unclear="cost: 0 / 0 is no number",
                              one_band=lambda *_: None)
     edges = SimpleNamespace(low=3, high=9, at=5, doubtful="")
@@ -158,7 +158,7 @@ class OneWrite(Costs):
         return Moved([True] * len(others))
 
 
-def test_a_cleaning_without_writes_is_a_reason(tmp_path):
+def test_cleaning_without_writes_is_a_reason(tmp_path):
     prober = t11_band_size.Prober(session(instant(), tmp_path), SimpleNamespace(), np.random.default_rng(1))
     prober.members, prober.how = OneWrite(), "force"
     assert prober.one_band(7, [9]) is None and prober.unclear
@@ -167,7 +167,7 @@ def test_a_cleaning_without_writes_is_a_reason(tmp_path):
 
 
 @pytest.mark.parametrize("test,names", [(t14_zones, {"zone_profile", "serpentine", "track_bytes"})])
-def test_a_drive_that_takes_no_time_is_cannot_tell(tmp_path, test, names):
+def test_drive_without_latency_cannot_be_told(tmp_path, test, names):
     """Under a virtual clock a request may take no time."""
     s = session(instant(), tmp_path)
     result = s.run(test)
@@ -176,7 +176,7 @@ def test_a_drive_that_takes_no_time_is_cannot_tell(tmp_path, test, names):
     assert all(f.value is None and f.says == result.why for f in result.findings.values())
 
 
-def test_a_chunk_of_no_writes_is_a_reason():
+def test_chunk_without_writes_is_a_reason():
     none = Trace(*(np.zeros(0),) * 5)
     with pytest.raises(guard.NoNumber):
         cliff.gaps(none)
@@ -237,7 +237,7 @@ def test_a_test_ends_when_its_budget_is_used_up(tmp_path, kind):
 
 
 @pytest.mark.parametrize("expected,budget", [(1, 3600), (10, 3600), (900, 4500)])
-def test_the_budget_is_a_multiple_of_what_a_test_is_expected_to_take(tmp_path, expected, budget):
+def test_budget_is_a_multiple_of_the_expected_time(tmp_path, expected, budget):
     s = session(instant(), tmp_path, clock=Clock(step=1.0))
     assert s.budget_of(Slow(expected=expected)) == budget
     result = s.run(Slow(expected=expected))
@@ -258,7 +258,7 @@ def test_fio_is_ended_when_the_budget_is_used_up(tmp_path):
     assert result.out_of_time and len(looks) < 30
 
 
-def test_what_a_run_has_said_in_time_stays(tmp_path):
+def test_earlier_findings_survive_a_timeout(tmp_path):
     """A test that runs out of time does not hide the finding of an earlier test."""
     s = session(instant(), tmp_path, budget=50, clock=Clock(step=1.0))
     s.run(Slow("1", ends=True))
@@ -285,7 +285,7 @@ def test_report_and_json_state_the_budget(tmp_path):
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "long"])
 @pytest.mark.parametrize("command", ["run", "quick"])
-def test_a_budget_of_no_time_is_refused(capsys, command, text):
+def test_zero_budget_is_refused(capsys, command, text):
     with pytest.raises(SystemExit) as end:
         cli.main([command, "/dev/null", "--budget", text])
     assert end.value.code == 2 and "budget" in capsys.readouterr().err
@@ -322,7 +322,7 @@ def a_run(tmp_path, monkeypatch):
     return run
 
 
-def test_a_run_goes_on_after_a_test_that_is_out_of_time(command, tmp_path):
+def test_run_continues_after_a_test_out_of_time(command, tmp_path):
     assert command("--budget", "30") == (0, ["11", "12"])
     assert Result.load(tmp_path, "t11").why == "time budget of 30 s is used up"
     had = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
@@ -332,7 +332,7 @@ def test_a_run_goes_on_after_a_test_that_is_out_of_time(command, tmp_path):
     assert command("--resume", "--budget", "60", slow=False) == (0, ["11"])
 
 
-def test_quick_states_a_budget_of_a_test(tmp_path):
+def test_quick_reports_a_used_up_budget(tmp_path):
     """If a single test of quick uses up its budget, the answer says that."""
     drive = instant(100.0)
     drive.start, drive.written, drive.whole = 0, False, False
@@ -355,7 +355,7 @@ class Ticking:
         return explain.Sample(self.clock(), *(0,) * 8)
 
 
-def test_explain_states_its_budget():
+def test_explain_reports_a_used_up_budget():
     watch = explain.watch_it(Ticking(), SimpleNamespace(queued=lambda: []), 20, print,
                              sleep=lambda _: None)
     assert "time budget of 20 s is used up" in " ".join(explain.summary(watch))
@@ -427,7 +427,7 @@ def test_without_reset_test_11_is_run(tmp_path):
 @pytest.mark.parametrize("table,loop,words", [
     ("0 2048 thin 253:1 3\n", False, "thin volume"), ("0 2048 linear 8:0 0\n", False, ""),
     (None, True, "loop device"), (None, False, "")])
-def test_which_devices_a_discard_unmaps(tmp_path, monkeypatch, table, loop, words):
+def test_devices_that_discards_unmap(tmp_path, monkeypatch, table, loop, words):
     """A discard unmaps if the device itself or a device below it does."""
     dev = device.Device.__new__(device.Device)
     dev.sys, dev._fd = tmp_path / "top", -1
@@ -445,7 +445,7 @@ def test_which_devices_a_discard_unmaps(tmp_path, monkeypatch, table, loop, word
     assert words in why if words else why == ""
 
 
-def test_zeros_are_seen(tmp_path):
+def test_zeros_are_detected(tmp_path):
     path = tmp_path / "disk"
     path.write_bytes(bytes(8192) + b"x" + bytes(8191))
     dev = device.Device.__new__(device.Device)
@@ -462,7 +462,7 @@ def test_zeros_are_seen(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["Documentation/skylight.rst", "scripts/src/skylight/skylight.8"])
-def test_documents_name_the_budget_and_what_a_reset_ends(name):
+def test_documents_describe_budget_and_skipped_test_11(name):
     text = " ".join((TOP / name).read_text(encoding="utf-8").replace("\\-", "-").split())
     assert "--budget" in text and "time budget of" in text
     assert "Test 11 is not run" in text

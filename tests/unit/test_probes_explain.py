@@ -77,7 +77,7 @@ def shingled(seed=1, **more):
     return probe_drives.SetAssociative(256, 400, 6, seed=seed, jitter=30.0, **more)
 
 
-def test_what_was_cleaning_is_said():
+def test_cleaning_of_a_shingled_drive_is_reported():
     """On a shingled drive, explain finds every stall, with its time and length to one sample, and
     says that the drive was cleaning."""
     drive, rng = shingled(), np.random.default_rng(1)
@@ -100,7 +100,7 @@ def test_what_was_cleaning_is_said():
     assert text.startswith(f"It was cleaning {len(watch.stalls)} times")
 
 
-def test_what_the_load_did_before():
+def test_stalls_are_reported_with_preceding_writes():
     """Each stall is reported with the number of writes since the last one."""
     drive, rng = shingled(), np.random.default_rng(2)
     requests = requests_of(drive, mixed(drive, 12_000, rng))
@@ -117,7 +117,7 @@ def test_what_the_load_did_before():
     lambda: probe_drives.Drive(200_000, jitter=80.0), lambda: probe_drives.Memory(60_000),
     lambda: probe_drives.Thin(120_000), lambda: probe_drives.Drive(200_000, commit_us=5e6)])
 @pytest.mark.parametrize("jitter", [0.0, 0.4])
-def test_it_is_silent_on_what_does_not_clean(made, jitter):
+def test_no_report_on_drives_without_cleaning(made, jitter):
     """On drives that do not clean, explain reports no stall, however irregular the samples are."""
     drive, rng = made(), np.random.default_rng(3)
     ops = mixed(drive, 5000, rng)
@@ -139,7 +139,7 @@ def interleaved(drive, count, rng, share):
     lambda *a: interleaved(*a, 0.9) + interleaved(*a, 0)[:300]],
     ids=["phases", "0.1", "0.5", "0.9", "writes", "hardly any reading"])
 @pytest.mark.parametrize("seed", range(6))
-def test_it_is_silent_on_a_conventional_drive_that_stalls(ops, seed):
+def test_no_report_on_a_stalling_conventional_drive(ops, seed):
     """The drive has enough stalls, of the same kinds as those of cleaning, but they occur with all
     requests alike."""
     drive, rng = probe_drives.Troubled(200_000, seed=seed), np.random.default_rng(seed)
@@ -150,7 +150,7 @@ def test_it_is_silent_on_a_conventional_drive_that_stalls(ops, seed):
 
 
 @pytest.mark.parametrize("seed", [8, 15, 18, 22, 23, 24, 27, 29])
-def test_one_spell_of_trouble_is_not_called_cleaning(seed):
+def test_one_burst_of_stalls_is_not_cleaning(seed):
     """One spell of trouble lasts 15 s and may cause any number of stalls, but it is one event and
     proves nothing. In three minutes the drive is written, read and idle in turn, 20 s each."""
     assert spell(seed)[0] is None
@@ -174,7 +174,7 @@ def spell(seed, spells=1, rounds=3):
 
 
 @pytest.mark.parametrize("share", [0.3, 0.5])
-def test_cleaning_is_said_where_reads_and_writes_come_together(share):
+def test_cleaning_is_reported_under_a_mixed_load(share):
     """With a mixed load there are no times of reading alone to compare with. That only writes wait,
     and no reads, is enough evidence."""
     drive, rng = shingled(), np.random.default_rng(5)
@@ -184,7 +184,7 @@ def test_cleaning_is_said_where_reads_and_writes_come_together(share):
     assert not watch.of(OTHER) and "of 0 of reading alone" not in why
 
 
-def test_looks_that_come_late_invent_nothing():
+def test_late_samples_cause_no_false_stall():
     """A time that may have been two requests is not reported as one stall."""
     drive, rng = shingled(), np.random.default_rng(1)
     requests = requests_of(drive, mixed(drive, 12_000, rng))
@@ -193,7 +193,7 @@ def test_looks_that_come_late_invent_nothing():
                    for b, e, _ in requests)
 
 
-def test_cleaning_in_pauses_is_met_by_who_comes_first():
+def test_cleaning_when_idle_delays_the_next_request():
     """A drive that cleans when idle makes the first request after a pause wait, and explain
     recognizes cleaning by that."""
     drive = probe_drives.SetAssociative(2048, 100, 4, idle_us=4e5)
@@ -275,7 +275,7 @@ CLEANS = [(5, "write"), (1, "stall"), (1, "write"), (8, "read")]
     ([(5, "write"), (5, "read")] * 2 + [(5, "write"), *[(0.3, "write"), (1, "stall")] * 8,
                                         (5, "read")], [FULL] * 8, None, False),
     ([(5, "write"), (0.1, "stall")] * 9 + READ_ALONE, [], None, False)])
-def test_kinds(parts, kinds, cleaning, sure):
+def test_kinds_of_stalls(parts, kinds, cleaning, sure):
     """The kind of each stall, and whether all of them together prove cleaning."""
     watch = watched(by_hand(parts))
     is_it, confidence, _ = watch.answer()
@@ -295,7 +295,7 @@ def test_flushes_that_only_tracing_shows():
         assert [s.kind for s in watch.stalls] == [kind]
 
 
-def test_writes_of_nothing_are_flushes():
+def test_empty_writes_are_flushes():
     samples = by_hand([(2, "write"), (1, "stall"), (2, "quiet")])
     end = samples[-1]
     samples.append(Sample(end.at_s + STEP, end.reads, end.read_sectors, end.writes + 1,
@@ -332,7 +332,7 @@ class Series:
 NOTHING_TRACED = SimpleNamespace(queued=lambda: [])
 
 
-def test_lines_come_when_it_is_known():
+def test_stalls_are_printed_once_significant():
     """The first stalls are printed only when there are enough of them, then all at once."""
     said = []
     watch = explain.watch_it(Series(by_hand(CLEANS * 9)), NOTHING_TRACED, 0, said.append,
@@ -344,7 +344,7 @@ def test_lines_come_when_it_is_known():
     assert len(said) == 9 and len(watch.stalls) == 3
 
 
-def test_asking_after_each_stall_says_nothing_by_chance():
+def test_repeated_evaluation_causes_no_false_alarm():
     """The evidence is evaluated after each stall, so it may seem significant once by chance, and
     later samples refute it. No line may be printed for such a moment."""
     said, others = [], [(6, "write"), (4, "read"), (1, "stuck"), (4, "read")] * 4
@@ -355,7 +355,7 @@ def test_asking_after_each_stall_says_nothing_by_chance():
     assert not said
 
 
-def test_what_was_seen_of_a_drive_that_went_is_said():
+def test_vanished_drive_still_gets_an_answer():
     """If the drive disappears, explain still gives its answer from the samples so far. It is an
     error only if there are none."""
     said, series = [], Series(by_hand(CLEANS * 9))
@@ -372,7 +372,7 @@ def test_what_was_seen_of_a_drive_that_went_is_said():
         explain.watch_it(series, NOTHING_TRACED, 0, said.append, lambda _: None)
 
 
-def test_another_drive_of_that_name_ends_it():
+def test_reset_counters_end_the_watch():
     """If the counters go back, another drive has the name. Watching ends, because differences from
     the counters of the first drive mean nothing."""
     said, first = [], by_hand(CLEANS * 9)
@@ -381,7 +381,7 @@ def test_another_drive_of_that_name_ends_it():
     assert watch.last == first[-1] and watch.answer()[0] and any("counts anew" in s for s in said)
 
 
-def test_it_ends_after_so_long():
+def test_watch_ends_after_its_time():
     watch = explain.watch_it(Series(by_hand([(100, "write")])), NOTHING_TRACED, 7, print,
                              lambda _: None)
     assert 7 <= watch.last.at_s < 7.2
@@ -401,7 +401,7 @@ def a_disk(tmp_path, monkeypatch):
     return sys_
 
 
-def test_counters(disk):
+def test_counters_of_a_disk(disk):
     counters = explain.Counters("/dev/model", lambda: 7.0)
     assert counters.look() == Sample(7.0, 1, 8, 2, 16, 4, 5, 6, 3)
     assert counters.number == 8 << 20 | 16
@@ -412,7 +412,7 @@ def test_counters(disk):
         counters.look()
 
 
-def test_a_disk_that_counts_nothing_is_refused(disk):
+def test_disk_without_iostats_is_refused(disk):
     """With queue/iostats 0 the kernel counts no requests, and explain would never see a stall."""
     (disk / "queue").mkdir()
     (disk / "queue/iostats").write_text("1\n")
@@ -423,7 +423,7 @@ def test_a_disk_that_counts_nothing_is_refused(disk):
 
 
 @pytest.mark.parametrize("number", ["", "8", "x:y", None])
-def test_a_node_of_a_drive_that_went_is_refused(disk, number):
+def test_stale_device_node_is_refused(disk, number):
     """A device node may outlive its drive, in a directory that udev does not manage."""
     (disk / "dev").unlink()
     if number is not None:
@@ -432,7 +432,7 @@ def test_a_node_of_a_drive_that_went_is_refused(disk, number):
         explain.Counters("/dev/model")
 
 
-def test_a_partition_is_watched_by_its_disk(tmp_path):
+def test_partition_is_watched_through_its_disk(tmp_path):
     (tmp_path / "sdx/sdx1").mkdir(parents=True)
     (tmp_path / "sdx/sdx1/partition").write_text("1")
     (tmp_path / "8:17").symlink_to(tmp_path / "sdx/sdx1")
@@ -448,7 +448,7 @@ def test_refusals_of_explain(path, why, capsys):
     assert cli.main(["explain", path, "--seconds", "-1"]) == cli.USAGE
 
 
-def test_tracing_is_read_as_the_kernel_prints_it(tmp_path, monkeypatch):
+def test_trace_lines_of_the_kernel_are_parsed(tmp_path, monkeypatch):
     """The tracer switches on one event for one device, and reads whole lines of it. It keeps an
     incomplete line for the next read."""
     monkeypatch.setattr(explain, "TRACING", (tmp_path / "none", tmp_path))
@@ -471,7 +471,7 @@ def test_tracing_is_read_as_the_kernel_prints_it(tmp_path, monkeypatch):
     tracer.close()
 
 
-def test_without_tracing_it_watches_all_the_same(tmp_path, monkeypatch):
+def test_watch_works_without_tracing(tmp_path, monkeypatch):
     monkeypatch.setattr(explain, "TRACING", (tmp_path / "none",))
     tracer = explain.Tracer(77)
     assert tracer.queued() == [] and tracer.folder is None
@@ -499,7 +499,7 @@ def test_json_of_explain(disk, monkeypatch, capsys):
     ("command_run", ["run", "sdx", "--destroy-data"]), ("command_quick", ["quick", "sdx"]),
     ("command_explain", ["explain", "sdx"]), ("command_report", ["report", "out"]),
     ("command_compare", ["compare", "out"])])
-def test_an_interrupted_command_advises_options_that_it_has(monkeypatch, capsys, command, line):
+def test_advice_after_interrupt_has_valid_options(monkeypatch, capsys, command, line):
     """After ^C only `run` advises how to continue, and only with options that the command has."""
     def interrupted(_):
         raise KeyboardInterrupt

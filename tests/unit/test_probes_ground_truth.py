@@ -52,7 +52,7 @@ def test_fill_fractions_of_the_specification(cells, slots):
     assert 0 <= got - root ** 2 / slots < 0.04
 
 
-def test_one_bin_is_full_when_it_is():
+def test_overflow_of_a_single_bin():
     assert ground_truth.first_overflow([(1, 1.0)], 100, 0.5) == 101
 
 
@@ -109,7 +109,7 @@ SET = {"band_blocks": 10240, "logical_blocks": 880 * 10240, "params": {"set-shif
                    "bands": 9}]}
 
 
-def test_set_associative(monkeypatch):
+def test_set_associative_cache(monkeypatch):
     """The truth about an stl-set comes from its table, layout and platter. Findings are marked as
     right, wrong, untold or not judged, and only sure ones count as confidently wrong."""
     Targets(monkeypatch, {"x": "0 8 stl-set data - meta 0 2 cleaning lazy",
@@ -160,7 +160,7 @@ def test_flash_cache_and_outer_cache(monkeypatch):
     assert is_so["clean_idle_ms"].judge(Finding(540.0, confidence=1.0)) == "right"
 
 
-def test_plain_devices(monkeypatch):
+def test_conventional_devices(monkeypatch):
     Targets(monkeypatch, {"x": "0 9 platter none 0 st4000nc001", "t": "0 8 thin 1:2 0"}, {},
             GEOMETRY)
     is_so = ground_truth.of("/dev/mapper/x")
@@ -180,7 +180,7 @@ def test_layers_that_are_not_shingled(monkeypatch):
         "shingled", "translated", "conventional")] == ["wrong", "right", "right"]
 
 
-def test_zones_that_nobody_can_see(monkeypatch):
+def test_unreachable_zones_are_not_expected(monkeypatch):
     """A zone of the platter that the device does not reach must not be reported; one that it
     reaches by a few blocks may be."""
     Targets(monkeypatch, {"x": "0 9 platter none 0 st4000nc001"}, {}, GEOMETRY)
@@ -191,7 +191,7 @@ def test_zones_that_nobody_can_see(monkeypatch):
         assert (known.accept(both[:1]), known.accept(both)) == (one, two)
 
 
-def test_nothing_probes_the_truth():
+def test_tests_do_not_use_the_ground_truth():
     """Tests and their helpers must not use the truth."""
     for path in (TOP / "scripts/src/skylight").glob("*.py"):
         if path.name not in ("ground_truth.py", "cli.py"):

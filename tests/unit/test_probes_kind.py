@@ -139,7 +139,7 @@ def test_kind_and_medium(tmp_path, drive, kind, medium):
     # Drives without places, or on which no latency shows one.
     (e1(flash=True), (True, False, False)), (Noise(100_000), (False, False, False)),
     (drives.Memory(100_000), (False, False, False))], ids=["cmr", "e1", "e2", "noise", "ram"])
-def test_that_there_is_none_is_only_said_where_it_shows(tmp_path, drive, none):
+def test_answer_none_needs_evidence(tmp_path, drive, none):
     """"There is none" (no cache, no cleaning, no bands) is an answer of its own. Tests may give it
     only if their reads could have shown the opposite."""
     found, _ = ask(tmp_path, drive, t02_cache_location, t03_idle_cleaning, t11_band_size)
@@ -147,14 +147,14 @@ def test_that_there_is_none_is_only_said_where_it_shows(tmp_path, drive, none):
         "2.cache_layout", "3.cleaning_type", "11.band_bytes")) == none
 
 
-def test_what_is_too_quick_for_a_head_is_said_to_be(tmp_path):
+def test_latency_too_short_for_a_head_is_reported(tmp_path):
     found, _ = ask(tmp_path, drives.Memory(100_000), t01_translation)
     assert found["1.drive_type"].value is None
     assert "too quickly for a head" in found["1.drive_type"].says
     assert "too quickly" not in ask(tmp_path, Noise(100_000), t01_translation)[0]["1.drive_type"].says
 
 
-def test_a_large_write_cache_is_not_taken_for_flash(tmp_path):
+def test_large_write_cache_is_not_flash(tmp_path):
     """A plain disk that answers from a write-back cache that can't be switched off: the reads show
     no places, so Test 1 gives no type, but it still measures the rotation."""
     found, s = ask(tmp_path, WriteBack(200_000), t01_translation)
@@ -164,14 +164,14 @@ def test_a_large_write_cache_is_not_taken_for_flash(tmp_path):
     assert found["1.rotation_ms"].value == pytest.approx(10, rel=0.01)
 
 
-def test_what_moves_on_the_platters_is_no_write_cache(tmp_path):
+def test_shingled_drive_with_a_write_cache_is_recognized(tmp_path):
     """A shingled drive is recognized although its write cache can't be switched off."""
     found, _ = ask(tmp_path, Fixed(BAND, 160, 4), t01_translation)
     assert found["1.drive_type"].value == "translated" and \
         found["1.cache_medium"].value == "disk"
 
 
-def test_many_logs_are_not_taken_for_a_plain_disk(tmp_path):
+def test_many_logs_are_not_a_conventional_disk(tmp_path):
     """Each block is in a set of its own. A second write moves it by one block only, and a block
     passes in less time than the scatter of reads."""
     drive = drives.SetAssociative(16, 12800, 1280, track=600)
@@ -189,7 +189,7 @@ class Remapping(drives.Circular):
 
 @pytest.mark.parametrize("tests", [(t01_translation,), (t01_translation, t11_band_size)], ids=["alone", "with-test-11"])
 @pytest.mark.parametrize("room", [25, 30, 35])
-def test_a_cache_that_a_part_of_the_drive_is_in_is_not_overlooked(tmp_path, room, tests):
+def test_cache_of_a_part_of_the_drive_is_found(tmp_path, room, tests):
     """In one of three regions most blocks come from RAM; elsewhere all stay. A conventional drive
     does not do that, so the verdict is not "conventional", even if that is Test 11's finding. It is
     too little evidence for another answer."""
@@ -207,7 +207,7 @@ def test_a_cache_that_a_part_of_the_drive_is_in_is_not_overlooked(tmp_path, room
                                               (30, 12, False), (30, 40, False), (150, 3, True)],
                          ids=["one-place", "two-places", "partly", "at-last", "one-block",
                               "everywhere"])
-def test_a_cache_of_what_is_used_often_is_not_overlooked(tmp_path, room, often, reads):
+def test_cache_of_hot_blocks_is_found(tmp_path, room, often, reads):
     """The drive gets no answer, although Test 11 calls it conventional. Reading a place to learn
     its timing may bring its blocks into RAM before they are written, or only the most frequently
     written blocks are there."""
@@ -220,7 +220,7 @@ def test_a_cache_of_what_is_used_often_is_not_overlooked(tmp_path, room, often, 
 @pytest.mark.parametrize("drive", [lambda: Buffered(200_000), lambda: WriteThrough(200_000),
                                    lambda: WriteBack(200_000)],
                          ids=["write-back", "write-through", "large"])
-def test_a_buffer_is_no_reason_against_a_plain_disk(tmp_path, drive):
+def test_buffer_does_not_refute_conventional(tmp_path, drive):
     """A cache that serves all regions alike does not refute "conventional": any disk may have
     one."""
     found, _ = ask(tmp_path, drive(), t01_translation, t02_cache_location)
@@ -246,7 +246,7 @@ UNLIKE = {"16 MiB": {"verdict": False, "median_us": 6832.3, "within_10_percent":
     (STAYS, 0.512, "conventional"), (IN_RAM | {"fast_kept": 0}, None, None),
     (IN_RAM | {"fast_kept": None, "fast_after": 0}, 7000.0, None), (STAYS, None, None)],
     ids=["both", "the-place", "the-block", "a-buffer", "noise", "plain"])
-def test_a_place_that_was_in_ram_before_it_was_written(low, kept, against):
+def test_region_served_from_ram_is_left_out(low, kept, against):
     """The region is left out, because its reads show no places; the two others decide."""
     found = t01_translation.decide({name: {"numbers": n} for name, n in
                         zip(t01_translation.SPOTS, (low, STAYS, STAYS))}, UNLIKE, np.full(32, 0.512),
@@ -258,7 +258,7 @@ def test_a_place_that_was_in_ram_before_it_was_written(low, kept, against):
 @pytest.mark.parametrize("fast,kind", [((0, 64, 0), None), ((0, 20, 0), None),
                                        ((3, 2, 0), "conventional"),
                                        ((64, 64, 64), "conventional")])
-def test_one_group_of_three_that_comes_from_ram(fast, kind):
+def test_one_group_of_three_served_from_ram(fast, kind):
     """If one group of three comes from RAM, the drive is not conventional; three slow groups or
     three fast ones are no such sign. The figures are those of Test 2 on dm-cache, 4 GiB, where 26
     blocks of the middle group had moved."""
@@ -268,7 +268,7 @@ def test_one_group_of_three_that_comes_from_ram(fast, kind):
     assert found.value == kind and found.against == (None if kind else "conventional")
 
 
-def test_what_moves_only_once_is_not_guessed(tmp_path):
+def test_drive_that_moves_blocks_once_is_undecided(tmp_path):
     """A drive that gives a block a new place only at its first write is neither conventional nor
     translated for certain."""
     found, _ = ask(tmp_path, Remapping(512, 200, 4000, idle_us=1e9), t01_translation)
@@ -276,14 +276,14 @@ def test_what_moves_only_once_is_not_guessed(tmp_path):
 
 
 @pytest.mark.parametrize("drive", [cmr(), cmr(jitter=60.0), e1(), e1(flash=True), e3()])
-def test_rotation(tmp_path, drive):
+def test_rotation_time(tmp_path, drive):
     found, _ = ask(tmp_path, drive, t01_translation)
     turn = found["1.rotation_ms"]
     assert turn.low <= 10 * (1 + 0.01 * bool(drive.disk.jitter)) and turn.value == \
         pytest.approx(10, rel=0.01)
 
 
-def test_one_log_is_flat_and_said_so(tmp_path):
+def test_single_log_has_flat_latencies(tmp_path):
     found, s = ask(tmp_path, e3(), t01_translation)
     flat = s.results["1"].numbers["flat"]
     assert all(f["verdict"] for f in flat.values())
@@ -301,7 +301,7 @@ def test_write_unit(tmp_path, drive, unit):
     assert found["1abc.write_unit_bytes"].value == unit
 
 
-def test_entries_of_two_and_a_half_tracks():
+def test_write_unit_of_two_and_a_half_tracks():
     """The thesis's drive takes 25 ms to write and 5 ms to read the next block; its tracks have 2
     MiB."""
     numbers = {"rotation_ms": 10.0, "track_bytes": 2 << 20, "1a_read": flat_at(5000),
@@ -311,7 +311,7 @@ def test_entries_of_two_and_a_half_tracks():
 
 
 @pytest.mark.parametrize("pairs,unit", [(10084, 4096), (10042, None), (10300, None)])
-def test_blocks_side_by_side_on_short_tracks(pairs, unit):
+def test_adjacent_blocks_on_short_tracks(pairs, unit):
     """The tracks of the cache are half as long as the measured ones: 42 us are one block there, and
     two here."""
     numbers = {"rotation_ms": 10.0, "track_bytes": 2 << 20, "1a_read": flat_at(10042),
@@ -319,13 +319,13 @@ def test_blocks_side_by_side_on_short_tracks(pairs, unit):
     assert t01_write_units.decide(numbers).value == unit
 
 
-def test_distances_that_no_write_can_have_made():
+def test_impossible_distances_are_refused():
     numbers = {"rotation_ms": 10.0, "track_bytes": 2 << 20, "1a_read": flat_at(5000),
                "1a_write": flat_at(10000)}
     assert t01_write_units.decide(numbers).value is None
 
 
-def test_steps_of_growing_writes():
+def test_latency_steps_of_growing_writes():
     """Steps at 26 to 28 KiB and 54 to 56 KiB, as in the thesis; a slope has none."""
     rng = np.random.default_rng(1)
     sizes = {k: 1000 * (25 + 5 * (k > 26) + 5 * (k > 54) + rng.normal(0, 0.3, 93))
@@ -359,14 +359,14 @@ class Placed(drives.SetAssociative):
 
 @pytest.mark.parametrize("at,layout", [(0, "single-od"), (0.5, "single-middle"),
                                        (1, "single-id")])
-def test_one_cache_is_where_it_is(tmp_path, at, layout):
+def test_place_of_a_single_cache(tmp_path, at, layout):
     found, _ = ask(tmp_path, Placed(at), t02_cache_location)
     assert found["2.cache_layout"].value == layout
     assert found["2.drive_type"].value == "translated"
 
 
 @pytest.mark.parametrize("at", [0.25, 0.75])
-def test_a_cache_between_places_is_not_guessed(tmp_path, at):
+def test_cache_between_places_is_undecided(tmp_path, at):
     found, _ = ask(tmp_path, Placed(at), t02_cache_location)
     assert found["2.cache_layout"].value is None
 
@@ -380,7 +380,7 @@ def test_caches_everywhere(tmp_path):
     (cmr(), "no cache"), (e1(flash=True), "no place on the platters"),
     (drives.Memory(100_000), "too quickly for a head"),
     (Noise(100_000), "tells no places apart")])
-def test_no_place_to_be_named(tmp_path, drive, why):
+def test_cache_without_a_place(tmp_path, drive, why):
     found, _ = ask(tmp_path, drive, t02_cache_location)
     assert found["2.cache_layout"].value is None and why in found["2.cache_layout"].says
 
@@ -395,13 +395,13 @@ def test_no_place_to_be_named(tmp_path, drive, why):
     (cmr(), None), (drives.Memory(100_000), None), (Noise(100_000), None)],
     ids=["e1", "e2", "e1-noisy", "e1-aggressive", "e1-late", "e3", "seagate", "cmr", "ram",
          "noise"])
-def test_cleaning(tmp_path, drive, cleaning):
+def test_cleaning_type(tmp_path, drive, cleaning):
     found, _ = ask(tmp_path, drive, t03_idle_cleaning)
     assert found["3.cleaning_type"].value == cleaning
     assert found["3.cleaning_type"].says
 
 
-def test_what_is_older_is_cleaned_first_and_waited_for(tmp_path):
+def test_older_dirty_bands_are_cleaned_first(tmp_path):
     """A hundred dirty bands of earlier tests are cleaned first, the oldest first."""
     drive = e1(idle_us=1e6)
     s = Session(drive, tmp_path, load=drive, say=lambda text: None)
@@ -417,7 +417,7 @@ WAITED = {"telling": True, "cached": 64, "blocks": 64, "coincidence": 0.01, "mov
 
 
 @pytest.mark.parametrize("slow,answer", [(0, "aggressive"), (2, "aggressive"), (60, None)])
-def test_reads_that_wait_are_held_against_reads_that_are_slow_by_themselves(slow, answer):
+def test_delayed_reads_are_compared_with_other_slow_reads(slow, answer):
     """Four of six reads after pauses are slow: cleaning, unless other reads are slow as often."""
     found = t03_idle_cleaning.decide({**WAITED, "reads": 380, "slow_reads": slow})
     assert found.value == answer
@@ -426,7 +426,7 @@ def test_reads_that_wait_are_held_against_reads_that_are_slow_by_themselves(slow
 
 @pytest.mark.parametrize("moved,answer", [(0, "lazy"), (12, None), (22, "aggressive"),
                                           (64, "aggressive")])
-def test_cleaning_is_said_no_surer_than_it_was_borne_out(moved, answer):
+def test_confidence_of_cleaning_is_bounded(moved, answer):
     """15 % of 64 blocks may move for other reasons."""
     found = t03_idle_cleaning.decide({**WAITED, "waited": [False], "moved": [moved], "reads": 64,
                         "slow_reads": 0})
@@ -442,7 +442,7 @@ def test_cleaning_is_said_no_surer_than_it_was_borne_out(moved, answer):
     (e1(idle_us=1e6), "aggressive"), (e3(), "aggressive"),
     (drives.Circular(512, 200, 4000), "aggressive"), (drives.Memory(100_000), None),
     (Noise(100_000), None)])
-def test_progress(tmp_path, drive, cleaning):
+def test_progress_of_cleaning(tmp_path, drive, cleaning):
     found, s = ask(tmp_path, drive, t04_cleaning_progress)
     assert found["4.cleaning_type"].value == cleaning
     moved = s.results["4"].numbers["moved"]
@@ -459,7 +459,7 @@ def test_idle_time(tmp_path, drive, idle_ms):
     assert idle.low <= idle_ms <= idle.high < 1.1 * idle.low
 
 
-def test_who_never_cleans_has_no_idle_time(tmp_path):
+def test_drive_without_cleaning_has_no_idle_time(tmp_path):
     found, _ = ask(tmp_path, e1(), t04_cleaning_progress)
     assert "4.clean_idle_ms" not in found
 
@@ -468,7 +468,7 @@ def test_who_never_cleans_has_no_idle_time(tmp_path):
     (drives.Circular(512, 200, 4000), "fifo"), (drives.Backwards(512, 200, 4000), "other"),
     (drives.Fullest(512, 200, 4000), "other"), (e3(), "fifo"), (drives.Memory(100_000), None),
     (Noise(100_000), None)], ids=["fifo", "lifo", "fullest", "e3", "ram", "noise"])
-def test_order(tmp_path, drive, order):
+def test_cleaning_order(tmp_path, drive, order):
     found, _ = ask(tmp_path, drive, t05_cleaning_order)
     assert found["5.cleaning_order"].value == order
     assert found["5.cleaning_order"].confidence == (stats.measured("cleaning_order")
@@ -476,7 +476,7 @@ def test_order(tmp_path, drive, order):
 
 
 @pytest.mark.parametrize("rounds,order", [(1, "fifo"), (30, None)])
-def test_an_order_that_was_looked_for_often_is_less_sure(rounds, order):
+def test_repeated_search_lowers_confidence_of_an_order(rounds, order):
     """24 of 32 against 7 of 32 happens by chance once in 25,000 times, and may happen in each
     round."""
     numbers = {"telling": True, "why": "", "cached": [32, 32, 32, 96],
@@ -487,7 +487,7 @@ def test_an_order_that_was_looked_for_often_is_less_sure(rounds, order):
     assert found.confidence == (stats.measured("cleaning_order") if order else 0)
 
 
-def test_who_does_not_clean_is_not_asked_in_which_order(tmp_path):
+def test_test_5_is_skipped_without_cleaning(tmp_path):
     s = ask(tmp_path, e1(), t03_idle_cleaning)[1]
     assert s.run(t05_cleaning_order).status == "skipped"
 
@@ -502,7 +502,7 @@ def test_who_does_not_clean_is_not_asked_in_which_order(tmp_path):
     (lambda: e3(idle_us=None), "dynamic"),
     (lambda: drives.Circular(512, 200, 4000), "static")],
     ids=["e1", "e1-noisy", "e2", "e1-aggressive", "e3", "e3-lazy", "seagate"])
-def test_mapping(tmp_path, drive, mapping, before):
+def test_mapping_type(tmp_path, drive, mapping, before):
     found, _ = ask(tmp_path, drive(), *before, t12_mapping)
     assert found["12.mapping"].value == mapping
     assert found["12.mapping"].confidence > 0.95
@@ -510,12 +510,12 @@ def test_mapping(tmp_path, drive, mapping, before):
 
 @pytest.mark.parametrize("drive", [cmr(), drives.Memory(100_000), Noise(100_000),
                                    drives.Thin(100_000)], ids=["cmr", "ram", "noise", "thin"])
-def test_nothing_is_mapped(tmp_path, drive):
+def test_drives_without_mapping(tmp_path, drive):
     found, _ = ask(tmp_path, drive, t12_mapping)
     assert found["12.mapping"].value is None
 
 
-def test_cached_blocks_are_not_taken_for_a_band_that_moved(tmp_path):
+def test_cached_blocks_are_not_a_moved_band(tmp_path):
     """The blocks were in the cache before: scattered, unlike any home."""
     drive = e1()
     s = Session(drive, tmp_path, load=drive, say=lambda text: None)
@@ -750,7 +750,7 @@ class Parity(drives.Drive):
     ids=["write-log", "write-log-idle", "log-structured", "raid-1", "raid-5", "thin",
          "remapping", "chunks", "chunks-idle", "large-chunks", "chunks-of-blocks",
          "sets-of-blocks"])
-def test_what_is_not_shingled_is_never_called_so(tmp_path, drive):
+def test_layers_without_bands_are_not_called_shingled(tmp_path, drive):
     """Caches, logs and RAID move or delay blocks but have no bands. None is called shingled; those
     with a cache or log on the disk are called translated."""
     drive = drive()
@@ -763,7 +763,7 @@ def test_what_is_not_shingled_is_never_called_so(tmp_path, drive):
         assert kind.value == "translated", kind
 
 
-def test_bands_that_are_looked_at_are_untouched(tmp_path):
+def test_examined_bands_are_untouched(tmp_path):
     """Bands that a search for ends examines must be untouched by the search itself and by earlier
     tests."""
     drive = e1()
@@ -780,7 +780,7 @@ def test_bands_that_are_looked_at_are_untouched(tmp_path):
     assert not set(rewrite.untouched(prober, BAND * 40, BAND)) & set(first)
 
 
-def test_cleaning_is_timed_where_nothing_is_cached(tmp_path):
+def test_cleaning_time_is_measured_on_clean_bands(tmp_path):
     """The drive was written to by Tests 1 and 3."""
     _, s = ask(tmp_path, e1(), t01_translation, t03_idle_cleaning, t11_band_size)
     numbers = s.results["11"].numbers
@@ -792,7 +792,7 @@ def test_cleaning_is_timed_where_nothing_is_cached(tmp_path):
 @pytest.mark.parametrize("drive", [e1, lambda: e1(flash=True), e3,
                                    lambda: drives.Circular(512, 200, 4000)],
                          ids=["e1", "e2", "e3", "seagate"])
-def test_what_is_shingled_is_called_so(tmp_path, drive):
+def test_shingled_drives_are_called_shingled(tmp_path, drive):
     """A shingled drive is called translated until Test 11, which runs last, has found its bands."""
     drive = drive()
     s = Session(drive, tmp_path, load=drive, say=lambda text: None)
@@ -806,7 +806,7 @@ def test_what_is_shingled_is_called_so(tmp_path, drive):
 # --- random drives -------------------------------------------------------------------
 
 
-def test_drives_by_lot(tmp_path):
+def test_decisions_on_random_drives(tmp_path):
     """At least 95 % of the decisions on forty random drives are right, and none is wrong."""
     rng, right, unknown = np.random.default_rng(11), 0, []
     for i in range(40):
@@ -834,20 +834,20 @@ def test_binomial_tails():
     assert stats.upper_tail(0, 10, 0.1) == 1 and stats.upper_tail(11, 10, 0.1) == 0
 
 
-def test_all_or_none():
+def test_all_none_or_undecided():
     assert stats.most(40, 40)[0] is True and stats.most(0, 40)[0] is False
     assert stats.most(20, 40) == (None, 0.0) and stats.most(3, 3) == (None, 0.0)
     assert stats.most(0, 0) == (None, 0.0)
 
 
-def test_all_or_none_keep_their_error_rate():
+def test_all_and_none_keep_their_error_rate():
     """For samples with exactly the tolerated share, the opposite answer is rare."""
     rng = np.random.default_rng(3)
     wrong = sum(stats.most(rng.binomial(40, 0.15), 40)[0] is True for _ in range(4000))
     assert wrong <= 4000 * stats.ALPHA * 2
 
 
-def test_flat_and_not():
+def test_flat_latencies():
     rng = np.random.default_rng(4)
     log = 10000 + rng.normal(0, 100, 256)
     log[::50] += 8000                   # an occasional commit of the map
@@ -864,7 +864,7 @@ def test_chi_square():
     assert stats.chi2_tail(27.88, 9) == pytest.approx(0.001, rel=0.1)
 
 
-def test_no_surer_than_it_was_borne_out(monkeypatch):
+def test_confidence_follows_from_measured_errors(monkeypatch):
     """The confidence of an answer follows from the counts of wrong and right answers on drives of
     known kind (MEASURED), and is never above SURE."""
     assert stats.borne_out(0, 8) == pytest.approx(0.9) and stats.borne_out(1, 8) == 0.8
@@ -874,11 +874,11 @@ def test_no_surer_than_it_was_borne_out(monkeypatch):
     assert stats.measured("mapping") == pytest.approx(0.97)
 
 
-def test_fisher():
+def test_fishers_exact_test():
     assert stats.fisher(3, 4, 1, 4) == pytest.approx(0.4857, abs=1e-3)
     assert stats.fisher(128, 128, 60, 128) < 1e-12 and stats.fisher(5, 10, 5, 10) > 0.999
 
 
-def test_posterior_of_equals():
+def test_posterior_of_equal_likelihoods():
     share = stats.posterior({"a": 3.0, "b": 3.0, "c": 30.0})
     assert share["a"] == pytest.approx(0.5) and math.isclose(sum(share.values()), 1)

@@ -32,7 +32,7 @@ def every_test(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", DRIVES)
-def test_report(folders, name):
+def test_each_test_has_a_picture(folders, name):
     """Each finished test has a picture, wide and narrow, and no drawing failed."""
     page, _ = report.write(folders[name])
     text = page.read_text(encoding="utf-8")
@@ -45,7 +45,7 @@ def test_report(folders, name):
     assert text.count('<div class="narrow"><svg') == len(done)
 
 
-def test_comparison(folders):
+def test_comparison_has_pictures(folders):
     page, table = compare.write([folders["set"], folders["full"], folders["memory"]],
                                 folders["set"] / "compare.html")
     text = page.read_text(encoding="utf-8")

@@ -60,14 +60,14 @@ def test_zones_and_rotation(sysfs, vpd, queue, zones, spins):
     assert f"zones: {zones or 'reports none'}" in text and "smartctl is not installed" in text
 
 
-def test_a_partition_says_what_its_disk_says(sysfs):
+def test_partition_reports_as_its_disk(sysfs):
     disk = sysfs(queue__zoned="none", queue__rotational=1, queue__discard_max_bytes=4096,
                  device__vpd_pgb1=page(5400, 2), sda1__partition=1)
     said = drive_properties.of(disk / "sda1", "/dev/sda1")
     assert said["zones"] == "device-managed" and said["rpm"] == 5400 and drive_properties.trims(said)
 
 
-def test_a_layer_is_no_drive(sysfs):
+def test_device_mapper_layer_is_no_drive(sysfs):
     said = drive_properties.of(sysfs(queue__zoned="none", queue__rotational=1, dm__name="x"), "/dev/dm-0")
     assert said["layer"] and said["rpm"] is None and drive_properties.spins(said)
     assert "a layer of the kernel" in "\n".join(drive_properties.lines(said))
@@ -108,7 +108,7 @@ BRIDGE = "/dev/sdq: Unknown USB bridge [0x0bc2:0xab44 (0x100)]"
 @pytest.mark.parametrize("text", [
     envelope(2, DENIED), envelope(1, DENIED), envelope(0, DENIED),
     envelope(2, DENIED, model_name="left over from a failed call")])
-def test_smartctl_that_could_not_ask_is_no_answer(sysfs, monkeypatch, text):
+def test_failed_smartctl_is_no_answer(sysfs, monkeypatch, text):
     """If smartctl fails, its output is JSON of the same structure. It must not count as an answer,
     and the report quotes the message."""
     folder = sysfs(device__model="USB", queue__rotational=1, queue__zoned="none")
@@ -119,7 +119,7 @@ def test_smartctl_that_could_not_ask_is_no_answer(sysfs, monkeypatch, text):
 
 
 @pytest.mark.parametrize("helps", [True, False])
-def test_an_unknown_bridge_is_asked_as_others_are(sysfs, monkeypatch, helps):
+def test_unknown_usb_bridge_is_queried_with_sat(sysfs, monkeypatch, helps):
     """If smartctl does not know the USB bridge, a second call with -d sat may reach the drive, as
     behind most bridges."""
     asked = []
@@ -199,7 +199,7 @@ def look(drive, tmp_path, start=0, size=None, seconds=300, writing=quick.write,
     lambda: probe_drives.Drive(120_000),
     lambda: probe_drives.SetAssociative(64, 1900, 40, idle_us=5e5),
     lambda: probe_drives.FullyAssociative(64, 8, 250, 10, 5)])
-def test_nothing_is_sent_elsewhere(tmp_path, made):
+def test_all_requests_stay_within_the_part(tmp_path, made):
     """With a part of a drive, quick neither reads nor writes a block outside that part."""
     start, size = 200 * MIB, 128 * MIB
     answer, _, traced = look(made(), tmp_path, start, size)
@@ -213,7 +213,7 @@ def test_nothing_is_sent_elsewhere(tmp_path, made):
     lambda w: w.replay("x", (True, [0, 8 * MIB], 4096)),
     lambda w: w.replay("x", (False, [8 * MIB - 4096], 8192)),
     lambda w: w.job("x", {"rw": "write", "offset": 4 * MIB, "size": 5 * MIB})])
-def test_what_would_go_elsewhere_is_not_sent(ask):
+def test_request_outside_the_part_is_refused(ask):
     """A request that leaves the part is an error of its test, and nothing of it is sent."""
     traced = Traced(probe_drives.Drive(10_000))
     with pytest.raises(load.LoadError, match="nothing was sent"):
@@ -222,7 +222,7 @@ def test_what_would_go_elsewhere_is_not_sent(ask):
 
 
 @needs_fio
-def test_fio_writes_within(tmp_path):
+def test_fio_writes_only_the_range(tmp_path):
     """The bytes before and after the range keep their content, and the range has all writes."""
     disk, old = tmp_path / "disk", b"\xa5" * (6 * MIB)
     disk.write_bytes(old)
@@ -240,7 +240,7 @@ def test_fio_writes_within(tmp_path):
 @needs_fio
 @pytest.mark.parametrize("name", ["notes#2", "notes;2", "notes 2", "notes$2", "notes\\2", 'notes"2',
                                   "notes" + "2" * 250])
-def test_names_that_fio_takes_for_others(tmp_path, name):
+def test_file_names_that_fio_splits_are_refused(tmp_path, name):
     """Such names are refused: fio would cut the name off or split it, and write to another file."""
     (tmp_path / "notes").write_bytes(b"\xa5" * 65536)
     (tmp_path / name).write_bytes(bytes(65536))
@@ -254,7 +254,7 @@ def test_names_that_fio_takes_for_others(tmp_path, name):
 
 @needs_fio
 @pytest.mark.parametrize("name", [b"B\xc3\xbccher", b"B\xfccher", b"a:b%s,c", b"-x", b"[a]"])
-def test_names_that_are_of_another_language(tmp_path, name):
+def test_file_names_in_other_encodings(tmp_path, name):
     """Names with bytes that are not UTF-8 or with other marks work: desktops make mount points from
     labels in any encoding."""
     (tmp_path / os.fsdecode(name)).write_bytes(bytes(65536))
@@ -266,7 +266,7 @@ def test_names_that_are_of_another_language(tmp_path, name):
 
 @pytest.mark.parametrize("text, start, size", [
     ("0+64M", 0, 64 * MIB), ("10G+1G", 10 << 30, 1 << 30), ("4096+8k", 4096, 8192)])
-def test_areas(text, start, size):
+def test_areas_are_parsed(text, start, size):
     assert scratch.parse(text) == (start, size)
 
 
@@ -285,21 +285,21 @@ class Held:
     ("1G", "is not START"), ("x+y", "is not START"), ("1G+0", "has no length"),
     ("-4k+1G", "begins before 0"), ("100+64M", "multiples of 4096"),
     ("1000M+64M", "ends behind"), ("0+32M", "too few")])
-def test_areas_that_are_none(monkeypatch, text, why):
+def test_invalid_areas_are_refused(monkeypatch, text, why):
     monkeypatch.setattr(scratch, "Device", Held)
     with pytest.raises(device.Refused, match=why):
         scratch.area("/dev/x", text)
     assert Held.last.closed
 
 
-def test_what_a_device_holds_is_overwritten_only_where_that_is_said(monkeypatch):
+def test_only_the_named_area_is_overwritten(monkeypatch):
     monkeypatch.setattr(scratch, "Device", Held)
     assert scratch.area("/dev/x", "0+64M").bytes == 64 * MIB and Held.last.asked[0] is True
     assert scratch.area("/dev/x", None).bytes == 1 << 30
     assert Held.last.asked == (False, "only --area START+LENGTH")
 
 
-def test_a_device_with_something_on_it_is_refused(monkeypatch):
+def test_device_with_content_is_refused(monkeypatch):
     """The error is that of `skylight run`, and names the option that allows it."""
     monkeypatch.setattr(device.Device, "_reach", lambda *_: os.open("/dev/null", os.O_RDONLY))
     monkeypatch.setattr(device.Device, "_int", lambda *_: 0)
@@ -309,7 +309,7 @@ def test_a_device_with_something_on_it_is_refused(monkeypatch):
         scratch.area("/dev/x", None)
 
 
-def test_files_that_are_there_stay(tmp_path):
+def test_existing_files_are_not_overwritten(tmp_path):
     path = tmp_path / "thesis.txt"
     path.write_text("three years")
     with pytest.raises(device.Refused, match="overwrites no file but its own"):
@@ -320,7 +320,7 @@ def test_files_that_are_there_stay(tmp_path):
 @pytest.mark.parametrize("free, at, why", [
     (100 * MIB, "", "too little room"), (1 << 40, "none/file", "no directory"),
     (1 << 40, "", "no block device")])
-def test_places_for_a_file_that_are_none(tmp_path, monkeypatch, free, at, why):
+def test_unsuitable_places_for_a_file(tmp_path, monkeypatch, free, at, why):
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=free >> 12,
                                                                  f_frsize=4096))
     monkeypatch.setattr(os, "major", lambda _: 0)
@@ -346,7 +346,7 @@ def mapped(monkeypatch, *tables):
     monkeypatch.setattr(scratch.fcntl, "ioctl", ioctl)
 
 
-def test_where_a_file_lies(monkeypatch):
+def test_extents_of_a_file(monkeypatch):
     mapped(monkeypatch, [(0, 1 << 30, MIB, 0), (MIB, 3 << 30, MIB, 1)])
     assert scratch.extents(3) == [(0, 1 << 30, MIB), (MIB, 3 << 30, MIB)]
 
@@ -354,7 +354,7 @@ def test_where_a_file_lies(monkeypatch):
 @pytest.mark.parametrize("table, why", [
     (None, "does not say where"), ([], "0 pieces"), ([(0, 0, MIB, 0x2000)], "compressed, shared"),
     ([(0, 0, MIB, 0x800)], "not written yet")])
-def test_files_that_lie_nowhere(monkeypatch, table, why):
+def test_files_without_known_extents_are_refused(monkeypatch, table, why):
     mapped(monkeypatch, table)
     with pytest.raises(device.Refused, match=why):
         scratch.extents(3)
@@ -381,7 +381,7 @@ def a_scratch_file(tmp_path, monkeypatch):
     file.close()
 
 
-def test_a_scratch_file_is_written_and_goes(file, tmp_path, monkeypatch):
+def test_scratch_file_is_written_and_removed(file, tmp_path, monkeypatch):
     mapped(monkeypatch, [(0, 1 << 30, 64 * MIB, 0)])
     s = Jobs()
     file.make(s)
@@ -393,7 +393,7 @@ def test_a_scratch_file_is_written_and_goes(file, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_system_that_moves_what_is_written_is_refused(file, tmp_path, monkeypatch):
+def test_copy_on_write_filesystem_is_refused(file, tmp_path, monkeypatch):
     mapped(monkeypatch, [(0, 1 << 30, 64 * MIB, 0)], [(0, 2 << 30, 64 * MIB, 0)])
     with pytest.raises(device.Refused, match="puts elsewhere"):
         file.make(Jobs())
@@ -404,7 +404,7 @@ def test_a_file_system_that_moves_what_is_written_is_refused(file, tmp_path, mon
 @needs_fio
 @pytest.mark.usefixtures("file")
 @pytest.mark.parametrize("name", ["My Passport", "a;b", 'x"$y', "long" * 60])
-def test_a_drive_may_be_mounted_where_its_label_has_blanks(tmp_path, monkeypatch, name):
+def test_mount_point_with_blanks(tmp_path, monkeypatch, name):
     """fio finds a file in a directory that cannot be named on its command line, and writes to no
     other."""
     mapped(monkeypatch, [(0, 1 << 30, 64 * MIB, 0)])
@@ -425,7 +425,7 @@ def test_a_drive_may_be_mounted_where_its_label_has_blanks(tmp_path, monkeypatch
         os.stat(fio.named)
 
 
-def test_a_file_that_there_was_no_time_for_was_not_moved(file, monkeypatch):
+def test_timeout_is_not_a_moved_file(file, monkeypatch):
     def late(*_, **__):
         raise OutOfTime("time budget of 5 s is used up")
     s = Jobs()
@@ -435,7 +435,7 @@ def test_a_file_that_there_was_no_time_for_was_not_moved(file, monkeypatch):
     assert not file.moved()
 
 
-def test_a_file_of_that_name_is_not_taken_over(file, monkeypatch):
+def test_existing_scratch_file_is_not_used(file, monkeypatch):
     mapped(monkeypatch, [(0, 1 << 30, 64 * MIB, 0)])
     Path(file.path).write_text("mine")
     with pytest.raises(device.Refused, match="File exists"):
@@ -447,7 +447,7 @@ def test_a_file_of_that_name_is_not_taken_over(file, monkeypatch):
 # --- conclusions ------------------------------------------------------------------------
 
 
-def test_a_plain_disk(tmp_path):
+def test_conventional_disk(tmp_path):
     answer, s, _ = look(probe_drives.Drive(200_000, jitter=30.0), tmp_path)
     assert answer.value == "conventional" and answer.confidence == stats.measured("filled_all")
     assert s.load.clock.spent() < 90 and "11" not in s.results
@@ -455,7 +455,7 @@ def test_a_plain_disk(tmp_path):
     assert "0 of 120 writes beside what was there" in answer.sentence()
 
 
-def test_time_is_over_before_bands_are_found(tmp_path):
+def test_budget_ends_before_bands_are_found(tmp_path):
     drive, said = probe_drives.SetAssociative(2048, 200, 8), []
     answer, s, _ = look(drive, tmp_path, say=said.append)
     assert not said
@@ -465,13 +465,13 @@ def test_time_is_over_before_bands_are_found(tmp_path):
     assert "can't be told" in answer.sentence()
 
 
-def test_time_is_over_at_once(tmp_path):
+def test_budget_of_one_second(tmp_path):
     answer, s, _ = look(probe_drives.Drive(200_000), tmp_path, seconds=1)
     assert answer.value is None and "time budget of 1 s is used up" in answer.sentence()
     assert s.results["1"].status == UNTOLD
 
 
-def test_the_last_moments_are_left_to_what_is_under_way():
+def test_clock_reserves_time_to_finish():
     now = [5000]
     clock = Clock(300, lambda: now[0])
     assert 295 < clock.left() < 299 and clock.spent() == 0
@@ -483,21 +483,21 @@ def test_the_last_moments_are_left_to_what_is_under_way():
     assert clock.over and clock.spent() == 299
 
 
-def test_no_pause_is_longer_than_what_is_left():
+def test_pause_beyond_the_budget_raises():
     clock = Clock(10, lambda: 0)
     with pytest.raises(OutOfTime):
         scratch.Within(Traced(None), 0, 4096, clock).sleep(60)
     assert clock.over
 
 
-def test_memory_tells_nothing(tmp_path):
+def test_ram_gives_no_answer(tmp_path):
     answer, s, _ = look(probe_drives.Memory(60_000), tmp_path)
     assert answer.value is None and answer.confidence == 0 and "11" not in s.results
 
 
 @pytest.mark.parametrize("order", ["adjacent", "halves", "dynamic"])
 @pytest.mark.parametrize("before", [0, 0.5, 1])
-def test_who_rewrites_others_is_not_called_conventional(tmp_path, order, before):
+def test_interlaced_drive_is_not_called_conventional(tmp_path, order, before):
     """An interlaced drive rewrites neighbouring tracks. It gets no answer, however much of it was
     written before."""
     drive = probe_drives.Interlaced(200_000, order)
@@ -507,7 +507,7 @@ def test_who_rewrites_others_is_not_called_conventional(tmp_path, order, before)
     assert s.load.clock.spent() < 300
 
 
-def test_who_cannot_be_filled_and_gives_places_is_not_called_conventional(tmp_path, monkeypatch):
+def test_unfilled_interlaced_drive_is_not_called_conventional(tmp_path, monkeypatch):
     monkeypatch.setattr(tfilled_neighbours, "FILL_S", 2)
     answer, s, _ = look(probe_drives.Interlaced(200_000, "dynamic"), tmp_path)
     assert s.results["filled"].numbers["filled"] == "stretches"
@@ -519,7 +519,7 @@ def test_who_cannot_be_filled_and_gives_places_is_not_called_conventional(tmp_pa
     (lambda: probe_drives.Thin(120_000), 300, "all"),
     (lambda: probe_drives.Drive(3_000_000), 300, "stretches"),
     (lambda: probe_drives.Interlaced(200_000), 300, "nothing")])
-def test_as_much_is_filled_as_there_is_time_for(tmp_path, made, seconds, filled):
+def test_fill_is_limited_by_the_budget(tmp_path, made, seconds, filled):
     """The whole drive is filled if the time suffices, otherwise stretches of it. Nothing is filled
     if Test 1 has already seen that blocks are rewritten."""
     drive, begin = made(), None
@@ -534,7 +534,7 @@ def test_as_much_is_filled_as_there_is_time_for(tmp_path, made, seconds, filled)
     assert bool(streams) == (begin is None)
 
 
-def test_all_of_it_is_written_where_it_takes_longer_than_it_seemed(tmp_path, monkeypatch):
+def test_slow_fill_is_not_reported_as_complete(tmp_path, monkeypatch):
     """If filling takes longer than estimated, the drive is not reported as filled."""
     class Slower(probe_drives.Drive):
         def write(self, block, count):
@@ -545,7 +545,7 @@ def test_all_of_it_is_written_where_it_takes_longer_than_it_seemed(tmp_path, mon
     assert s.results["filled"].numbers["filled"] == "stretches"
 
 
-def test_a_file_is_filled_already(tmp_path):
+def test_written_file_needs_no_fill(tmp_path):
     drive = probe_drives.Drive(200_000)
     part = part_of(drive)
     part.written = True
@@ -560,7 +560,7 @@ def test_a_file_is_filled_already(tmp_path):
     assert answer.confidence == stats.measured("filled_part")
 
 
-def test_a_partition_is_not_all_of_a_drive(tmp_path):
+def test_filled_partition_is_not_a_filled_drive(tmp_path):
     """The space beside the partition was not filled."""
     drive = probe_drives.Drive(200_000)
     drive.sys = tmp_path / "sda1"
@@ -572,7 +572,7 @@ def test_a_partition_is_not_all_of_a_drive(tmp_path):
     assert answer.confidence == stats.measured("filled_part")
 
 
-def test_conventional_is_no_surer_than_the_lot_bears_out(tmp_path, monkeypatch):
+def test_confidence_of_conventional_is_bounded(tmp_path, monkeypatch):
     """The confidence follows from the errors on random drives of known kind, which are counted
     apart for drives filled wholly and in part."""
     for name, of in (("filled_all", (3, 60)), ("filled_part", (9, 60))):
@@ -585,14 +585,14 @@ def test_conventional_is_no_surer_than_the_lot_bears_out(tmp_path, monkeypatch):
     assert part.confidence == stats.borne_out(9, 60)
 
 
-def test_time_is_over_before_it_is_filled(tmp_path):
+def test_budget_ends_before_the_fill(tmp_path):
     answer, s, _ = look(probe_drives.Drive(200_000), tmp_path, seconds=35)
     assert s.results["1"].findings["drive_type"].value == "conventional"
     assert s.results["filled"].status == UNTOLD
     assert answer.value is None and "time budget of 35 s is used up" in answer.says
 
 
-def test_reading_alone_writes_nothing_and_concludes_nothing(tmp_path):
+def test_read_only_run_writes_and_concludes_nothing(tmp_path):
     answer, s, traced = look(probe_drives.Drive(200_000), tmp_path,
                              writing=lambda s: s.run(quick.ReadOnly))
     assert traced.asked and not any(write for write, *_ in traced.asked)
@@ -618,7 +618,7 @@ def found(value, confidence=0.999):
     ({}, found("translated"), "translated", 0.999, "no sign of shingles"),
     ({}, found("conventional"), "conventional", 0.999, "why"),
     ({}, found(None), None, 0, "why"), ({}, {}, None, 0, "nothing was measured")])
-def test_the_drive_has_the_first_word(more, results, value, confidence, words):
+def test_report_of_the_drive_decides(more, results, value, confidence, words):
     """The drive's own report decides, and the answer mentions a measurement that differs. Without
     a report the measurement decides."""
     answer = quick.answer({**SAID, **more}, results)
@@ -629,7 +629,7 @@ def test_the_drive_has_the_first_word(more, results, value, confidence, words):
 @pytest.mark.parametrize("more, hint", [
     ({"discard_bytes": 4096}, True), ({}, False), ({"discard_bytes": 4096, "rpm": 0}, False),
     ({"discard_bytes": 4096, "layer": True}, False)])
-def test_trim_is_a_hint_and_no_answer(more, hint):
+def test_trim_support_is_only_a_hint(more, hint):
     answer = quick.answer({**SAID, **more}, found(None), quick.READ)
     assert answer.value is None and ("TRIM" in answer.says) == hint
 
@@ -651,7 +651,7 @@ def a_command(tmp_path, monkeypatch):
     return run
 
 
-def test_the_command_gives_all_the_time_that_it_was_given(tmp_path, monkeypatch):
+def test_command_passes_its_whole_budget(tmp_path, monkeypatch):
     clocks = []
     monkeypatch.setattr(cli.load.Fio, "require", lambda self: None)
     monkeypatch.setattr(cli, "quick_on", lambda part, args, quick, clock: clocks.append(clock))
@@ -659,7 +659,7 @@ def test_the_command_gives_all_the_time_that_it_was_given(tmp_path, monkeypatch)
     assert clocks[0].seconds == 200
 
 
-def test_what_it_says_at_first_is_the_time_that_it_was_given(command, monkeypatch):
+def test_first_line_states_the_budget(command, monkeypatch):
     said = []
     monkeypatch.setattr(cli.Screen, "say", lambda self, text: said.append(text))
     command(probe_drives.Drive(200_000), "--seconds", "90")
@@ -678,7 +678,7 @@ def test_json_of_quick(command, capsys):
 
 
 @pytest.mark.parametrize("zones, answer", [("device-managed", "shingled"), (None, None)])
-def test_there_is_an_answer_where_there_was_no_time_for_a_file(command, monkeypatch, capsys,
+def test_answer_without_time_to_write_a_file(command, monkeypatch, capsys,
                                                                zones, answer):
     """If the time ends before the file is written, the answer comes from what the drive reports of
     itself. Without that, the sentence says that the time is used up."""
@@ -695,13 +695,13 @@ def test_there_is_an_answer_where_there_was_no_time_for_a_file(command, monkeypa
     report.write(out)
 
 
-def test_the_folder_is_one_for_a_report(command, capsys):
+def test_directory_can_be_reported(command, capsys):
     _, out = command(probe_drives.Drive(200_000), "--write")
     assert "This drive is conventional" in capsys.readouterr().out
     assert cli.main(["report", str(out)]) == 0 and (out / "report.html").stat().st_size > 10000
 
 
-def test_without_leave_it_only_reads(command, capsys):
+def test_without_write_option_it_only_reads(command, capsys):
     """Without --write nothing is written, and the report contains that statement."""
     drive = probe_drives.Drive(200_000)
     drive.write = None
@@ -711,7 +711,7 @@ def test_without_leave_it_only_reads(command, capsys):
     assert "Nothing was written" in page.read_text() and "no picture" not in page.read_text()
 
 
-def test_it_begins_anew_each_time_and_leaves_those_of_run(command, capsys):
+def test_quick_replaces_its_results_and_keeps_those_of_run(command, capsys):
     _, out = command(probe_drives.Drive(200_000), "--write")
     assert (out / "tfilled.json").exists()
     _, out = command(probe_drives.Drive(100_000))
@@ -724,7 +724,7 @@ def test_it_begins_anew_each_time_and_leaves_those_of_run(command, capsys):
     assert (out / "t01.json").exists() and capsys.readouterr().out
 
 
-def test_files_of_a_person_stay(command, capsys):
+def test_files_of_the_user_are_kept(command, capsys):
     """With --out . the directory contains files of the user."""
     _, out = command(probe_drives.Drive(100_000))
     for name in ("tsconfig.json", "todo.json", "t.npz"):
@@ -752,13 +752,13 @@ def test_settings_of_another_drive_are_not_restored(command, blocks, run, refuse
     assert bool(restored) != refused and (out / "t01.json").exists() == refused
 
 
-def test_a_folder_that_cannot_be_made_is_said(command, tmp_path):
+def test_unusable_output_directory_is_reported(command, tmp_path):
     (tmp_path / "out").write_text("a file")
     with pytest.raises(device.Refused, match="cannot be read"):
         command(probe_drives.Drive(100_000))
 
 
-def test_what_fails_is_said(command, capsys):
+def test_failures_are_reported(command, capsys):
     drive = probe_drives.Drive(200_000)
 
     def fails(*_, **__):

@@ -112,7 +112,7 @@ def whole(text):
 
 @pytest.mark.parametrize("tests", [("1",), ("13",), ("12", "13"), ("2",), ("1", "2", "6"),
                                    ("1", "2", "6", "11", "12", "13")])
-def test_any_subset(tmp_path, tests):
+def test_report_of_any_subset_of_tests(tmp_path, tests):
     """The report of any subset of tests is a valid page with a section for each, and says why a
     test was skipped, has failed or cannot tell."""
     page, machine = report.write(drive(tmp_path, tests))
@@ -133,7 +133,7 @@ def test_any_subset(tmp_path, tests):
         assert "rw=&lt;randwrite&gt;" in text and re.search(r"cd .*/jobs\nfio t01-a.fio", text)
 
 
-def test_pictures_are_vectors_with_pixels_where_there_are_many(tmp_path):
+def test_pictures_embed_bitmaps_of_many_points(tmp_path):
     """Thousands of points become a bitmap inside the SVG, which keeps the page small, and no colour
     is fixed that would be unreadable on a dark page."""
     text = report.html_of(report.load(drive(tmp_path, ("1",))))
@@ -149,12 +149,12 @@ def test_pictures_are_vectors_with_pixels_where_there_are_many(tmp_path):
     ("only 44% of 415", "Only 44 % of 415."),
     ("by chance with 1e-06", "By chance with 1\u00a0×\u00a010⁻⁶."),
     ("0.12345 of 1234.5 by st5000as0011", "0.12345 of 1234.5 by st5000as0011.")])
-def test_one_way_of_writing_numbers(said, text):
+def test_numbers_have_one_format(said, text):
     """Numbers have one format, in sentences of tests and in tables."""
     assert report.sentence(said) == text
 
 
-def test_ticks_keep_their_digits():
+def test_ticks_have_equal_digits():
     def draw(figure):
         axes, = plots.panels(figure, 1)
         axes.plot([0, 1], [0, 1])
@@ -163,7 +163,7 @@ def test_ticks_keep_their_digits():
     assert ">0.0012<" in text and not re.search(r' [xyd]="[^"]*\.\d{3}', text)
 
 
-def test_numbers_along_axes_are_written_as_all_others():
+def test_numbers_on_axes_have_the_common_format():
     def draw(figure):
         left, right = plots.panels(figure, 2)
         left.plot([0, 80000], [0, 0.4])
@@ -185,7 +185,7 @@ def with_cliff(folder, ident="6", numbers=None, tests=("1", "2", "6", "11", "12"
     return report.html_of(report.load(folder))
 
 
-def test_the_cliff_comes_first(tmp_path):
+def test_cliff_is_first_on_the_page(tmp_path):
     """The write at which the drive had to begin cleaning (the cliff) is the first thing on the
     page."""
     text = with_cliff(tmp_path)
@@ -204,13 +204,13 @@ def test_the_cliff_comes_first(tmp_path):
 @pytest.mark.parametrize("longest, words_, warned", [
     (2744.0, "The longest took 2,744\u00a0ms", False),
     (24000.0, "The longest took 24\u00a0s", True)])
-def test_the_longest_stall_is_said(tmp_path, longest, words_, warned):
+def test_longest_stall_is_reported(tmp_path, longest, words_, warned):
     text = with_cliff(tmp_path, numbers={**CLIFF, "longest_ms": longest}, tests=("6",))
     assert words_ in text and "Linux gives a command 30\u00a0s" in text
     assert ("resets the drive" in text) == warned
 
 
-def test_with_what_it_was_measured(tmp_path):
+def test_versions_are_on_the_page(tmp_path):
     """The versions of the programs are on the page and in the JSON."""
     made = {"skylight": "1.2.3", "kernel": "7.3.4", "fio": "fio-3.33"}
     folder = drive(tmp_path, ("1",), run={"versions": [{"fio": "fio-3.0"}, made]})
@@ -220,7 +220,7 @@ def test_with_what_it_was_measured(tmp_path):
 
 
 @pytest.mark.parametrize("tests, numbers", [(("1", "2"), None), (("6",), {"writes": 20000})])
-def test_without_a_cliff_there_is_none(tmp_path, tests, numbers):
+def test_page_without_a_cliff(tmp_path, tests, numbers):
     text = with_cliff(tmp_path, numbers=numbers, tests=tests) if numbers else \
         report.html_of(report.load(drive(tmp_path, tests)))
     whole(text)
@@ -228,7 +228,7 @@ def test_without_a_cliff_there_is_none(tmp_path, tests, numbers):
     assert text.count('<div class="wide"><svg') == len(tests)
 
 
-def test_contents(tmp_path):
+def test_table_of_contents(tmp_path):
     text = with_cliff(tmp_path)
     nav = re.search(r"<nav>(.*?)</nav>", text, re.S)[1]
     assert re.findall(r'href="#(\w+)"', nav) == ["cliff", "answers", "words", "t1", "t2", "t6",
@@ -237,7 +237,7 @@ def test_contents(tmp_path):
     assert text.index("<nav>") < text.index('id="answers"')
 
 
-def test_why_has_room():
+def test_column_of_reasons_is_wide_enough():
     """The column with the reasons is wide enough to read, and narrow screens stack the cells."""
     assert re.search(r"td\.says \{[^}]*width: 40%;[^}]*min-width: 18rem", STYLE)
     # Cells that are stacked on narrow screens have no minimum width.
@@ -246,7 +246,7 @@ def test_why_has_room():
                      small)
 
 
-def test_jobs_are_folded_and_few(tmp_path, monkeypatch):
+def test_job_files_are_folded_and_limited(tmp_path, monkeypatch):
     """The page hides fio's job files until the reader opens them, and includes only some of
     thousands."""
     monkeypatch.setattr(report, "drawing", lambda ident: lambda *_: None)
@@ -266,7 +266,7 @@ def test_jobs_are_folded_and_few(tmp_path, monkeypatch):
     assert section.index("<details><summary>Do it again") < section.index("fio t01-0.fio")
 
 
-def test_a_picture_that_fails_is_a_sentence(tmp_path, monkeypatch):
+def test_failed_picture_gives_one_line(tmp_path, monkeypatch):
     def broken(*_):
         raise KeyError("lat_us")
     monkeypatch.setattr(report, "drawing", lambda ident: broken)
@@ -275,7 +275,7 @@ def test_a_picture_that_fails_is_a_sentence(tmp_path, monkeypatch):
     assert text.count("There is no picture: KeyError") == 2
 
 
-def test_no_results_is_a_sentence(tmp_path):
+def test_missing_results_give_one_line(tmp_path):
     with pytest.raises(ValueError, match="holds no result"):
         report.load(tmp_path)
     with pytest.raises(ValueError, match="is not a directory"):
@@ -292,7 +292,7 @@ def damaged(folder, ident="01", **more):
 @pytest.mark.parametrize("name, text", [
     ("run", "[1]"), ("run", '"x"'), ("run", "{"), ("truth", "[1]"), ("truth", '{"drive_type": 1}'),
     ("run", '{"device": {"bytes": "many"}}'), ("run", '{"versions": ["6.1"]}'), ("t02", "{")])
-def test_files_that_are_damaged_are_a_sentence(tmp_path, name, text, capsys):
+def test_damaged_files_give_one_line(tmp_path, name, text, capsys):
     (drive(tmp_path) / f"{name}.json").write_text(text)
     for command in (["report", str(tmp_path)],
                     ["compare", str(tmp_path), "--out", str(tmp_path / "c.html")]):
@@ -307,19 +307,19 @@ def test_files_that_are_damaged_are_a_sentence(tmp_path, name, text, capsys):
 @pytest.mark.parametrize("more", [
     {"numbers": [1]}, {"jobs": 5}, {"jobs": [5]},
     {"findings": {"drive_type": {"value": "shingled", "confidence": "x"}}}])
-def test_results_that_are_damaged_are_a_sentence(tmp_path, more):
+def test_damaged_results_give_one_line(tmp_path, more):
     with pytest.raises(ValueError, match=f"{tmp_path} .*damaged or of another version"):
         report.write(damaged(tmp_path, **more))
 
 
 @pytest.mark.parametrize("ident", [1, "2", "1<x>", "../../x"])
-def test_a_result_is_of_the_test_that_its_file_says(tmp_path, ident):
+def test_file_name_tells_the_test_of_a_result(tmp_path, ident):
     """The name of a file, not a field in it, tells which test a result belongs to."""
     assert "1" in report.load(damaged(tmp_path, test=ident)).tests
 
 
 @pytest.mark.parametrize("link", [False, True])
-def test_a_page_has_nothing_of_files_elsewhere(tmp_path, link):
+def test_report_includes_no_files_from_elsewhere(tmp_path, link):
     """A report includes job files only from below its own directory: directories of runs are
     exchanged, and a crafted one must not bring private files of the reader into the page."""
     (tmp_path / "secret").write_text("not for anybody")
@@ -334,7 +334,7 @@ def test_a_page_has_nothing_of_files_elsewhere(tmp_path, link):
 @pytest.mark.parametrize("tests, sentence, cell", [
     (("1", "2"), "This drive is <b>translated</b>, and whether it is shingled", ""),
     (("1", "11"), "This drive is <b>shingled</b>", "shingled (SMR)")])
-def test_what_only_moves_is_not_called_shingled(tmp_path, tests, sentence, cell):
+def test_drive_that_only_moves_blocks_is_called_translated(tmp_path, tests, sentence, cell):
     """Without Test 11 a drive that moves blocks is called translated, on the page and in the
     JSON."""
     folder = drive(tmp_path, tests)
@@ -354,7 +354,7 @@ def test_what_only_moves_is_not_called_shingled(tmp_path, tests, sentence, cell)
         assert "Test 11" in summary and "shingled (SMR)" not in summary
 
 
-def test_truth_is_a_column(tmp_path):
+def test_ground_truth_is_a_column(tmp_path):
     folder = drive(tmp_path, ("1", "11"), truth={
         "drive_type": {"mark": "right", "truth": "shingled"},
         "band_bytes": {"mark": "wrong", "truth": "36 MiB"}})
@@ -363,7 +363,7 @@ def test_truth_is_a_column(tmp_path):
     assert "<th>truth</th>" in text and "1 right, 1 wrong" in text
 
 
-def test_what_was_measured_is_text_on_the_page(tmp_path):
+def test_names_are_escaped_on_the_page(tmp_path):
     """Tags in the name of a drive, a run or a file are escaped."""
     evil = "\"'></td></p><script x=1>&"
     runs = []
@@ -396,14 +396,14 @@ def test_what_was_measured_is_text_on_the_page(tmp_path):
     ([1, 2, 3], "", "", "1, 2, 3"), ("a new word", "", "", "a new word"),
     ([[0, 180.0], [9, 90.0]], "", "zone_profile", "2 zones, 180 to 90 MB/s"),
     (float("nan"), "", "", "nan")])
-def test_values(x, unit, name, text):
+def test_formats_of_values(x, unit, name, text):
     assert report.value(x, unit, name).replace("\u00a0", " ") == text
 
 
 @pytest.mark.parametrize("low, high, text", [
     (None, None, ""), (40 * MIB, 40 * MIB, "exactly"), (None, 50 * MIB, "at most 50 MiB"),
     (30 * MIB, None, "at least 30 MiB"), (30 * MIB, 50 * MIB, "30 MiB to 50 MiB")])
-def test_intervals(low, high, text):
+def test_formats_of_intervals(low, high, text):
     found = {"value": 40 * MIB, "unit": "bytes", "low": low, "high": high}
     assert report.interval(found, "band_bytes") == text
 
@@ -414,7 +414,7 @@ def test_confidence_is_never_rounded_up():
     assert report.sure(None) == ("0 %", "weak")
 
 
-def test_compare(tmp_path):
+def test_comparison_page(tmp_path):
     folders = [drive(tmp_path / "a" / "out", ("1", "2", "11")),
                drive(tmp_path / "b" / "out", ("1", "11", "13"), band=20 * MIB)]
     page, text = compare.write(folders, tmp_path / "c.html")
@@ -446,14 +446,14 @@ def test_overlay_keeps_every_series():
     assert [max(line.get_ydata()) for line in right.lines] == [6, 106]
 
 
-def test_intervals_for_people():
+def test_formats_of_intervals_of_counts():
     entries = {"value": 90979, "low": 90979, "high": 201613.4}
     assert report.interval(entries, "map_entries") == "90,979 to 201,613"
     torn = {"value": False, "low": 0.0, "high": 0.05816}
     assert report.interval(torn, "torn_writes") == "at most 5.8 %"
 
 
-def test_durations_for_people():
+def test_formats_of_durations():
     assert [report.duration(s) for s in (None, 2.56e-7, 0.25, 130, 9000)] == [
         "", "", "0.25 s", "2 min", "2.5 h"]
 
@@ -472,7 +472,7 @@ def test_overlay_keeps_named_ticks():
     assert [t.get_text() for t in up.get_yticklabels()] == ["stayed", "moved"]
 
 
-def test_every_test_and_answer_has_words():
+def test_every_test_and_answer_has_text():
     for ident in ("1", "1abc", *map(str, range(2, 16)), "clean", "filled"):
         assert all(report_text.test(ident)), ident
     for _, question, tests in report_text.ANSWERS.values():
@@ -480,7 +480,7 @@ def test_every_test_and_answer_has_words():
         assert all(t in report_text.TESTS for t in tests.split())
 
 
-def test_names_that_are_no_utf8(tmp_path):
+def test_names_that_are_not_utf8(tmp_path):
     """A bad name of a directory or a drive must not cost the page of hours of tests."""
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/drive\xff"))
     folder.mkdir()

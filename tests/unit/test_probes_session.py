@@ -39,7 +39,7 @@ def a_file(tmp_path):
 # --- load -------------------------------------------------------------------------
 
 
-def test_who_only_measures_wants_no_more_than_numpy():
+def test_measuring_imports_only_numpy():
     """scripts/loads and the shows use skylight.cli and skylight.device and install only numpy, so
     these modules must not import jinja2, matplotlib or scipy."""
     loaded = subprocess.run(
@@ -50,7 +50,7 @@ def test_who_only_measures_wants_no_more_than_numpy():
 
 @needs_fio
 @pytest.mark.parametrize("depth", [1, 8])
-def test_a_replay_comes_back_in_the_order_of_its_requests(fio, depth):
+def test_replay_keeps_the_order_of_requests(fio, depth):
     """fio logs requests when they end; the trace has them in the order in which they were given,
     also with several in flight."""
     rng = np.random.default_rng(1)
@@ -66,7 +66,7 @@ def test_a_replay_comes_back_in_the_order_of_its_requests(fio, depth):
 
 
 @needs_fio
-def test_what_was_sent_can_be_sent_by_hand(fio):
+def test_stored_job_can_be_run_by_hand(fio):
     """The job and its iolog are kept, and plain fio can run them."""
     fio.replay("some", (True, np.arange(8) * 4096, 4096))
     done = subprocess.run(["fio", "some.fio"], cwd=fio.folder, check=True, text=True,
@@ -77,7 +77,7 @@ def test_what_was_sent_can_be_sent_by_hand(fio):
 
 
 @needs_fio
-def test_a_job_with_options_of_fio(fio):
+def test_job_with_fio_options(fio):
     trace = fio.job("rand", {"rw": "randwrite", "bs": "4k", "size": "1m", "number_ios": 50})
     assert len(trace) == 50 and trace.write.all() and (trace.bytes == 4096).all()
     assert fio.job("quiet", {"rw": "read", "bs": "4k", "number_ios": 5, "log": False}) is None
@@ -92,12 +92,12 @@ def test_pauses_between_reads(fio):
 
 
 @needs_fio
-def test_errors_of_fio_are_a_sentence(fio):
+def test_errors_of_fio_give_one_line(fio):
     with pytest.raises(load.LoadError, match="far.fio failed"):
         fio.replay("far", (False, [1 << 40], 4096))
 
 
-def test_without_fio_it_is_said(tmp_path, monkeypatch):
+def test_missing_fio_is_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(load.LoadError, match="apt install fio"):
         load.Fio("/dev/null", tmp_path).require()
@@ -119,7 +119,7 @@ EARLY = "#!/bin/sh\nsleep 3600 &\nexec sleep 3600\n"
 
 @needs_fio
 @pytest.mark.parametrize("early", [False, True])
-def test_an_interruption_ends_the_load(fio, request, tmp_path, early):
+def test_interrupt_ends_the_load(fio, request, tmp_path, early):
     """After Ctrl-C no process of the load is left that could still write to the drive."""
     busy = []
     if early:
@@ -151,7 +151,7 @@ def test_an_interruption_ends_the_load(fio, request, tmp_path, early):
 
 
 @needs_fio
-def test_an_interruption_while_the_load_begins_ends_it(fio, request, monkeypatch):
+def test_interrupt_during_start_ends_the_load(fio, request, monkeypatch):
     """The signal comes before Popen() has returned, so there is no object yet by which to end the
     process."""
     begin = subprocess.Popen._execute_child
@@ -180,7 +180,7 @@ def test_times_of_issue_follow_from_latencies():
     assert abs(at[3] - 41600) <= 1000
 
 
-def test_a_log_that_is_cut_short_is_a_sentence(tmp_path):
+def test_truncated_log_is_reported(tmp_path):
     """A full disk truncates the log, and fio reports no error."""
     log = tmp_path / "x_clat.1.log"
     log.write_text("12, 3000, 1, 4096, 0, 0\n13, 30", encoding="ascii")
@@ -190,7 +190,7 @@ def test_a_log_that_is_cut_short_is_a_sentence(tmp_path):
     assert load.read_log(log)[0].tolist() == [12, 13]
 
 
-def test_what_was_overtaken_by_all_others_ended_last():
+def test_unlogged_request_ended_last():
     """fio logs no line for the second of three writes, which ran for 900 ms."""
     ops = load.as_ops((True, [0, 4096, 4096], 4096))
     lines = (np.array([10, 30, 31]), np.array([10000.0, 5000, 1000]),
@@ -247,7 +247,7 @@ def module(run, name="3"):
                            estimate=lambda s: 1.0)
 
 
-def test_results_are_stored_and_found_again(tmp_path):
+def test_results_are_stored_and_loaded(tmp_path):
     s = session(tmp_path)
 
     def run(s):
@@ -263,7 +263,7 @@ def test_results_are_stored_and_found_again(tmp_path):
     assert again.numbers == {"n": 3} and again.jobs == ["jobs/t03-write.fio"]
 
 
-def test_a_test_that_fio_fails_is_a_failed_test(tmp_path):
+def test_failure_of_fio_fails_the_test(tmp_path):
     def run(_):
         raise load.LoadError("no such disk")
     result = session(tmp_path).run(module(run))
@@ -271,7 +271,7 @@ def test_a_test_that_fio_fails_is_a_failed_test(tmp_path):
 
 
 @pytest.mark.parametrize("number", [float("nan"), np.float64("inf")])
-def test_a_number_that_is_none_is_a_failed_test(tmp_path, number):
+def test_non_finite_number_fails_the_test(tmp_path, number):
     """A result with a number that is not finite fails its own test, and does not end the run: NaN
     and infinity cannot be stored."""
     s = session(tmp_path)
@@ -282,12 +282,12 @@ def test_a_number_that_is_none_is_a_failed_test(tmp_path, number):
         assert session(tmp_path).stored("3").why == result.why
 
 
-def test_what_a_test_cannot_work_with_is_a_failed_test(tmp_path):
+def test_exception_in_a_test_fails_it(tmp_path):
     result = session(tmp_path).run(module(lambda _: Result(numbers={"n": int(float("nan"))})))
     assert result.status == FAILED and "Test 3" in result.why and "NaN" in result.why
 
 
-def test_a_half_written_result_is_none(tmp_path):
+def test_interrupted_test_stores_no_result(tmp_path):
     """An interrupted test stores no result, not even an incomplete one."""
     s = session(tmp_path)
 
@@ -303,7 +303,7 @@ def test_a_half_written_result_is_none(tmp_path):
     ("t03.json", b'{"status": "done", "findings": {"x": {"value": 1, "odds": 2}}}', "odds"),
     ("t03.json", b'{"status": "done", "colour": "red", "findings": {}}', "colour"),
     ("t03.json", b"[]", ""), ("t03.npz", b"PK\3\4", ""), ("t03.npz", b"", "")])
-def test_a_result_that_cannot_be_read_is_a_sentence(tmp_path, name, text, why):
+def test_unreadable_result_is_reported(tmp_path, name, text, why):
     """For a truncated result, or one of another version, the error names the file to remove.
     Nothing is measured again without a request."""
     s = session(tmp_path)
@@ -313,7 +313,7 @@ def test_a_result_that_cannot_be_read_is_a_sentence(tmp_path, name, text, why):
         session(tmp_path).stored("3")
 
 
-def test_arrays_are_those_of_their_result(tmp_path):
+def test_result_gets_no_arrays_of_an_earlier_one(tmp_path):
     """A result without arrays does not get those of an earlier one."""
     s = session(tmp_path)
     s.run(module(lambda s: Result(arrays={"a": np.arange(3)})))
@@ -329,7 +329,7 @@ def without_room(monkeypatch, fits=0):
     monkeypatch.setattr(Path, "write_text", write)
 
 
-def test_a_full_disk_costs_no_result(tmp_path, monkeypatch):
+def test_full_disk_keeps_earlier_results(tmp_path, monkeypatch):
     """A full disk destroys neither an earlier result of this test nor its arrays."""
     s = session(tmp_path)
     s.run(module(lambda s: Result(numbers={"n": 1}, arrays={"a": np.arange(3)})))
@@ -360,20 +360,20 @@ def test_the_most_confident_finding_counts(tmp_path):
     assert s.value("y", 7) == 7
 
 
-def test_only_who_may_resets(tmp_path):
+def test_reset_needs_permission(tmp_path):
     """A session resets the drive only with permission (--reset), because that erases it."""
     assert not session(tmp_path).fresh()
     assert session(tmp_path / "b", allow_reset=True).fresh()
 
 
-def test_random_numbers_are_the_same_again(tmp_path):
+def test_random_numbers_are_reproducible(tmp_path):
     a, b = (session(tmp_path / n).rng("6").integers(1 << 30) for n in "ab")
     assert a == b != session(tmp_path / "c").rng("7").integers(1 << 30)
 
 
 @pytest.mark.parametrize("size", [36 * MIB, 400 * MIB, 39 * 10**9, 39 * 10**11, 8 * 10**12])
 @pytest.mark.parametrize("name", ["auto", "paper"])
-def test_scales_fit_their_drive(name, size):
+def test_scale_fits_the_drive(name, size):
     scale = scale_for(name, size)
     if name == "auto":
         assert MIB <= scale.region_bytes <= size // 32
@@ -385,7 +385,7 @@ def test_scales_fit_their_drive(name, size):
 
 @pytest.mark.parametrize("test,name", [("6", "t06"), ("1abc", "t01abc"), ("clean", "tclean"),
                                        ("15", "t15")])
-def test_file_names(test, name):
+def test_file_names_of_results(test, name):
     assert stem(test) == name
 
 
@@ -397,17 +397,17 @@ KNOWN = ["1", "1abc", "2", "3", "6", "7", "8", "11", "clean", "12"]
 @pytest.mark.parametrize("text,chosen", [
     ("1", ["1"]), ("12,1", ["1", "12"]), ("6-8,clean", ["6", "7", "8", "clean"]),
     ("1a-1c", ["1abc"]), ("1a", ["1abc"])])
-def test_lists_of_tests(text, chosen):
+def test_lists_of_tests_are_parsed(text, chosen):
     assert skylight.choose(text, KNOWN) == chosen
 
 
 @pytest.mark.parametrize("text", ["99", "", "1,,2", "8-6", "1-4", "x"])
-def test_wrong_lists_of_tests(text):
+def test_invalid_lists_of_tests_are_refused(text):
     with pytest.raises(ValueError, match="there are 1, 1abc"):
         skylight.choose(text, KNOWN)
 
 
-def test_every_test_has_what_the_others_expect():
+def test_every_test_has_the_common_interface():
     tests = skylight.tests()
     for name, test in tests.items():
         assert test.ID == name and test.TITLE and module_of(name) is test
@@ -423,32 +423,32 @@ def verdict_of(*findings):
     return verdict.answers(results)["x"]
 
 
-def test_tests_that_agree():
+def test_agreeing_tests_raise_confidence():
     found = verdict_of(Finding("disk", confidence=0.9, says="a"),
                        Finding("disk", confidence=0.99, says="b"))
     assert (found.value, found.confidence, found.says) == ("disk", 0.99, "b")
 
 
-def test_a_contradiction_is_no_answer():
+def test_contradicting_tests_give_no_answer():
     """If two sure tests disagree there is no answer, and the report quotes both."""
     found = verdict_of(Finding("disk", confidence=0.99), Finding("flash", confidence=0.99))
     assert found.value is None and "Test 0 says disk" in found.says \
         and "Test 1 says flash" in found.says
 
 
-def test_a_weak_contradiction_costs_confidence():
+def test_weak_contradiction_lowers_confidence():
     found = verdict_of(Finding("disk", confidence=0.999), Finding("flash", confidence=0.6))
     assert found.value == "disk" and 0.95 < found.confidence < 0.999
 
 
-def test_intervals_that_meet_are_no_contradiction():
+def test_overlapping_intervals_agree():
     found = verdict_of(Finding(100, "bytes", 90, 110, 0.99), Finding(108, "bytes", 105, 112, 0.9))
     assert found.value == 100
     assert verdict_of(Finding(100, "bytes", 99, 101, 0.99),
                       Finding(108, "bytes", 105, 112, 0.99)).value is None
 
 
-def test_what_was_refuted_is_no_answer():
+def test_refuted_value_is_no_answer():
     """A value that one test has refuted is no answer, however sure another test is of it. Other
     values count as usual."""
     doubt = Finding.unknown("some moved", against="conventional")
@@ -460,7 +460,7 @@ def test_what_was_refuted_is_no_answer():
     assert verdict_of(doubt, Finding("translated", confidence=0.3)).value is None
 
 
-def test_a_guess_is_no_answer():
+def test_low_confidence_is_no_answer():
     assert verdict_of(Finding("disk", confidence=0.3)).value is None
 
 
@@ -472,7 +472,7 @@ def test_a_conventional_drive_has_no_bands():
     assert found["band_bytes"].none
 
 
-def test_that_there_is_none_is_more_than_not_to_know():
+def test_none_differs_from_unknown():
     """"There is none" is a finding; noise is not. One test that finds it suffices, if no test
     contradicts it."""
     seen, noise = Finding.unknown("nothing is cleaned", none=True), Finding.unknown("noise")
@@ -510,7 +510,7 @@ EMPTIED = Finding("aggressive", confidence=0.997, says="all left the cache")
     (replace(MOVES, value="shingled"), {"band_bytes": BANDS}, "shingled", "as a whole"),
     (replace(MOVES, value="conventional"), {"band_bytes": BANDS}, "conventional", "40 of 40"),
     (Finding.unknown("no rotation"), {"band_bytes": BANDS}, None, "no rotation")])
-def test_only_bands_are_shingles(moves, others, value, words):
+def test_shingled_needs_bands(moves, others, value, words):
     """A drive that moves blocks is called shingled only if bands were found too, and both findings
     together are sure enough. Otherwise it is "translated": a write cache also moves blocks, fills
     and is emptied when the host is idle."""
@@ -525,7 +525,7 @@ def test_only_bands_are_shingles(moves, others, value, words):
         assert 0.95 <= kind.confidence <= moves.confidence + BANDS.confidence - 1
 
 
-def test_bands_do_not_settle_whether_blocks_move():
+def test_bands_do_not_decide_whether_blocks_move():
     """If Tests 1 and 2 contradict each other on whether blocks move, the type of the drive stays
     open, also if Test 11 finds bands."""
     found = verdict.answers({
@@ -548,17 +548,17 @@ def run_cli(*argv):
 @pytest.mark.parametrize("path,why", [
     ("/dev/null", "is not a block device"), ("/nix/nothing", "No such file"),
     (__file__, "is not a block device")])
-def test_refusals(path, why):
+def test_unusable_devices_are_refused(path, why):
     status, said = run_cli("run", path)
     assert status == 2 and why in said and said.count("\n") == 1
 
 
-def test_a_test_that_is_none():
+def test_unknown_test_is_refused():
     status, said = run_cli("run", "/dev/null", "--tests", "99")
     assert status == 2 and "no test '99'" in said
 
 
-def test_results_of_another_drive_are_not_mixed(tmp_path):
+def test_results_of_another_drive_are_refused(tmp_path):
     args = cli.parser().parse_args(["run", "/dev/none"])
     one = SimpleNamespace(path="/dev/a", label="a", identity=lambda: {
         "bytes": 1, "label": "a", "serial": "1"})
@@ -579,7 +579,7 @@ def asked(tmp_path, *more):
     return cli.parser().parse_args(["run", "/dev/none", "--out", str(tmp_path), *more])
 
 
-def test_what_a_run_was_begun_with_is_taken_from_it(tmp_path):
+def test_resume_takes_the_options_of_the_run(tmp_path):
     """--resume takes the options from the first call, except those that are given again."""
     dev = SimpleNamespace(path="/dev/a", label="a", identity=lambda: {"bytes": 1, "label": "a"})
     cli.remember(tmp_path, dev, asked(tmp_path, "--tests", "1,2", "--seed", "7", "--reset",
@@ -595,7 +595,7 @@ def test_what_a_run_was_begun_with_is_taken_from_it(tmp_path):
 
 
 @pytest.mark.parametrize("there", [None, '{"quick": true, "scale": "auto"}'])
-def test_where_no_run_is_none_is_resumed(tmp_path, there):
+def test_resume_needs_a_run(tmp_path, there):
     if there:
         (tmp_path / "run.json").write_text(there)
     with pytest.raises(device.Refused, match=f"{tmp_path} has no run to go on with"):
@@ -603,7 +603,7 @@ def test_where_no_run_is_none_is_resumed(tmp_path, there):
     assert [p.name for p in tmp_path.iterdir()] == ["run.json"] * bool(there)
 
 
-def test_a_run_that_cannot_be_read_is_not_resumed(tmp_path):
+def test_unreadable_run_is_not_resumed(tmp_path):
     (tmp_path / "run.json").write_text("[]")
     with pytest.raises(device.Refused, match="is not of skylight"):
         cli.recall(asked(tmp_path, "--resume"))
@@ -613,7 +613,7 @@ def test_a_run_that_cannot_be_read_is_not_resumed(tmp_path):
     ("tests", 5), ("scale", "huge"), ("scale", None), ("seed", "7"), ("seed", -1), ("seed", True),
     ("reset", "no"), ("max_hours", "2"), ("max_hours", -1), ("max_hours", True),
     ("budget", "9"), ("budget", 0), ("budget", True), ("versions", 3), ("versions", ["6.1"])])
-def test_what_a_run_cannot_have_been_begun_with_is_not_resumed(tmp_path, name, value):
+def test_impossible_stored_options_are_refused(tmp_path, name, value):
     """In particular, "no" as a string must not be taken for --reset, which erases."""
     (tmp_path / "run.json").write_text(json.dumps({
         "device": {}, "tests": None, "scale": "auto", "seed": 1, "reset": False,
@@ -622,7 +622,7 @@ def test_what_a_run_cannot_have_been_begun_with_is_not_resumed(tmp_path, name, v
         cli.recall(asked(tmp_path, "--resume"))
 
 
-def test_seeds_that_are_none(capsys):
+def test_invalid_seeds_are_refused(capsys):
     for command in ("run", "quick"):
         with pytest.raises(SystemExit) as ended:
             cli.parser().parse_args([command, "/dev/none", "--seed", "-1"])
@@ -632,7 +632,7 @@ def test_seeds_that_are_none(capsys):
 @pytest.mark.parametrize("text", ['{"scale": "auto", "seed": 1}', '{"device": "/dev/a"}',
                                   '{"device": {"bytes": 1, "label": "a", "serial": "1"}}',
                                   '{"bytes": 1, "device": null}', '7'])
-def test_a_run_of_another_make_is_refused(tmp_path, text):
+def test_run_of_another_version_is_refused(tmp_path, text):
     (tmp_path / "run.json").write_text(text)
     dev = SimpleNamespace(path="/dev/a", label="a", identity=lambda: {
         "bytes": 1, "label": "a", "serial": "1"})
@@ -642,7 +642,7 @@ def test_a_run_of_another_make_is_refused(tmp_path, text):
 
 
 @pytest.mark.parametrize("fits", [0, 40])
-def test_a_full_disk_leaves_a_run_that_can_be_resumed(tmp_path, monkeypatch, fits):
+def test_run_can_be_resumed_after_a_full_disk(tmp_path, monkeypatch, fits):
     dev = SimpleNamespace(path="/dev/a", label="a", identity=lambda: {
         "bytes": 1, "label": "a", "serial": "1"})
     cli.remember(tmp_path, dev, asked(tmp_path, "--seed", "7"), scale_for("auto", 1 << 30))
@@ -657,7 +657,7 @@ def test_a_full_disk_leaves_a_run_that_can_be_resumed(tmp_path, monkeypatch, fit
     assert args.seed == 7 and [p.name for p in tmp_path.iterdir()] == ["run.json"]
 
 
-def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch, capsys):
+def test_full_disk_gives_one_line(tmp_path, monkeypatch, capsys):
     def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "t03.json.part"))
     monkeypatch.setattr(cli, "command_run", full)
@@ -668,12 +668,12 @@ def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("hours", ["0", "-1", "nan"])
-def test_a_limit_of_no_time_is_refused(hours):
+def test_invalid_max_hours_is_refused(hours):
     status, said = run_cli("run", "/dev/null", f"--max-hours={hours}")
     assert status == 2 and said.count("\n") == 1 and "--max-hours" in said
 
 
-def test_all_versions_that_worked_on_a_folder_are_kept(tmp_path, monkeypatch):
+def test_all_versions_of_a_run_are_recorded(tmp_path, monkeypatch):
     args = cli.parser().parse_args(["run", "/dev/none"])
     dev = SimpleNamespace(path="/dev/a", label="a", identity=lambda: {
         "bytes": 1, "label": "a", "serial": "1"})
@@ -687,7 +687,7 @@ def test_all_versions_that_worked_on_a_folder_are_kept(tmp_path, monkeypatch):
     assert info["versions"] == [{"skylight": "2"}, {"skylight": "1"}]
 
 
-def test_versions_that_cannot_be_told(tmp_path, monkeypatch):
+def test_unknown_versions(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(cli, "OWN", tmp_path / "none")
     assert cli.versions() == {"skylight": None, "kernel": os.uname().release, "fio": None}
@@ -703,7 +703,7 @@ def test_versions_that_cannot_be_told(tmp_path, monkeypatch):
     ("clean_idle_ms", Finding.unknown("never seen"),
      "Idle time before it begins: cannot tell: never seen"),
     ("new_thing", Finding(3, "", confidence=0.9), "new thing: 3 (90 %)")])
-def test_the_terminal_has_the_words_of_the_report(name, finding, line):
+def test_terminal_uses_the_text_of_the_report(name, finding, line):
     assert list(cli.told(Result(findings={name: finding}))) == [line]
 
 
@@ -714,7 +714,7 @@ def test_the_terminal_has_the_words_of_the_report(name, finding, line):
     (Result(numbers={"flat": {"1 GiB": {"median_us": 7000.}}}, findings={
         "drive_type": Finding("conventional", confidence=.99)}), 140.),
     (Result(numbers={"flat": {"1 GiB": {"median_us": 7e6}}}), 3600.)])
-def test_how_long_test_6_takes(first, most_s):
+def test_expected_time_of_test_6(first, most_s):
     """The estimate is the largest number of writes times the latency that Test 1 measured. It is
     shorter for a conventional drive and never longer than the limit of the scale."""
     results = {"1": first} if first else {}
@@ -741,7 +741,7 @@ class Countable:
         return Result()
 
 
-def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch):
+def test_interrupted_run_continues(tmp_path, monkeypatch):
     monkeypatch.setattr(load, "Fio", lambda *_: Still())
     dev = NoDrive()
     dev.identity = lambda: {"bytes": dev.bytes, "label": "none", "serial": ""}
@@ -827,7 +827,7 @@ def switches():
     return dev
 
 
-def test_settings_are_restored_whatever_happens(drive, tmp_path):
+def test_settings_are_restored_after_an_exception(drive, tmp_path):
     note = tmp_path / "restore.json"
     with pytest.raises(KeyboardInterrupt):
         with drive.settings(note, write_cache=False, read_ahead=False,
@@ -840,7 +840,7 @@ def test_settings_are_restored_whatever_happens(drive, tmp_path):
     assert not note.exists()
 
 
-def test_a_run_that_was_killed_is_made_good(drive, tmp_path):
+def test_settings_of_a_killed_run_are_restored(drive, tmp_path):
     note = tmp_path / "restore.json"
     note.write_text('{"write_cache": false}', encoding="utf-8")
     assert drive.restore_from(note) == ["write_cache"]
@@ -887,7 +887,7 @@ def one_that_comes_back(tmp_path, monkeypatch):
     dev.close()
 
 
-def test_a_drive_that_comes_back_is_held_again(coming):
+def test_returning_drive_is_opened_again(coming):
     dev, _ = coming
     with dev.released():
         with pytest.raises(OSError, match="not there any more"):
@@ -897,7 +897,7 @@ def test_a_drive_that_comes_back_is_held_again(coming):
 
 @pytest.mark.parametrize("what,other", [("serial", "2"), ("bytes", 401 * MIB),
                                         ("label", "stick")])
-def test_another_drive_is_left_alone(coming, monkeypatch, tmp_path, what, other):
+def test_drive_in_the_place_of_another_is_not_used(coming, monkeypatch, tmp_path, what, other):
     """Nothing is written to it, discarded or set, and the tests that follow do not use it either.
     """
     dev, found = coming
@@ -918,7 +918,7 @@ def test_another_drive_is_left_alone(coming, monkeypatch, tmp_path, what, other)
     assert dev.identity()["bytes"] == 400 * MIB and not tools.told
 
 
-def test_a_drive_that_does_not_come_back(coming, tmp_path):
+def test_missing_drive_fails_later_tests(coming, tmp_path):
     """The test that cut the power fails with a sentence, and so do all later tests."""
     dev, _ = coming
     s = Session(dev, tmp_path / "out", load=Still(), say=lambda text: None, allow_reset=True)
@@ -937,7 +937,7 @@ def test_a_drive_that_does_not_come_back(coming, tmp_path):
         assert result.status == FAILED and "not there any more" in result.why
 
 
-def test_a_name_that_leads_to_another_drive_is_not_followed(coming, tmp_path):
+def test_name_of_another_drive_is_not_used(coming, tmp_path):
     """The name is a link, as in /dev/disk/by-path, and another disk takes the place. The open file
     is still the first disk, but fio opens the name, so the name is checked before each load."""
     dev, _ = coming
@@ -972,7 +972,7 @@ def noted(note):
     return json.loads(note.read_text(encoding="utf-8"))
 
 
-def test_what_is_refused_is_missing(drive, tmp_path):
+def test_refused_setting_is_reported(drive, tmp_path):
     """A write cache that can't be switched off is reported; there is nothing to restore."""
     note = tmp_path / "restore.json"
     drive._switches["write_cache"] = Stubborn(True, takes=[True])
@@ -981,14 +981,14 @@ def test_what_is_refused_is_missing(drive, tmp_path):
     assert not note.exists() and not drive.unrestored
 
 
-def test_what_tells_nothing_is_left_alone(drive, tmp_path):
+def test_unknown_setting_is_not_changed(drive, tmp_path):
     drive._switches["write_cache"] = Switch(None)
     with drive.settings(tmp_path / "restore.json", write_cache=False) as missing:
         assert missing == ["write_cache"]
     assert not drive._switches["write_cache"].told
 
 
-def test_what_is_not_set_back_is_kept_and_tried_again(drive, tmp_path):
+def test_failed_restore_is_retried_later(drive, tmp_path):
     """hdparm -W1 fails. The next block of settings restores the value when the drive accepts it,
     whatever settings the block has itself."""
     note = tmp_path / "restore.json"
@@ -1009,7 +1009,7 @@ def test_what_is_not_set_back_is_kept_and_tried_again(drive, tmp_path):
     assert not drive.unrestored and not note.exists()
 
 
-def test_a_killed_run_that_can_not_be_made_good(drive, tmp_path):
+def test_settings_of_a_killed_run_that_cannot_be_restored(drive, tmp_path):
     note = tmp_path / "restore.json"
     note.write_text('{"write_cache": true, "other": 1, "read_ahead": true}', encoding="utf-8")
     drive._switches["write_cache"] = Stubborn(False, takes=[])
@@ -1018,7 +1018,7 @@ def test_a_killed_run_that_can_not_be_made_good(drive, tmp_path):
     assert drive.by_hand() == "turn it on; other back to 1"
 
 
-def test_what_is_not_set_back_is_said_once(drive, tmp_path):
+def test_failed_restore_is_reported_once(drive, tmp_path):
     drive._switches["write_cache"] = Stubborn(True, takes=[False])
     said = []
     s = Session(drive, tmp_path, load=Still(), say=said.append)
@@ -1034,7 +1034,7 @@ def test_what_is_not_set_back_is_said_once(drive, tmp_path):
     assert len(said) == 1 and not (tmp_path / "restore.json").exists()
 
 
-def test_a_switch_that_fails_does_not_keep_the_others(drive, tmp_path):
+def test_failed_restore_does_not_stop_the_others(drive, tmp_path):
     """The device has gone: the note keeps the settings that were not restored."""
     note = tmp_path / "restore.json"
     ahead = drive._switches["read_ahead"]
@@ -1062,7 +1062,7 @@ class Tools:
                      if self.told[-1].startswith(start)), (None, ""))
 
 
-def test_the_letters_of_a_drive(monkeypatch, tmp_path, drive):
+def test_write_cache_by_hdparm(monkeypatch, tmp_path, drive):
     """A drive with a write cache that is on, and without switchable look-ahead."""
     caching = "\n/dev/sdx:\n write-caching =  {} (o{})\n".format
     answers = {
@@ -1091,7 +1091,7 @@ def test_the_letters_of_a_drive(monkeypatch, tmp_path, drive):
     assert drive.by_hand() == "hdparm -W1 /dev/sdx"
 
 
-def test_the_mode_page_of_a_drive(monkeypatch, tmp_path, drive):
+def test_write_cache_by_mode_page(monkeypatch, tmp_path, drive):
     """sd accepts one of two words and reads the setting back from the drive."""
     Tools(monkeypatch, {})
     folder = tmp_path / "device/scsi_disk/0:0:0:0"
@@ -1114,7 +1114,7 @@ def test_the_mode_page_of_a_drive(monkeypatch, tmp_path, drive):
     assert not drive.unrestored and not note.exists()
 
 
-def test_the_messages_of_a_mapped_drive(monkeypatch, tmp_path, drive):
+def test_write_cache_by_device_mapper_message(monkeypatch, tmp_path, drive):
     tools = Tools(monkeypatch, {
         "dmsetup table": (0, "0 80 stl-set 7:0 - - 0 4 wcache_blocks 64 commit_ms 0"),
         "dmsetup message drive 0 wcache": (0, ""), "dmsetup message": (1, "no such message")})
@@ -1135,8 +1135,7 @@ def test_the_messages_of_a_mapped_drive(monkeypatch, tmp_path, drive):
     ("0 80 platter 7:0 0 generic 0 0", 0, ["write_cache"], False),
     ("0 80 stl-set 7:0 - - 0 4 wcache_blocks 64 wcache off", 0, ["write_cache"], False),
     ("0 80 linear 7:0 0", 1, [], None)])
-def test_a_write_cache_that_no_table_tells_of(monkeypatch, tmp_path, drive, table, on, known,
-                                              stands):
+def test_write_cache_missing_in_the_table(monkeypatch, tmp_path, drive, table, on, known, stands):
     """A layer that gathers writes has a write cache, which is on. A write cache that is off or
     missing is not switched on to find out."""
     tools = Tools(monkeypatch, {

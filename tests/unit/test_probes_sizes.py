@@ -75,7 +75,7 @@ def test_cliff_behind_map_merges(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_cliff_where_the_first_of_many_bins_is_full(seed):
+def test_cliff_of_the_first_full_bin(seed):
     """952 bins of 10,240 places: the first one is full long before stalls are frequent."""
     rng, usual = np.random.default_rng(seed), 20_000
     full = np.sort(rng.gamma(10_240, usual / 10_240, 952)).astype(int)
@@ -112,7 +112,7 @@ def seen(gap, folder):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_cache_that_cleans_as_regularly_as_it_begins(seed):
+def test_cache_with_regular_cleaning(seed):
     """Six sets become full at about the same time, again and again; the second time comes a little
     sooner than twice the first."""
     rng = np.random.default_rng(seed)
@@ -124,7 +124,7 @@ def test_a_cache_that_cleans_as_regularly_as_it_begins(seed):
     assert at == crowds[0].min() and risk < cliff.RISK_REGULAR
 
 
-def test_hundreds_of_looks_have_the_risk_of_one(tmp_path, monkeypatch):
+def test_repeated_evaluation_keeps_the_risk(tmp_path, monkeypatch):
     """Random stalls at a constant rate are evaluated 300 times. The rate of false alarms is at most
     the risk, and hardly any alarm is late."""
     risk, drives = 0.3, 40
@@ -145,7 +145,7 @@ def test_hundreds_of_looks_have_the_risk_of_one(tmp_path, monkeypatch):
     assert stats.upper_tail(late, drives, risk / 61) > 1e-3, alarms
 
 
-def test_a_cliff_after_hundreds_of_looks_is_seen(tmp_path, monkeypatch):
+def test_cliff_after_many_evaluations_is_found(tmp_path, monkeypatch):
     """The cliff is found at the right write in spite of many earlier evaluations."""
     monkeypatch.setattr(cliff, "LARGEST", cliff.CHUNK)
     rng = np.random.default_rng(1)
@@ -158,7 +158,7 @@ def test_a_cliff_after_hundreds_of_looks_is_seen(tmp_path, monkeypatch):
     assert out.writes < 103_000
 
 
-def test_stalls_that_are_looked_at_often_prove_less():
+def test_repeated_evaluation_needs_more_stalls():
     """Seven stalls in 500 writes where one is expected prove cleaning at a single evaluation, but
     not at the twentieth."""
     six = {"writes_until_cleaning": 1000, "stall_from_ms": 45.0, "stalls_before": 1,
@@ -185,7 +185,7 @@ def steady(first, usual, stalls, n=2000):
     (steady(4e5, 5000, [900]), 900, 5000),
     (np.full(600, 3e5), 1, 3e5)],
     ids=["usual", "alike", "wakes up", "at once", "twice", "all slow"])
-def test_a_cliff_that_a_witness_proves_at_the_first_writes(tmp_path, monkeypatch, gap, at, usual):
+def test_cliff_at_the_first_writes_proven_by_a_moved_block(tmp_path, monkeypatch, gap, at, usual):
     """With nothing before the cliff all numbers are finite. The very first write is no cliff,
     because there was nothing to clean before it."""
     follow = cliff.Follower()
@@ -201,7 +201,7 @@ def test_a_cliff_that_a_witness_proves_at_the_first_writes(tmp_path, monkeypatch
         assert np.isfinite(value)
 
 
-def test_a_cliff_that_no_write_stands_out_of():
+def test_cliff_without_slow_writes():
     """The drive cleans from write 1,000 on, but its writes took as long before."""
     gap = np.where(np.arange(2000) < 1000, 2e5, 1e5)
     gap[1500] = 3e5
@@ -326,7 +326,7 @@ def test_sizes_of_sets(seed, tmp_path):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("caches", [1, 2, 4, 9])
 @pytest.mark.parametrize("flash", [False, True])
-def test_few_sets_are_not_filled_again_and_again(seed, caches, flash, tmp_path):
+def test_few_sets_are_filled_once(seed, caches, flash, tmp_path):
     """Blocks that have moved home prove cleaning, so regular stalls are not needed."""
     drive = SetAssociative(512, 100 * caches, caches, flash=flash)
     s = session(drive, tmp_path, cleaning_type="lazy", write_unit_bytes=BLOCK)
@@ -338,7 +338,7 @@ def test_few_sets_are_not_filled_again_and_again(seed, caches, flash, tmp_path):
     assert numbers["writes_until_cleaning"] > 0.7 * 512 * caches
 
 
-def test_the_first_of_many_under_way_is_no_stall():
+def test_first_of_many_in_flight_is_no_stall():
     """With 31 requests in flight the first completion includes the wait for the queue."""
     end = 310_000.0 + 10_000.0 * np.arange(256)
     at = np.concatenate([np.zeros(31), end[:-31]])
@@ -380,7 +380,7 @@ def test_stalls_without_cleaning_are_no_cliff(seed, tmp_path):
 
 @pytest.mark.parametrize("drive", [lambda: Drive(40000), lambda: Memory(40000),
                                    lambda: Thin(40000)])
-def test_no_cache_no_answers(drive, tmp_path):
+def test_drives_without_cache_give_no_sizes(drive, tmp_path):
     """A plain disk, RAM and a thin device have no sizes, no bands and no time of cleaning."""
     s = session(drive(), tmp_path)
     for test in (t06_raw_size, t07_map_entries, t08_cache_size, t09_log_in_order, t10_log_at_random, t11_band_size, tclean_band_time, t15_streaming):
@@ -391,7 +391,7 @@ def test_no_cache_no_answers(drive, tmp_path):
     assert kind is None or kind.value == "conventional"
 
 
-def test_fewer_places_than_reset_would_give(tmp_path):
+def test_lower_bound_without_reset(tmp_path):
     """Without a reset a lazy drive's cache may hold older blocks, so Test 6 cannot tell its size.
     It still gives a lower bound."""
     s = session(SetAssociative(96, 400, 8), tmp_path, cleaning_type="lazy")
@@ -404,7 +404,7 @@ def test_fewer_places_than_reset_would_give(tmp_path):
 
 @pytest.mark.parametrize("unit,sure", [(None, 0), (Finding(5 * BLOCK, "bytes", 4 * BLOCK,
                                                             6 * BLOCK, 0.97), 0.969)])
-def test_writes_are_no_bytes_where_nobody_knows_what_one_takes(unit, sure, tmp_path):
+def test_bytes_need_a_known_write_unit(unit, sure, tmp_path):
     """If Tests 1a to 1c are undecided, the count is known, and the bytes only as a lower bound. If
     they are decided, the bytes are as sure and exact as those tests at most."""
     s = session(Drive(1000), tmp_path)
@@ -463,7 +463,7 @@ def test_streaming_threshold(drive, answer, known, tmp_path):
 
 
 @pytest.mark.parametrize("risk,sure", [(0, None), (0.3, 0.7), (2, 0)])
-def test_a_length_that_chance_may_have_made_is_less_sure(risk, sure, tmp_path):
+def test_risk_of_chance_lowers_confidence_of_a_length(risk, sure, tmp_path):
     """The risk that the length came about by chance is taken off the confidence."""
     s = session(Drive(1000), tmp_path, mapping="static", cleaning_type="lazy")
     made = t15_streaming.finding(s, 57, True, "home", 1000, risk)
@@ -484,7 +484,7 @@ def test_split_at_the_first_border():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_ends_with_wrong_answers(seed):
+def test_ends_despite_wrong_answers(seed):
     """With one wrong answer in fifty the ends are right, or there is none."""
     rng = np.random.default_rng(seed)
 
@@ -525,7 +525,7 @@ def test_no_plateaus_in_noise(seed):
     assert len(t14_zones.plateaus(np.arange(640), y)) == 1
 
 
-def test_plateaus():
+def test_plateaus_of_zones():
     """16 zones of 4 % each, at the right places to within one stretch."""
     rng = np.random.default_rng(1)
     y = np.concatenate([np.full(40, 150 - 4.0 * i) for i in range(16)])
@@ -549,7 +549,7 @@ def test_zones_at_full_size(sim, tmp_path):
     assert run.value == "narrow" and zones.confidence < 0.99
 
 
-def test_more_plateaus_than_places_can_show(sim, tmp_path):
+def test_too_many_plateaus_for_the_places(sim, tmp_path):
     """5 TB: sixteen zones with three swaths each, and eight heads, all different, except that the
     head at a turn serves both swaths. The test reports no wrong number, and it recognizes that
     surfaces are filled over long distances."""
@@ -571,7 +571,7 @@ def alternating(n, step, length=5, noise=0.2):
 
 @pytest.mark.parametrize("length,step,told", [(40, 5, True), (7, 5, False), (40, 1.3, False)],
                          ids=["long", "short", "low"])
-def test_what_half_the_places_do_not_show_is_not_told(length, step, told):
+def test_plateaus_not_seen_by_half_the_places_are_not_reported(length, step, told):
     """Long plateaus are reported. Plateaus of seven places, which half of the places would not
     show, are not, and neither are those that can hardly be distinguished."""
     offset, rate = alternating(640, step, length)
@@ -585,7 +585,7 @@ def test_what_half_the_places_do_not_show_is_not_told(length, step, told):
 
 
 @pytest.mark.parametrize("more", [[], [(300, 3e8)]])
-def test_half_the_places_show_no_others(more, monkeypatch):
+def test_halves_have_the_plateaus_of_the_whole(more, monkeypatch):
     """Both halves must have the plateaus of the whole; in the other case one half has an additional
     one."""
     seen, offset = [(0, 1e8), (100, 2e8)], np.arange(0, 640, 10)
@@ -593,7 +593,7 @@ def test_half_the_places_show_no_others(more, monkeypatch):
     assert t14_zones.borne_out(offset, np.ones(64), seen) == (2, not more)
 
 
-def test_no_surer_of_the_way_surfaces_run_than_steps_tell():
+def test_confidence_of_surface_order_is_bounded():
     """Four falling plateaus prove as little as three coins; one rise in noise does not make
     surfaces long."""
     offset = np.arange(80) * t14_zones.MIB
@@ -618,7 +618,7 @@ def test_dips_are_no_plateaus(seed):
     assert len(t14_zones.plateaus(np.arange(640), y + rng.normal(0, 0.2, 640))) == 16
 
 
-def test_track(tmp_path):
+def test_track_length(tmp_path):
     """The track has 120 blocks of 4 KiB."""
     assert found(session(Drive(40000), tmp_path), t14_zones, "track_bytes").value == 120 * BLOCK
 
@@ -640,7 +640,7 @@ class Discarded(Drive):
             super().read(block, count)
 
 
-def test_what_is_read_from_nowhere_has_no_zones(tmp_path):
+def test_discarded_drive_has_no_zones(tmp_path):
     """After a discard there is nothing to measure; without one the test measures as usual."""
     drive = Discarded(40000)
     result = session(drive, tmp_path / "a").run(t14_zones)
@@ -660,7 +660,7 @@ def test_torn_needs_a_command(tmp_path):
     assert result.status == "skipped" and "--powercut" in result.why
 
 
-def test_a_drive_that_takes_no_writes_is_not_whole(tmp_path):
+def test_drive_that_fails_writes_proves_nothing(tmp_path):
     """Fifty cuts of a drive that fails all writes after the first prove nothing."""
     s = session(Drive(40000), tmp_path)
     s.dev.path = str(tmp_path / "gone")
@@ -689,7 +689,7 @@ def test_torn_verdicts_on_older_data():
     assert old.value is True and "1 block that was being written" in old.says
 
 
-def test_only_cuts_that_were_met_are_a_bound():
+def test_only_cuts_during_a_write_count():
     """Only a power cut that interrupts a write can tear one, so only such cuts count for the bound;
     below ten or so there is no answer."""
     some = t13_torn_writes.finding([0] * 50, 0, 25)
@@ -701,7 +701,7 @@ def test_only_cuts_that_were_met_are_a_bound():
 
 
 @pytest.mark.parametrize("cuts", ["nothing", "writes fail", "a write waits", "failed before"])
-def test_a_cut_that_cuts_nothing_is_noticed(tmp_path, monkeypatch, cuts):
+def test_ineffective_cut_is_detected(tmp_path, monkeypatch, cuts):
     """A command that has no effect proves nothing. A command that removes the power for a moment,
     or for as long as the kernel retries, counts."""
     pwrite, met = os.pwrite, threading.Event()
@@ -766,7 +766,7 @@ def test_a_cut_that_cuts_nothing_is_noticed(tmp_path, monkeypatch, cuts):
     # Older data are damaged.
     (lambda at, last: [at, at + 300, at + 301], True, (24, 12))],
     ids=["under way", "cached", "several under way", "older"])
-def test_what_was_being_written_is_no_older_data(tmp_path, monkeypatch, tears, value, blocks):
+def test_blocks_in_flight_are_counted_apart(tmp_path, monkeypatch, tears, value, blocks):
     """Only damage to blocks that were not being written is a torn write. Any drive may damage the
     request in flight; such blocks are counted apart."""
     pwrite, preadv, met = os.pwrite, os.preadv, threading.Event()

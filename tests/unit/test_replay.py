@@ -36,14 +36,14 @@ def try_one(error):
 @pytest.mark.parametrize("error", [
     Failure("block 3 holds 2"), OSError(errno.EIO, "read"), OSError(errno.EUCLEAN, "load"),
     OSError(errno.ENODATA, "resume"), OSError(errno.EROFS, "clean")])
-def test_what_a_device_says(error):
+def test_expected_errors_are_verdicts(error):
     assert try_one(error) == 1
 
 
 @pytest.mark.parametrize("error", [
     OSError(errno.EBUSY, "remove"), FileNotFoundError(errno.ENOENT, "/dev/dm-3"),
     OSError(errno.ENOMEM, "load"), OSError("cannot be removed: a b")])
-def test_trouble_proves_nothing(error):
+def test_other_errors_prove_nothing(error):
     """In particular, such an error does not prove that a lying device was detected."""
     with pytest.raises(OSError):
         try_one(error)

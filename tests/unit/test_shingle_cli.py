@@ -214,7 +214,7 @@ def test_tiny_geometry(run):
                     "1 inplace 2 commit_ms 100'")
 
 
-def test_a_shell_takes_the_dmsetup_line_as_it_is_meant(run):
+def test_dmsetup_line_is_quoted_for_a_shell(run):
     """A shell splits the printed line into the intended words, even if names contain quotes or
     `$(...)`: users paste the line."""
     data = blank(run.dir / "anna's-$(disk)", 400)
@@ -243,7 +243,7 @@ def test_cache_bands_of_their_own_length(run, where, blocks, size, cache):
     image.check()
 
 
-def test_cache_bands_as_they_are_asked_for(run):
+def test_format_makes_the_requested_cache_bands(run):
     """The device has exactly the requested number of data and cache bands, each followed by its
     guards, or format refuses with one sentence. Without --cache-size, a CACHE device takes as many
     cache bands as fit."""
@@ -300,7 +300,7 @@ def each(which, length):
     (each(0, 4), "bands overlap"), (each(1, (1 << 32) - 1), "bands overlap"),
     (each(2, 2), "staging band that is no shorter than its data bands"),
 ])
-def test_bands_that_cannot_be(run, change, what):
+def test_impossible_band_lengths_are_refused(run, change, what):
     """dump and check refuse a superblock with valid checksums and impossible band lengths."""
     image = Image(run, "--cache-size", "2b", blocks=20)
     regroup(image, change)
@@ -308,7 +308,7 @@ def test_bands_that_cannot_be(run, change, what):
     assert what in run("check", *image.args, rc=None)
 
 
-def test_long_bands_do_not_go_round(run):
+def test_long_bands_do_not_wrap(run):
     """A length or guard near 2^32 must not wrap to a short one."""
     image = Image(run, "--track", "8K", "--head-tracks", "2", "--cache-size", "2b", blocks=60,
                   target=("stl-set", "--band", "16K"))
@@ -362,7 +362,7 @@ def test_create_dry_run_changes_nothing(run):
     ("stl-set", ["wcache=on", "wcache_blocks=0"], "give wcache_blocks"),
 ])
 @pytest.mark.parametrize("more", [["--dry-run"], ["--force"]])
-def test_create_knows_keys(run, target, options, what, more):
+def test_create_refuses_unknown_keys(run, target, options, what, more):
     """The tool refuses keys and values that the kernel would refuse, before it writes anything and
     also with --force."""
     data = blank(run.dir / "data", 5000)
@@ -380,7 +380,7 @@ def test_create_knows_keys(run, target, options, what, more):
     ("stl-set", ["wcache=on", "wcache_blocks=8"]), ("imr", ["wcache=on"]),
     ("imr", ["policy=zigzag", "level=hint", "largest=most", "buffer_tracks=2"]),
 ])
-def test_create_takes_keys(run, target, options):
+def test_create_accepts_keys(run, target, options):
     data = blank(run.dir / "data", 5000)
     said = run("create", target, "--dry-run", "--track", "80K", data, "x",
                *(["--band", "80K"] if target != "imr" else []),
@@ -388,7 +388,7 @@ def test_create_takes_keys(run, target, options):
     assert f" 0 {2 * len(options)} " + " ".join(options).replace("=", " ") + "'" in said
 
 
-def test_open_knows_keys(image):
+def test_open_refuses_invalid_values(image):
     said = image.run("open", *image.args, "x", "--dry-run", "--set", "cleaning=lzay", rc=USAGE)
     assert "cleaning must be" in said
 
@@ -410,7 +410,7 @@ def test_set_shift_and_label_are_kept(run):
     (b"K\xfcche", "K\\xfcche"), (b"a\xed\xa0\x80b", "a\\xed\\xa0\\x80b"),
     (b"\xc0\x80", "\\xc0\\x80"), (b"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"),
     (b"\xe2\x98", "\\xe2\\x98"), (b"\xc2\x9b1m", "\\xc2\\x9b1m")])
-def test_labels_come_out_as_they_went_in(run, label, printed):
+def test_labels_are_printed_escaped(run, label, printed):
     """dump escapes the bytes of a label that are not UTF-8 or that control a terminal, and its
     JSON output stays valid."""
     image = Image(run, "--label", os.fsdecode(label))
@@ -419,7 +419,7 @@ def test_labels_come_out_as_they_went_in(run, label, printed):
     assert json.loads(done.stdout.decode("utf-8", "strict"))["label"] == printed
 
 
-def test_a_uuid_is_random_and_is_printed_as_all_do(run):
+def test_uuid_is_random_and_printed_in_the_usual_form(run):
     first, image = Image(run).sb["uuid"], Image(run)
     text = str(UUID(bytes=image.sb["uuid"]))
     assert image.dump()["uuid"] == text and f"ID_FS_UUID={text}\n" in run("probe", image.data)
@@ -447,13 +447,13 @@ def test_stl_full_zones_provision_and_logs(run):
     (["--zone-bands", "100", "--log-bands", "5"], "less than the provision"),
     (["--set-shift", "1"], "does not apply"), (["--cache-size", "5%"], "no cache bands"),
 ])
-def test_stl_full_refuses(run, options, what):
+def test_stl_full_refuses_invalid_options(run, options, what):
     data = blank(run.dir / "d", 3000)
     assert what in run("format", "stl-full", "--band", "40K", data, *options, rc=USAGE)
     assert not any(data.read_bytes())
 
 
-def test_stl_full_takes_the_least(run):
+def test_stl_full_accepts_minimal_options(run):
     data = blank(run.dir / "d", 3000)
     for options in (["--provision", "2"], ["--zone-bands", "4"], ["--zone-bands", "100",
                     "--log-bands", "4"], ["--provision", "9", "--zone-bands", "10"]):
@@ -510,7 +510,7 @@ def wrong_words():
         yield target, ["--cache-size", "16T"]
 
 
-def test_wrong_words_need_no_device(run):
+def test_usage_errors_need_no_device(run):
     """Words that are wrong on any device exit with status 16 (usage), even if there is no
     device."""
     tried = 0
@@ -527,14 +527,14 @@ def test_wrong_words_need_no_device(run):
     ["--feature", "nonsense"], ["--feature", "commit_ms"], ["--set", "wcache=half"],
 ])
 @pytest.mark.parametrize("target", PARAMS)
-def test_wrong_settings_need_no_device(run, target, words):
+def test_invalid_settings_need_no_device(run, target, words):
     """The tool refuses wrong settings before it opens the device, which does not exist here."""
     out = run("create", target, *words, "absent", "x", rc=USAGE)
     assert "absent" not in out
     run("create", target, "--set", "commit_ms=1", "absent", "x", rc=FAILED)
 
 
-def test_words_that_a_device_decides_upon(run):
+def test_options_that_depend_on_the_device(run):
     """These words are not wrong until the tool has looked at a device."""
     for target, words in (("imr", ["--track", "60K", "--meta", "e"]),
                           ("imr", ["--journal", "1M", "--meta", "e"]),
@@ -608,7 +608,7 @@ def assert_harmless(out, tracks, head, meta_apart=False):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_any_uniform_tracks(run, seed):
+def test_layouts_on_random_uniform_tracks(run, seed):
     """On random shingled media with tracks of one length, no write of one part destroys another
     part, every block is accounted for, and no room for a further band is left."""
     rng = random.Random(seed)
@@ -639,7 +639,7 @@ def test_any_uniform_tracks(run, seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_any_zones(run, seed):
+def test_layouts_on_random_zones(run, seed):
     """Zones of random lengths, as a platter with zones describes itself."""
     rng = random.Random(1000 + seed)
     head = rng.randint(1, 4)
@@ -663,7 +663,7 @@ def test_any_zones(run, seed):
     assert_uses(out, Tracks(runs, blocks), head)
 
 
-def test_longer_slots_for_more_bands(run):
+def test_checkpoint_slots_grow_with_bands(run):
     """A checkpoint slot is twice as long as a full checkpoint: the chunks of all bands, the chunk
     of core and a footer."""
     out = layout_of(run, 300000, "--band", "12K")
@@ -745,7 +745,7 @@ def assert_uses(out, tracks, head):
     ["imr", "--track", "64K"], ["imr", "--track", "40K", "--spare-tracks", "3", "--meta"],
     ["rmwf", "--band", "64K", "--cache-size", "4M"],
 ])
-def test_what_became_of_the_capacity(run, options):
+def test_capacity_table_adds_up(run, options):
     """The capacity table agrees with a count block by block; the text for people has the same
     figures."""
     words = []
@@ -863,7 +863,7 @@ ssize_t pwrite64(int fd, const void *buf, size_t n, off64_t at)
 
 @pytest.mark.parametrize("sink", ["data", "meta"])
 @pytest.mark.parametrize("more", [[], ["--force"]])
-def test_what_keeps_nothing_takes_no_metadata(run, monkeypatch, sink, more):
+def test_metadata_need_a_device_that_stores(run, monkeypatch, sink, more):
     """Format reads back what it writes, and puts no metadata on a device that does not store it,
     such as a platter over 'none': the target could not open such a device. DATA may be such a
     device if META holds the metadata."""
@@ -893,7 +893,7 @@ def test_what_keeps_nothing_takes_no_metadata(run, monkeypatch, sink, more):
         assert "formatted" in run(*args[:args.index("--meta")], *args[args.index("--meta") + 2:])
 
 
-def test_full_scale(run):
+def test_default_layout_of_large_drives(run):
     """With the default options, drives of 4 TB and 8 TB (sparse files here) present more than
     85 % of their capacity."""
     for size in (4000787030016, 8001563222016):
@@ -905,7 +905,7 @@ def test_full_scale(run):
 @pytest.mark.parametrize("engine", ["stl-set", "imr"])
 @pytest.mark.parametrize("tib, track, what", [
     (1, "257M", "at most 256 MiB"), (1, "512M", "at most 256 MiB"), (8, "4K", "at most 2^30")])
-def test_tracks_that_cannot_be_described(run, engine, tib, track, what):
+def test_indescribable_tracks_are_refused(run, engine, tib, track, what):
     """If the superblock cannot describe the tracks, format refuses; it does not ignore them."""
     disk = blank(run.dir / "d", tib * 2**40 // BLOCK)
     blank(run.dir / "e", 9000)
@@ -1004,7 +1004,7 @@ def test_default_journal(run):
     ("media imr\nwindow_tracks 1\nrun 0 5 64 0 0 0 in conventional\n"
      "run 320 6 64 0 0 5 in imr\nrun 704 5 64 0 1 9 out imr\n", "a bottom follows a bottom"),
 ])
-def test_odd_geometry(run, text, what):
+def test_invalid_geometry_files_are_refused(run, text, what):
     """Format refuses a geometry file that is incomplete, contradictory or too complicated."""
     (run.dir / "g").write_text(text)
     assert what in layout_of(run, 6000, "--geometry", run.dir / "g", "--band", "4K", rc=FAILED)
@@ -1014,7 +1014,7 @@ def test_odd_geometry(run, text, what):
     ("1.500", 1500), ("1.5", 1500), ("1.05", 1050), ("2", 2000), ("2.0", 2000),
     ("1.0005", None), ("1.", None), ("1.x", None), ("x", None), ("65", None),
     ("4294968", None), ("1,5", None)])
-def test_width_of_a_head(run, said, mtracks):
+def test_head_width_in_thousandths(run, said, mtracks):
     """head_tracks of a geometry file has at most three decimals, and zeroes at the end may be
     omitted. The superblock stores it in thousandths of a track."""
     (run.dir / "g").write_text(
@@ -1056,7 +1056,7 @@ def sparse(path, size):
     ("stl-set --band 256K --cache-size {}b", 8388607, 8388608),
     ("stl-full --band 1G --zone-bands 9999 --provision 3000 --log-bands {}", 2047, 2048),
 ])
-def test_most_cache(run, line, least, most):
+def test_largest_cache(run, line, least, most):
     """A larger cache needs an array that is longer than the kernel allocates, so the tool refuses
     it. One band less is accepted."""
     disk = sparse(run.dir / "d", 9 << 40)
@@ -1067,7 +1067,7 @@ def test_most_cache(run, line, least, most):
 
 @pytest.mark.parametrize("engine", ["dualbuffer", "rmwf"])
 @pytest.mark.parametrize("size", ["16T", "16388G", "2147483648b"])
-def test_one_cache_is_no_longer_than_a_band(run, engine, size):
+def test_cache_length_does_not_wrap(run, engine, size):
     """The whole cache is one band: a length of more than 32 bits must not wrap to a short one."""
     data = sparse(run.dir / "data", 4 << 30)
     assert "--cache-size" in run("format", engine, "--dry-run", "--cache-size", size, data,
@@ -1086,7 +1086,7 @@ def test_one_cache_is_no_longer_than_a_band(run, engine, size):
     (["--cache-location", "middle"], "id or od"), (["--label", "x" * 33], "at most 32"),
     (["--set-shift", "32"], "at most 31"), (["--bogus"], "not known"), (["--band"], "needs a"),
 ])
-def test_bad_options(run, options, what):
+def test_invalid_options_are_refused(run, options, what):
     data = blank(run.dir / "d", 3000)
     out = run("format", "stl-set", data, *options, rc=USAGE)
     assert what in out and not any(data.read_bytes())
@@ -1114,7 +1114,7 @@ def test_bad_options(run, options, what):
     (["open", "d", "x", "--set", "commit_ms"], "KEY=VALUE", USAGE),
     (["open", "d", "x", "--feature", "a b"], "blanks", USAGE),
 ])
-def test_bad_lines(run, args, what, rc):
+def test_invalid_command_lines_are_refused(run, args, what, rc):
     blank(run.dir / "d", 19)
     blank(run.dir / "e", 8)
     assert what in run(*args, rc=rc)
@@ -1125,7 +1125,7 @@ def test_bad_lines(run, args, what, rc):
     *itertools.product(["imr", "stl-set", "stl-full", "tiler", "dualbuffer", "rmwf"], ["DATA", "META"]),
     ("stl-set", "CACHE"), ("dualbuffer", "CACHE"), ("rmwf", "CACHE")])
 @pytest.mark.parametrize("size", [0, BLOCK - 1])
-def test_less_than_a_block_is_no_device(run, target, which, size):
+def test_device_smaller_than_a_block_is_refused(run, target, which, size):
     """Format refuses a device that is smaller than a block. It once treated such a device as
     present in one place and absent in another: it put the metadata on DATA."""
     large, small = blank(run.dir / "large", 60000), run.dir / "small"
@@ -1139,11 +1139,11 @@ def test_less_than_a_block_is_no_device(run, target, which, size):
 
 @pytest.mark.parametrize("command", ["format", "create", "presets", "open", "remove", "list",
                                      "status", "stats", "check", "repair", "dump", "reset"])
-def test_help(run, command):
+def test_help_of_the_tool(run, command):
     assert run(command, "--help").startswith(f"Usage: shingle {command} ")
 
 
-def test_help_knows_options(run):
+def test_help_lists_options(run):
     """The help lists the options of the targets, from the targets' own tables."""
     said = run("create", "--help")
     for line in ("--set-shift N         2^N", "commit_ms=N ", "wcache=off|on ", "inplace ",
@@ -1158,7 +1158,7 @@ ALL_TARGETS = {"stl-set", "stl-full", "imr", "tiler", "dualbuffer", "rmwf", "pla
 
 @pytest.mark.parametrize("command", ["create", "format"])
 @pytest.mark.parametrize("target", sorted(ALL_TARGETS - {"platter"}))
-def test_help_of_a_target_has_its_options_alone(run, command, target):
+def test_help_of_a_target_lists_its_own_options(run, command, target):
     said = run(command, target, "--help")
     assert said.startswith(f"Usage: shingle {command} {target} [options] DATA")
     assert re.findall(r"^Features and keys of (\S+) ", said, re.M) == [target]
@@ -1187,7 +1187,7 @@ def test_help_is_aligned(run, words):
             assert at and (at.end() in (20, 24) or at.end() == len(line)), line
 
 
-def test_status_where_nothing_is_open(run):
+def test_status_without_open_devices(run):
     """Without a device mapper nothing is open: status reports that and succeeds. It fails only if
     it is given a name."""
     if Path("/sys/class/misc/device-mapper").exists():
@@ -1197,7 +1197,7 @@ def test_status_where_nothing_is_open(run):
     assert "no device mapper" in run("status", "x", rc=FAILED)
 
 
-def test_exit_codes_are_in_the_page(run):
+def test_manual_page_has_the_exit_codes(run):
     """The manual page, the general help and the help of each command list the same exit codes."""
     page = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8")
     part = page.split(".SH EXIT STATUS")[1].split(".SH")[0]
@@ -1213,7 +1213,7 @@ def test_exit_codes_are_in_the_page(run):
 @pytest.mark.parametrize("command", ["format", "create", "presets", "open", "remove", "list",
                                      "status", "stats", "check", "repair", "dump", "reset",
                                      "probe", "set"])
-def test_options_are_in_the_page(run, command):
+def test_manual_page_has_the_options(run, command):
     """The manual page has each command with all options of its help."""
     page = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8").replace("\\-", "-")
     assert f"\\fBshingle {command}\\fR" in page or f"|\\fB{command}\\fR" in page
@@ -1240,7 +1240,7 @@ def test_help_of_a_command(run):
     ["repair", "d", "--ye"], ["dump", "d", "--journa"], ["probe", "d", "--hel"],
     ["set", "./d", "--volat"],
 ])
-def test_options_have_their_whole_names(run, args):
+def test_abbreviated_options_are_refused(run, args):
     """Abbreviated options are refused: an abbreviation that is unique today may be ambiguous in
     the next version."""
     blank(run.dir / "d", 3000)
@@ -1256,14 +1256,14 @@ def test_options_have_their_whole_names(run, args):
     (("check", "d", "-x"), "-x"), (("check", "--meta", "-m", "-xx", "d"), "-xx"),
     (("check", "--json=1", "-jx", "d"), "--json=1"), (("check", "d", "--frob", "-xy"), "--frob"),
 ])
-def test_unknown_options_are_named_as_they_were_given(run, args, word):
+def test_unknown_options_are_quoted(run, args, word):
     """The message names a group of short options as one word, and not the word before it."""
     blank(run.dir / "d", 8)
     said = run(*args, rc=USAGE)
     assert f"option {word} is not known" in said, said
 
 
-def test_options_with_and_without_a_blank(run):
+def test_option_values_with_and_without_a_blank(run):
     """A value that looks like an abbreviated option is taken as a value, after a blank and after
     an equals sign."""
     blank(run.dir / "d", 3000)
@@ -1280,7 +1280,7 @@ def test_options_with_and_without_a_blank(run):
     ["stats", "a/b", "--clear"], ["stats", "x" * 128], ["open", "d", "control"],
     ["create", "stl-set", "d", "control"], ["open", "d", ".."], ["remove", "."],
 ])
-def test_names_without_slash(run, args):
+def test_names_with_a_slash_are_refused(run, args):
     """The tool refuses names with a slash: libdevmapper would take the part behind the last slash
     for the name, and the command would change another device."""
     blank(run.dir / "d", 3000)
@@ -1290,14 +1290,14 @@ def test_names_without_slash(run, args):
 
 @pytest.mark.parametrize("text, blocks", [("1m", 256), ("1M", 256), ("1mib", 256), ("512k", 128),
                                           ("1024s", 128), ("4096B", 1)])
-def test_small_letters(run, text, blocks):
+def test_units_in_small_letters(run, text, blocks):
     out = json.loads(run("format", "stl-set", "--dry-run", "--json", "--cache-size", "1b",
                          "--band", text, blank(run.dir / "d", 3000)))
     assert out["band_blocks"] == blocks
 
 
 @pytest.mark.parametrize("text", ["1024S", "4096b", "1mb", "1 m"])
-def test_letters_that_are_no_units(run, text):
+def test_unknown_units_are_refused(run, text):
     assert "is not a size" in run("format", "stl-set", "--band", text,
                                   blank(run.dir / "d", 3000), rc=USAGE)
 
@@ -1380,7 +1380,7 @@ def signatures(path):
                                         (make_gpt, "partition table of type gpt"),
                                         (make_mbr, "partition table of type dos")])
 @pytest.mark.parametrize("which", ["data", "meta", "cache"])
-def test_what_is_there_is_left_alone(run, make, what, which):
+def test_existing_content_is_not_overwritten(run, make, what, which):
     """Format refuses a device that holds a signature. With --force it removes the signature, and
     on a device that gets only headers it changes little else."""
     path = {n: blank(run.dir / n, 3000) for n in ("data", "meta", "cache")}
@@ -1400,7 +1400,7 @@ def test_what_is_there_is_left_alone(run, make, what, which):
         assert len(changed) < 64 and not any(b for _, b in changed)
 
 
-def test_force_wipes_whole_and_broken(run):
+def test_force_wipes_all_signatures(run):
     """--force wipes two signatures at once, one of which has a wrong checksum that other tools
     may ignore."""
     data, meta = blank(run.dir / "data", 3000), blank(run.dir / "meta", 900)
@@ -1415,7 +1415,7 @@ def test_force_wipes_whole_and_broken(run):
     assert not signatures(data)
 
 
-def test_another_format_is_left_alone(image):
+def test_format_refuses_an_existing_device(image):
     """Format without --force refuses a dm-shingle device, also if both superblocks are damaged."""
     before = image.read(0)
     assert "labelled" not in image.run("format", "stl-set", *image.args, rc=FAILED)
@@ -1435,7 +1435,7 @@ def test_force_forgets_stale_superblocks(run):
     assert "--meta" in run("open", data, "x", "--dry-run", rc=FAILED)
 
 
-def test_format_again(busy):
+def test_second_format_uses_nothing_of_the_first(busy):
     """A new format does not use anything that an earlier format left."""
     for _ in range(3):
         busy.run("format", "stl-set", "--band", "12K", "--force", *busy.args)
@@ -1448,7 +1448,7 @@ def test_format_again(busy):
         assert busy.check()["checkpoint"] == 2
 
 
-def test_wrong_devices(image):
+def test_devices_of_other_sizes_are_refused(image):
     run = image.run
     other = blank(run.dir / "other", 50)
     assert "shortened" in run("check", other, "--meta", image.meta, rc=FAILED)
@@ -1520,7 +1520,7 @@ def uuid_of(path):
 @pytest.mark.parametrize("target, which", [
     ("stl-set", DEVICES), ("stl-set", ("data", "cache")), ("stl-set", ("data", "meta")),
     ("stl-full", ("data", "meta")), ("imr", ("data", "meta"))])
-def test_strangers_are_refused(run, target, which):
+def test_devices_of_another_set_are_refused(run, target, which):
     """A device of another set, of equal size and kind, is refused in every place."""
     one, two = (Set(run, name, which=which, target=target) for name in "ab")
     own = "meta" if "meta" in which else "data"
@@ -1542,7 +1542,7 @@ def test_strangers_are_refused(run, target, which):
 
 
 @pytest.mark.parametrize("at", ["first", "last"])
-def test_a_device_that_was_used_since_is_a_stranger(run, at):
+def test_overwritten_device_is_refused(run, at):
     """mkswap overwrites the start and leaves the end; repair must not overwrite the swap
     signature."""
     one = Set(run, "a")
@@ -1554,7 +1554,7 @@ def test_a_device_that_was_used_since_is_a_stranger(run, at):
     one.refused("not the one that was formatted", "no dm-shingle header")
 
 
-def test_places_are_not_exchanged(run):
+def test_exchanged_devices_are_refused(run):
     one = Set(run, "a")
     uuid = uuid_of(one.path["meta"])
     one.refused(f"found the cache device of {uuid}", f"wanted the data device of {uuid}",
@@ -1563,12 +1563,12 @@ def test_places_are_not_exchanged(run):
                 data=one.path["meta"], meta=one.path["data"])
 
 
-def test_a_device_of_its_own_is_a_stranger(run):
+def test_single_device_set_is_refused_as_a_member(run):
     one, two = Set(run, "a"), Set(run, "b", which=("data",))
     one.refused(f"found the superblock of {uuid_of(two.path['data'])}", data=two.path["data"])
 
 
-def test_without_its_metadata_it_says_where_they_are(run):
+def test_missing_meta_option_is_explained(run):
     """If the user omits --meta, the message tells where the metadata are and does not suggest
     format."""
     one = Set(run, "a")
@@ -1580,7 +1580,7 @@ def test_without_its_metadata_it_says_where_they_are(run):
 
 
 @pytest.mark.parametrize("which", DEVICES)
-def test_format_leaves_any_of_them_alone(run, which):
+def test_format_refuses_each_member_of_a_set(run, which):
     one = Set(run, "a")
     said = run("format", "stl-set", "--band", "40K", one.path[which], rc=FAILED)
     assert "was not changed" in said and "dm-shingle device" in said
@@ -1700,7 +1700,7 @@ def test_power_cut_while_wiping(run, stop_after, target, which, apart):
 
 
 @pytest.mark.parametrize("which", ["data", "cache"])
-def test_flips_in_headers(run, which):
+def test_flipped_bits_in_headers(run, which):
     """One flipped bit: check tells where it is, the device still opens, and repair corrects
     it."""
     one = Set(run, "a")
@@ -1725,7 +1725,7 @@ def test_flips_in_headers(run, which):
     run("check", *one.args())
 
 
-def test_both_headers_damaged(run):
+def test_device_with_both_headers_damaged(run):
     """The device is refused. Repair restores damaged headers that can still be recognized, but
     not headers that are gone."""
     one = Set(run, "a")
@@ -1743,7 +1743,7 @@ def test_both_headers_damaged(run):
     one.refused("no dm-shingle header")
 
 
-def test_one_header_of_another(run):
+def test_header_of_another_set(run):
     """The first header is of another set, the last one is its own: the device is refused, because
     part of it may be overwritten."""
     one, two = Set(run, "a"), Set(run, "b")
@@ -1782,30 +1782,30 @@ def assert_every_flip_is_found(image, at, **sample):
 
 
 @pytest.mark.parametrize("copy", ["first", "second"])
-def test_flips_in_superblocks(image, copy):
+def test_flipped_bits_in_superblocks(image, copy):
     assert_every_flip_is_found(image, 0 if copy == "first" else image.last)
 
 
-def test_flips_in_checkpoint(busy):
+def test_flipped_bits_in_checkpoint(busy):
     out = busy.check()
     assert out["checkpoint"] == 2 and out["checkpoint_chunks"] == 3
     for at in busy.chunks:
         assert_every_flip_is_found(busy, at, count=60)
 
 
-def test_flips_in_older_checkpoint(busy):
+def test_flipped_bits_in_older_checkpoint(busy):
     """Damage to the older checkpoint is reported too: it is the reserve if the newest one
     fails."""
     assert_every_flip_is_found(busy, busy.sb["ckpt"][0][0], count=30)
 
 
-def test_flips_in_journal(busy):
+def test_flipped_bits_in_journal(busy):
     assert busy.check()["transactions"] == 3
     for at in busy.journal:
         assert_every_flip_is_found(busy, at, count=60)
 
 
-def test_flips_in_wrapped_journal(image):
+def test_flipped_bits_in_wrapped_journal(image):
     """Transactions that cross the end of the ring, over blocks of older rounds."""
     ring = image.sb["journal"][1]
     for i in range(2 * ring - 2):
@@ -1844,14 +1844,14 @@ def test_random_damage_to_blocks(busy):
     (DISCARD, 0, 0, 0, 10 ** 9), (DROP, 1, 0, 10 ** 9, 0), (0x1ff, 0, 0, 0, 0), (3, 0, 0, 0, 0),
     (BAD, 0, 0, 10 ** 9, 0),
 ])
-def test_nonsense_under_a_good_checksum(image, record):
+def test_invalid_records_with_valid_checksum(image, record):
     image.commit([record])
     assert "no sense" in image.check(rc=ERRORS)["findings"][0]["text"]
     assert "cannot be repaired" in image.run("repair", "--yes", *image.args, rc=ERRORS)
 
 
 @pytest.mark.parametrize("number", [2**64 - 1, 2**64 - 2, 2**63, 2**62 + 1])
-def test_numbers_that_nobody_counts_to(image, number):
+def test_impossible_sequence_numbers_are_refused(image, number):
     """Transactions and checkpoints are numbered upwards, so impossibly high numbers are refused:
     the successor of the highest one would be 0."""
     for i in range(3):
@@ -1874,7 +1874,7 @@ def test_numbers_that_nobody_counts_to(image, number):
 
 
 @pytest.mark.parametrize("copies", [1, 2])
-def test_generation_that_nobody_counts_to(image, copies):
+def test_impossible_generation_is_refused(image, copies):
     for at in (0, image.last)[:copies]:
         image.write(at, seal(image.read(at), SB, seq=2**64 - 1))
     out = image.run("check", *image.args, rc=ERRORS)
@@ -1883,7 +1883,7 @@ def test_generation_that_nobody_counts_to(image, copies):
         assert_repaired(image, "Nothing will be lost")
 
 
-def test_list_of_unreadable_blocks_is_full(run):
+def test_full_list_of_unreadable_blocks(run):
     """The list of unreadable blocks has a fixed length. Replay may find a full list in the
     checkpoint and records of an earlier state in the journal, so the length counts only at the
     end; but the list must not grow without limit on the way."""
@@ -1902,7 +1902,7 @@ def test_list_of_unreadable_blocks_is_full(run):
     assert "no sense" in image.check(rc=ERRORS)["findings"][0]["text"]
 
 
-def test_state_that_contradicts_itself(image):
+def test_contradictory_state_is_an_error(image):
     """A checkpoint with valid checksums and a contradictory state is an error. Here it has a set
     with a block that belongs to another set."""
     image.checkpoint(1, 2, {2: struct.pack("<3I", 3, 0 + 2, 0)})
@@ -1917,7 +1917,7 @@ def test_dump_of_damage(busy):
     assert len(out["journal_blocks"]) == 6
 
 
-def test_what_is_long_is_printed_as_it_is_read(run):
+def test_long_dumps_are_streamed(run):
     """Long dumps are printed while they are read, in less memory than their tree would need;
     numbers have 64 bits."""
     image = Image(run, meta=3000, target=("stl-set", "--band", "12K", "--journal", "3M"))
@@ -1963,7 +1963,7 @@ def test_unfinished_transaction(busy, skip):
     assert busy.map() == before
 
 
-def test_abandoned_transaction_and_the_next_life(busy):
+def test_next_activation_overwrites_an_abandoned_transaction(busy):
     """The next activation overwrites the unfinished transaction of the last one."""
     seq, pos, prev = busy.seq, busy.pos, busy.prev
     busy.commit(*[[(MAP, 1, 0, 3 * i + 1, 3)] for i in range(3)], skip=(1,))
@@ -1988,7 +1988,7 @@ def test_older_checkpoint_with_chunks_being_overwritten(busy):
     assert [f["severity"] for f in out["findings"]] == ["note"]
 
 
-def test_rotten_block_of_an_earlier_round(image):
+def test_damaged_block_behind_the_newest_footer(image):
     """A damaged block behind the newest footer is no error: the next checkpoint will overwrite
     it."""
     image.checkpoint(1, 2, {1: b"\3", 2: struct.pack("<2I", 1, 2), 3: b"\1"})
@@ -2022,7 +2022,7 @@ def shingled_image(run):
                  blocks=600, meta=0)
 
 
-def test_head_destroys_what_lies_ahead(shingled):
+def test_wide_head_destroys_blocks_behind_the_journal_end(shingled):
     """A wide head leaves noise, zeroes or copies of neighbours behind the last transaction. Check
     must not report them, and must still find every flipped bit before them."""
     image = shingled
@@ -2077,7 +2077,7 @@ ssize_t pread(int fd, void *buf, size_t n, off_t at)
 
 
 @pytest.mark.parametrize("lost", [20, 64, 65, 100, 127])
-def test_what_lies_behind_many_unreadable_blocks(run, tmp_path, lost):
+def test_journal_end_behind_many_unreadable_blocks(run, tmp_path, lost):
     """Each block of the ring is judged by its content, however many blocks before it are
     unreadable: where the kernel refuses the device, check finds damage."""
     (tmp_path / "loses.c").write_text(LOSES)
@@ -2134,7 +2134,7 @@ def test_repair_superblock(busy, which):
     assert busy.map() == state
 
 
-def test_repair_needs_check(busy):
+def test_repair_clears_needs_check(busy):
     state = busy.map()
     raw = bytearray(busy.read(0))
     raw[44] |= 1
@@ -2177,7 +2177,7 @@ def test_repair_when_journal_does_not_reach(image):
         image.write(at, whole)
 
 
-def test_repair_hole(busy):
+def test_repair_of_a_gap_in_the_journal(busy):
     """Repair goes back to the transaction before the damaged one and tells what is lost."""
     first = busy.map()
     busy.flip(busy.journal[2], 600)
@@ -2196,7 +2196,7 @@ def test_repair_hole(busy):
 
 
 @pytest.mark.parametrize("gap", [2**64 - 1, 2**64 - 4, 2**63])
-def test_gap_that_overflows(image, gap):
+def test_journal_gap_does_not_wrap(image, gap):
     """A journal gap near 2^64 in the superblock must not wrap, so that the journal seems to be
     long enough for it."""
     for at in (0, image.last):
@@ -2207,14 +2207,14 @@ def test_gap_that_overflows(image, gap):
     assert any("too short for its gap" in f["text"] for f in found), found
 
 
-def test_repair_torn_end(busy):
+def test_repair_of_a_damaged_last_transaction(busy):
     """If the last transaction is damaged, repair cannot know whether it was ever complete, and its
     list of losses says that."""
     busy.flip(busy.journal[-1], 600)
     assert_repaired(busy, "if it was complete")
 
 
-def test_repair_keeps_everything(busy):
+def test_repair_keeps_the_state(busy):
     """Repair writes the same state that it has read."""
     state, bad = busy.map(), busy.check()["bad_blocks"]
     busy.flip(busy.sb["ckpt"][0][0], 600)
@@ -2259,7 +2259,7 @@ def test_repair_dry_run_and_json(busy):
     assert repair("--yes", rc=CLEAN)["result"] == "clean"
 
 
-def test_repair_json_of_what_is_beyond_it(image):
+def test_repair_json_of_an_irreparable_device(image):
     for at in (0, image.last):
         image.flip(at, 5000)
     before = bytes_of(image)
@@ -2295,7 +2295,7 @@ class Closings:
         os.close(self.fd)
 
 
-def test_repair_dry_run_needs_no_right_to_write(busy):
+def test_repair_dry_run_opens_read_only(busy):
     """A dry run opens both devices read-only. The test also sees a real repair open them for
     writing."""
     busy.flip(busy.last, 5000)
@@ -2334,7 +2334,7 @@ def image_that_keeps(run):
     return Image(run, "--cache-size", "5b", "--feature", "inplace", "--set", "commit_ms=5000")
 
 
-def test_settings_live_with_the_device(kept):
+def test_settings_are_stored_on_the_device(kept):
     """A device is opened with the settings it was created with."""
     run = kept.run
     for at in (0, kept.last):
@@ -2352,14 +2352,14 @@ def test_settings_live_with_the_device(kept):
                                   "unsafe_sync1", rc=USAGE)
 
 
-def test_what_is_given_is_to_blame_for_itself(kept):
+def test_errors_name_the_option_of_the_command_line(kept):
     """An error in an option of the command line names that option, and not the settings of the
     device."""
     out = kept.run("open", *kept.args, "x", "--dry-run", "--set", "wcache=on", rc=USAGE)
     assert "no write cache to be switched on" in out and "not valid" not in out
 
 
-def test_no_settings_are_zeroes(image):
+def test_superblock_without_settings_has_zeroes(image):
     """A superblock without settings has zeroes there, as one from before settings existed."""
     for at in (0, image.last):
         assert not any(image.read(at)[SETTINGS:])
@@ -2369,7 +2369,7 @@ def test_no_settings_are_zeroes(image):
     assert ": none\n" in image.run("set", *image.args)
 
 
-def test_create_keeps_or_does_not(run):
+def test_volatile_create_stores_no_settings(run):
     """create stores the settings, or only uses them if --volatile is given; the dry run shows
     which."""
     data = blank(run.dir / "d", 17000)
@@ -2427,7 +2427,7 @@ def test_set_of_a_closed_device(kept):
     (["--volatile"], "KEY=VALUE is missing", USAGE),
     ([f"commit_ms={7:0>200}"], "longer than a superblock has room for", USAGE),
 ])
-def test_settings_that_cannot_be_kept(kept, words, what, rc):
+def test_invalid_settings_are_not_stored(kept, words, what, rc):
     """Invalid settings give one sentence and change nothing; the tool keeps no settings that
     would not open."""
     before = bytes_of(kept)
@@ -2447,7 +2447,7 @@ def craft(image, record):
     b"\1\0\xcd\0" + b"x" * 204, b"\1\0\x0a\0inplace\nxx", b"\1\0\x0a\0inplace  x",
     b"\1\0\x08\0inplace ", b"\1\0\x08\0 inplace", b"\1\0\7\0inpl\xe4ce", b"\1\0\7\0in\\lace",
 ])
-def test_settings_that_make_no_sense(image, record):
+def test_damaged_settings_are_reported_and_repaired(image, record):
     """Invalid settings with a valid checksum are reported and not used, and repair removes
     them."""
     craft(image, record)
@@ -2463,7 +2463,7 @@ def test_settings_that_make_no_sense(image, record):
     assert table_of(image.run, *image.args) == "" and not any(image.read(0)[SETTINGS:])
 
 
-def test_settings_of_a_newer_version(image):
+def test_settings_of_a_newer_version_are_kept(image):
     """The tool leaves them unchanged and does not interpret them."""
     craft(image, b"\2\0\3\0abc\xff")
     found = image.check()["findings"]
@@ -2476,7 +2476,7 @@ def test_settings_of_a_newer_version(image):
         assert image.read(at)[SETTINGS:] == b"\2\0\3\0abc\xff".ljust(208, b"\0")
 
 
-def test_settings_that_the_target_does_not_know(image):
+def test_settings_unknown_to_the_target(image):
     """Settings of a later version of the target: the tool reports them and names a way to open
     the device."""
     craft(image, struct.pack("<HH", 1, 12) + b"later=1 soon")
@@ -2489,7 +2489,7 @@ def test_settings_that_the_target_does_not_know(image):
     assert table_of(image.run, *image.args) == "0 2 idle_ms 3"
 
 
-def test_copies_that_keep_different_settings(kept):
+def test_different_settings_in_superblock_copies(kept):
     """Different settings in copies of one generation are damage; of two generations the newer one
     counts."""
     raw = bytearray(kept.read(kept.last))
@@ -2503,7 +2503,7 @@ def test_copies_that_keep_different_settings(kept):
     assert [read_super(kept.read(at))["seq"] for at in (0, kept.last)] == [3, 3]
 
 
-def test_damage_is_not_for_set_to_mend(kept):
+def test_set_refuses_a_damaged_device(kept):
     """set refuses a device with a damaged superblock or the mark needs_check, and changes nothing.
     A repair keeps the settings."""
     for at in (0, kept.last):
@@ -2626,13 +2626,13 @@ def test_completion(complete, line, offered):
         assert got == offered
 
 
-def test_completion_of_the_target_alone(complete):
+def test_completion_offers_keys_of_the_target_only(complete):
     of_set = complete("shingle create stl-set d x --set ")
     assert "bypass_blocks=" in of_set and "threshold=" not in of_set and "policy=" not in of_set
     assert "inplace" not in of_set
 
 
-def test_completion_where_equals_breaks_no_word(complete):
+def test_completion_where_equals_is_part_of_a_word(complete):
     assert complete("shingle open d x --set wcache=o", breaks=" ") == ["wcache=off", "wcache=on"]
     assert complete("shingle open d x --set=wcache=o", breaks=" ") == \
         ["--set=wcache=off", "--set=wcache=on"]
@@ -2706,7 +2706,7 @@ def test_stats_of_one_and_of_all(two):
     assert "status of nobody: " in two.run("stats", "nobody", rc=FAILED)
 
 
-def test_metrics_are_utf8_whatever_a_device_is_called(two):
+def test_metrics_are_valid_utf8(two):
     """Prometheus accepts only UTF-8, so bytes of a device name that are not UTF-8 are escaped."""
     name = os.fsdecode(b'a"\xff\\\xc3\xa9')
     two.add(name, "stl-set", stats=LAYER)
@@ -2719,7 +2719,7 @@ def test_metrics_are_utf8_whatever_a_device_is_called(two):
 
 
 @pytest.mark.parametrize("name", ["my disk", "it's", "$(reboot)", "a;b", "B\u00fccher"])
-def test_the_line_for_dmsetup_is_one_for_a_shell(kept, name):
+def test_printed_line_for_dmsetup_is_shell_quoted(kept, name):
     line = kept.run("open", "--dry-run", *kept.args, "--", name).splitlines()[-1]
     words = shlex.split(line)
     assert words[:4] == ["dmsetup", "create", name, "--table"]
@@ -2728,7 +2728,7 @@ def test_the_line_for_dmsetup_is_one_for_a_shell(kept, name):
     assert done.stdout.count("\n") == 1 and name in done.stdout
 
 
-def test_who_is_not_root_is_told_so(two, tmp_path):
+def test_missing_root_rights_are_reported(two, tmp_path):
     """Without root rights the message names them as the cause and does not report a missing
     device."""
     (tmp_path / "dm.denied").touch()
@@ -2739,7 +2739,7 @@ def test_who_is_not_root_is_told_so(two, tmp_path):
         assert "only root may do this" in said and "no such device" not in said, words
 
 
-def test_output_that_cannot_be_written_is_told(two):
+def test_unwritable_output_is_reported(two):
     """If the disk is full, the metrics are incomplete and the exit code must report it."""
     many = "".join(f"counter_{i} {i}\n" for i in range(200))
     (two.dir / "disk/stats").write_text(many)
@@ -2753,7 +2753,7 @@ def test_output_that_cannot_be_written_is_told(two):
             done.stderr), words
 
 
-def test_watch_ends_when_nobody_reads(two):
+def test_watch_ends_on_a_broken_pipe(two):
     """watch ends also where a broken pipe raises no signal, as under a service manager."""
     for out in ("/dev/full", "| head -n 1 > /dev/null"):
         out = out if out[0] == "|" else f"> {out}"
@@ -2792,7 +2792,7 @@ def test_set_of_an_open_device(at_work):
     assert bytes_of(at_work.image) == at_work.before
 
 
-def test_set_for_one_time(at_work):
+def test_set_volatile_stores_nothing(at_work):
     """set --volatile sends the new value to the open device and stores nothing. It refuses what
     would take effect only when the device is opened again."""
     at_work.run("set", "disk", "commit_ms=7", "--volatile")
@@ -2809,7 +2809,7 @@ def test_set_for_one_time(at_work):
     (["wcache=on"], "no write cache to be switched on", USAGE),
     (["idle_ms=1"], "message to disk", FAILED), (["--meta", "m", "commit_ms=1"], "closed", USAGE),
 ])
-def test_set_refused_keeps_nothing(at_work, words, what, rc):
+def test_refused_set_stores_nothing(at_work, words, what, rc):
     """A setting that the tool or the kernel refuses is not kept; the kernel here has no answer
     for idle_ms."""
     assert what in at_work.run("set", "disk", *words, rc=rc)
@@ -2817,7 +2817,7 @@ def test_set_refused_keeps_nothing(at_work, words, what, rc):
 
 
 @pytest.mark.parametrize("copy", [0, 1])
-def test_set_of_an_open_device_with_one_superblock(at_work, copy):
+def test_set_refuses_an_open_device_with_one_superblock(at_work, copy):
     """The kernel writes both superblocks. With only one left, a power cut during that write would
     lose the device, so set refuses."""
     image = at_work.image
@@ -2826,24 +2826,24 @@ def test_set_of_an_open_device_with_one_superblock(at_work, copy):
     assert at_work.changes() == ["message disk settings"]
 
 
-def test_set_for_one_time_says_the_whole_value(at_work):
+def test_set_volatile_sends_the_whole_value(at_work):
     at_work.run("set", "disk", f"commit_ms={7:0>300}", "--volatile")
     assert at_work.changes() == [f"message disk commit_ms {7:0>300}"]
 
 
-def test_set_of_what_keeps_nothing(two):
+def test_set_of_targets_without_settings(two):
     assert "type 'platter'" in two.run("set", "medium", "commit_ms=1", rc=FAILED)
     assert "status of nobody: " in two.run("set", "nobody", "commit_ms=1", rc=FAILED)
     assert not two.changes()
 
 
-def test_stats_of_none(dm):
+def test_stats_without_open_devices(dm):
     assert "no dm-shingle device is open" in dm.run("stats")
     assert json.loads(dm.run("stats", "--json")) == []
     assert dm.run("stats", "--prometheus") == ""
 
 
-def test_stats_of_all_but_the_one_that_does_not_answer(two):
+def test_stats_skip_a_device_that_does_not_answer(two):
     """A device that does not answer costs only its own statistics; the exit status reports it."""
     two.add("gone", "stl-full")
     said = two.run("stats", "--json", rc=FAILED)
@@ -2878,12 +2878,12 @@ def test_stats_fields(two):
     (["disk", "--latency", "1", "--clear"], "omit the other options"),
     (["disk", "medium"], "one argument too many"), (["--watch", "1s"], "digits only"),
 ])
-def test_stats_that_make_no_sense(two, args, what):
+def test_invalid_stats_options_are_refused(two, args, what):
     assert what in two.run("stats", *args, rc=USAGE)
     assert not two.changes()
 
 
-def test_stats_clear_is_for_one(two):
+def test_stats_clear_of_one_device(two):
     two.run("stats", "disk", "--clear")
     assert two.changes() == ["message disk stats_clear"]
 
@@ -2904,14 +2904,14 @@ def watched(two, *args):
     return rounds
 
 
-def test_stats_watch_tells_rates(two):
+def test_stats_watch_prints_rates(two):
     (two.dir / "disk/stats.next").write_text(LAYER.replace("steps 4", "steps 11"))
     first, second = watched(two, "disk", "--fields", "steps")
     assert re.fullmatch(r"steps +4\n\n", first)
     assert re.fullmatch(r"steps +11 +7\.0/s\n\n", second)
 
 
-def test_stats_watch_goes_on_without_the_device_that_has_the_field(two):
+def test_stats_watch_continues_without_a_device(two):
     """A device that disappears may come back, so watch continues. A field that no device has at
     the start is an error."""
     here, away = two.dir / "disk", two.run.dir / "closed"
@@ -2935,7 +2935,7 @@ def test_stats_watch_goes_on_without_the_device_that_has_the_field(two):
                                              rc=USAGE)
 
 
-def test_prometheus(two):
+def test_prometheus_format(two):
     """The output is in Prometheus' text format, version 0.0.4."""
     two.add('a"b\\c\nd', "stl-set", stats="mode ro\nhost_write_blocks 1\n")
     said = two.run("stats", "--prometheus")
@@ -2989,7 +2989,7 @@ def counted_by(source, table):
     return re.findall(r"X\((\w+)\)", text.split("\n\n")[0])
 
 
-def test_prometheus_has_all_that_platters_count(dm):
+def test_prometheus_has_all_counters(dm):
     """Every statistic of the targets' lists is exported. Those in blocks or time have a unit;
     maxima are no counters."""
     names = counted_by("dm-platter/platter.h", "PLATTER_COUNTERS") + \
@@ -3007,7 +3007,7 @@ def test_prometheus_has_all_that_platters_count(dm):
     assert sum("_bytes" in m for m in kinds) == sum("blocks" in n for n in set(names))
 
 
-def test_prometheus_is_in_the_page():
+def test_page_documents_all_metrics():
     """The page documents all metrics: the naming rule and its exceptions."""
     page = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8").replace("\\-", "-")
     page = page.split(".SH METRICS")[1].split(".SH")[0]
@@ -3018,7 +3018,7 @@ def test_prometheus_is_in_the_page():
         assert name in page, name
 
 
-def test_dry_run_of_what_is_open(two):
+def test_dry_runs_on_open_devices(two):
     """The dry runs of remove and reset change nothing, and refuse what the real commands would
     refuse."""
     assert "disk would be closed" in two.run("remove", "disk", "--dry-run")
@@ -3035,7 +3035,7 @@ def test_dry_run_of_what_is_open(two):
     assert two.changes() == ["remove disk"]
 
 
-def test_remove_tries_again_for_seconds(two):
+def test_remove_retries_a_busy_device(two):
     """udev or another reader may hold the device for a moment after its last user has closed it.
     remove tries again 25 times and then reports that the device is in use."""
     (two.dir / "disk/busy").write_text("25")
@@ -3048,7 +3048,7 @@ def test_remove_tries_again_for_seconds(two):
 
 @pytest.mark.parametrize("target, counter", [("stl-set", "unsaved_blocks"),
                                              ("platter", "unreported_blocks")])
-def test_remove_reports_what_could_not_be_saved(two, target, counter):
+def test_remove_reports_lost_writes(two, target, counter):
     """remove closes a device that has lost acknowledged writes, but reports the loss and exits
     with status 4, as check does for damage."""
     two.add("broken", target, stats=f"mode ro\n{counter} 3\n")
@@ -3070,7 +3070,7 @@ class Disk:
         return self.run("open", self.path, "new", "--no-udev", rc=rc)
 
 
-def test_the_tool_holds_no_map_while_the_kernel_builds_its_own(dm):
+def test_tool_frees_its_map_before_the_kernel_loads(dm):
     """The map of a dualbuffer over 8 TiB takes 1.2 GB; tool and kernel must not both hold one."""
     disk = Disk(dm, blocks=1 << 26, target=("dualbuffer",))
     for words in (["open", disk.path, "new"],
@@ -3091,7 +3091,7 @@ def grow(path, sectors):
 
 @pytest.mark.parametrize("sectors", [1, 8, 8 * 300 + 3])
 @pytest.mark.parametrize("which", ["data", "cache", "meta"])
-def test_a_device_that_is_larger_now_is_used_as_far_as_it_went(dm, which, sectors):
+def test_grown_device_opens_at_its_old_size(dm, which, sectors):
     """The device opens at its old size, and the tool reports the difference."""
     disks = {name: blank(dm.run.dir / f"{name}.blk", blocks)
              for name, blocks in (("data", 4096), ("cache", 600), ("meta", 600))}
@@ -3112,7 +3112,7 @@ def test_a_device_that_is_larger_now_is_used_as_far_as_it_went(dm, which, sector
 
 
 @pytest.mark.parametrize("meta", [64, 0])
-def test_the_second_superblock_of_a_larger_device_counts(run, meta):
+def test_second_superblock_of_a_grown_device(run, meta):
     """The second superblock stays where the device ended at format. A superblock at the present
     end belongs to an earlier format and is not used, even if its generation is higher."""
     image = Image(run, meta=meta, blocks=300)
@@ -3144,7 +3144,7 @@ def raid_superblock(sectors):
 
 
 @pytest.mark.parametrize("command", [["check"], ["repair", "--yes"], ["open", "--no-udev"]])
-def test_a_half_of_a_mirror_is_not_taken_for_a_larger_device(dm, command):
+def test_half_of_a_mirror_is_refused(dm, command):
     """The md superblock lies behind the formatted part. If one half were opened alone, the halves
     would differ."""
     disk = Disk(dm)
@@ -3158,7 +3158,7 @@ def test_a_half_of_a_mirror_is_not_taken_for_a_larger_device(dm, command):
 
 
 @pytest.mark.parametrize("which", ["data", "cache", "meta"])
-def test_a_device_that_was_cut_short_is_refused_with_the_way_out(dm, which):
+def test_shrunk_device_is_refused_with_advice(dm, which):
     disks = {name: blank(dm.run.dir / f"{name}.blk", 4096) for name in ("data", "cache", "meta")}
     args = [disks["data"], "--cache", disks["cache"], "--meta", disks["meta"]]
     dm.run("format", "stl-set", "--band", "64K", *args)
@@ -3172,7 +3172,7 @@ def test_a_device_that_was_cut_short_is_refused_with_the_way_out(dm, which):
 @pytest.mark.parametrize("mode, why", [
     ("ro", "its device is read-only: data"), ("ro", "cleaning can make no progress"),
     ("fail", "the map contradicts itself")])
-def test_status_says_why_it_is_not_read_write(dm, mode, why):
+def test_status_quotes_the_cause_of_a_failure(dm, mode, why):
     """status and its JSON output quote the cause that the target gives. Without one, status points
     to the kernel log."""
     dm.add("disk", "stl-set", mode=f"{mode} {why}\n")
@@ -3186,7 +3186,7 @@ def test_status_says_why_it_is_not_read_write(dm, mode, why):
     assert "mode_why" not in json.loads(dm.run("status", "disk", "--json"))
 
 
-def test_status_of_what_is_well_asks_nothing(two):
+def test_status_sends_no_message_to_a_healthy_device(two):
     """status sends no message to a device that is read-write."""
     assert "mode_why" not in json.loads(two.run("status", "disk", "--json"))
     assert "  mode     read-write\n" in two.run("status")
@@ -3214,7 +3214,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("stage, err, log, said", REFUSED)
-def test_a_refusal_of_the_kernel_is_explained(dm, stage, err, log, said):
+def test_kernel_refusal_is_explained(dm, stage, err, log, said):
     """The tool quotes the kernel log and leaves nothing behind."""
     disk = Disk(dm)
     (dm.run.dir / "dm.kmsg").touch()
@@ -3225,7 +3225,7 @@ def test_a_refusal_of_the_kernel_is_explained(dm, stage, err, log, said):
 
 @pytest.mark.parametrize("version, said", [
     ("0.9.1", True), ("1.0.0", False), (None, False)])
-def test_modules_of_another_version_are_named_when_a_table_is_refused(dm, version, said):
+def test_refused_table_names_module_version(dm, version, said):
     """If the kernel refuses a table and its modules have another version than the tool, the
     message names both: such modules may know another format, or fewer options."""
     release = re.search(r'PACKAGE_VERSION="(.*)"', (TOP / "dkms.conf").read_text())[1]
@@ -3237,7 +3237,7 @@ def test_modules_of_another_version_are_named_when_a_table_is_refused(dm, versio
     assert (text in disk.open(rc=FAILED)) == said
 
 
-def test_a_device_with_longer_logical_blocks_is_refused_before_anything_is_written(dm):
+def test_long_logical_blocks_are_refused_before_any_write(dm):
     """Such a device cannot write one block of 4096 bytes, the unit of all metadata. A first format
     must be refused as well as the use of an earlier one."""
     path = blank(dm.run.dir / "long.blk", 4096)
@@ -3253,13 +3253,13 @@ def test_a_device_with_longer_logical_blocks_is_refused_before_anything_is_writt
     assert path.read_bytes() == before and not dm.changes()
 
 
-def test_a_log_that_cannot_be_read_is_pointed_at(dm):
+def test_unreadable_kernel_log_is_mentioned(dm):
     disk = Disk(dm)
     (dm.run.dir / "dm.reload").write_text(f"22\n{REFUSED[0][2][2]}\n")
     assert "Invalid argument; see the kernel log (dmesg)" in disk.open(rc=FAILED)
 
 
-def test_a_message_that_is_refused_is_explained(at_work):
+def test_refused_message_is_explained(at_work):
     (at_work.run.dir / "dm.kmsg").touch()
     (at_work.run.dir / "dm.message").write_text(
         "22\n3,1,1,-;device-mapper: shingle: 253:7: idle_ms: it is too long\n")
@@ -3267,7 +3267,7 @@ def test_a_message_that_is_refused_is_explained(at_work):
         at_work.run("set", "disk", "idle_ms=1", rc=FAILED)
 
 
-def test_a_copy_of_an_open_device_is_refused_by_name(dm):
+def test_copy_of_an_open_device_is_refused(dm):
     """A copy made by dd has the same UUID, and device mapper accepts each UUID once."""
     disk = Disk(dm)
     disk.open()
@@ -3279,7 +3279,7 @@ def test_a_copy_of_an_open_device_is_refused_by_name(dm):
     assert "the device, or the name, is in use" in dm.run("open", copy, "second", "--no-udev", rc=FAILED)
 
 
-def test_a_disk_that_is_read_only_is_opened_so(dm):
+def test_read_only_disk_is_opened_read_only(dm):
     disk = Disk(dm)
     Path(f"{disk.path}.ro").write_text("1")
     assert " --readonly --table " in dm.run("open", disk.path, "new", "--dry-run")
@@ -3297,7 +3297,7 @@ CREATE = "message disk @stats_create - /1 2 precise_timestamps histogram:" + \
     ",".join(str(1000 << i) for i in range(3, 26)) + " shingle"
 
 
-def test_latency(two):
+def test_latency_of_a_device(two):
     """The tool measures the whole device in one region and deletes that region at the end."""
     two.dir.joinpath("disk/@stats_create").write_text("7")
     two.dir.joinpath("disk/@stats_print").write_text(region([4] + 22 * [0] + [1]))
@@ -3324,7 +3324,7 @@ def test_latency_of_no_request(two):
 
 @pytest.mark.parametrize("answer", ["", "0+800 1 2 3\n", region(23 * [1]),
                                     region(24 * [1]).replace(":", ",")])
-def test_latency_that_is_not_understood(two, answer):
+def test_unknown_latency_answer_is_reported(two, answer):
     """The tool reports an answer of an unknown form, and deletes the region even so."""
     two.dir.joinpath("disk/@stats_create").write_text("7")
     two.dir.joinpath("disk/@stats_print").write_text(answer)
@@ -3348,7 +3348,7 @@ def counting(two, signals):
 
 @pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP,
                                    signal.SIGQUIT])
-def test_latency_until_a_signal(two, signo):
+def test_latency_ends_on_a_signal(two, signo):
     """The tool prints the counts so far and deletes the region."""
     # Under nohup the test would inherit an ignored SIGHUP.
     with counting(two, "--default-signal") as p:
@@ -3361,7 +3361,7 @@ def test_latency_until_a_signal(two, signo):
     assert two.changes()[-1] == "message disk @stats_delete 7"
 
 
-def test_latency_goes_on_where_a_hangup_is_ignored(two):
+def test_latency_continues_under_nohup(two):
     """A SIGHUP that is ignored at the start, as under nohup, stays ignored, so that the measurement
     lasts for the given time."""
     with counting(two, "--ignore-signal=HUP") as p:
@@ -3372,6 +3372,6 @@ def test_latency_goes_on_where_a_hangup_is_ignored(two):
     assert ignored >> (signal.SIGHUP - 1) & 1
 
 
-def test_latency_where_the_kernel_has_none(two):
+def test_latency_without_kernel_support(two):
     assert "shingle: message to disk: " in two.run("stats", "disk", "--latency", "1", rc=FAILED)
     assert two.changes() == [CREATE]

@@ -52,7 +52,7 @@ def program(tmp_path_factory):
     (0, 200000, ["level 0 65536 3", "level 65536 65536 3", "level 131072 65536 3",
                  "level 196608 3392 3"]),
 ])
-def test_long_ranges_are_said_in_parts(program, first, n, said):
+def test_long_ranges_take_several_messages(program, first, n, said):
     """A range is extended to whole tracks, and one of more than 65,536 tracks takes several
     messages."""
     done = subprocess.run([program, str(first * 4096 + 1), str(n * 4096 - 1)],
@@ -62,7 +62,7 @@ def test_long_ranges_are_said_in_parts(program, first, n, said):
 
 @pytest.mark.parametrize("offset, length", [(200000 * 4096, 1), (0, 200001 * 4096),
                                             (4096, 2**64 - 1)])
-def test_a_range_that_is_not_there_is_refused_as_a_whole(program, offset, length):
+def test_range_beyond_the_device_is_refused(program, offset, length):
     done = subprocess.run([program, str(offset), str(length)], capture_output=True,
                           text=True, check=True)
     assert done.stdout == "-22 0\n"

@@ -115,7 +115,7 @@ def test_pages_are_read(image):
     assert "two for each page of the map" in tool("dump", image.path)
 
 
-def test_what_does_not_count_may_be_anything(image):
+def test_unused_page_slots_are_not_read(image):
     """Check does not read the slots of pages that the checkpoint does not name."""
     for page in range(2 * REGIONS):
         for side in (0, 1):
@@ -126,7 +126,7 @@ def test_what_does_not_count_may_be_anything(image):
 
 @pytest.mark.parametrize("page, side, first, last", [(1, 0, 0, 11), (11, 1, 60, 71),
                                                      (10, 1, 60, 71)])
-def test_damaged_page_is_named_and_never_zeroes(image, page, side, first, last):
+def test_damaged_page_is_named_and_not_zeroed(image, page, side, first, last):
     """Check names a damaged page and its blocks. After a repair these blocks are lost, so that
     reads fail: they must not read as zeroes, as unwritten blocks do."""
     image.spoil(page, side)
@@ -148,14 +148,14 @@ def test_damaged_page_is_named_and_never_zeroes(image, page, side, first, last):
 
 @pytest.mark.parametrize("content, what", [(struct.pack("<I", 99), "is damaged"),
                                            (struct.pack("<I", 2), "which is not current")])
-def test_pages_that_make_no_sense(image, content, what):
+def test_invalid_pages_are_refused(image, content, what):
     image.write_page(1, 0, content + bytes(4032 - len(content)))
     assert what in tool("check", image.path, rc=4)
 
 
 @pytest.mark.parametrize("at, what", [(480, "room for another number of pages"),
                                       (96, "paged presents three quarters")])
-def test_superblock_that_no_engine_believes(image, at, what):
+def test_invalid_superblock_is_refused(image, at, what):
     """Check and dump refuse a superblock with a wrong number of pages or a wrong size of the
     presented device before they read any page."""
     for block in (0, 1023):
@@ -169,7 +169,7 @@ def test_superblock_that_no_engine_believes(image, at, what):
 
 
 @pytest.mark.parametrize("at, value", [(64, 0xff), (32, 2), (40, 1)])
-def test_first_transaction_that_is_damaged_is_given_up_once(image, at, value):
+def test_damaged_first_transaction_is_dropped_once(image, at, value):
     """The damage is where the journal begins again: in the records, in their number (which may be
     that of the next transaction), or in the predecessor."""
     image.transaction((0x100, 0, 1, 3, 1))
@@ -194,7 +194,7 @@ def test_journal_that_begins_before_the_first_transaction(image):
 
 
 @pytest.mark.parametrize("how", ["whole", "torn", "both"])
-def test_older_checkpoint_whose_pages_were_written_over(image, how):
+def test_older_checkpoint_with_overwritten_pages(image, how):
     """The newest checkpoint is damaged, and a power cut ended the next one, which wrote to the
     places that the older one names; no journal records the pages it left there."""
     def page(*entries):
@@ -269,7 +269,7 @@ class Regions(Image):
 
 
 @pytest.mark.parametrize("pages", [(3,), (0,), (0, 3)])
-def test_page_that_says_of_no_block_is_given_up_for_nothing(tmp_path, pages):
+def test_page_of_a_spare_slot_loses_no_block(tmp_path, pages):
     """The page of a spare slot can be treated as never written, and the slot can be used
     again."""
     image = Regions(tmp_path / "disk")
@@ -292,7 +292,7 @@ def test_page_that_says_of_no_block_is_given_up_for_nothing(tmp_path, pages):
                            [(0, 2, "zero"), (2, 1, "mapped"), (3, 45, "zero")])
 
 
-def test_page_given_up_before_hides_no_other(tmp_path):
+def test_earlier_lost_page_hides_no_other(tmp_path):
     """An earlier repair gave up the page of the spare slot. This one gives up that of region 0,
     because it cannot replay its record."""
     image = Regions(tmp_path / "disk")
@@ -306,7 +306,7 @@ def test_page_given_up_before_hides_no_other(tmp_path):
 
 
 @pytest.mark.parametrize("in_page", [True, False])
-def test_two_blocks_of_a_region_at_one_place(tmp_path, in_page):
+def test_two_blocks_at_one_place_are_found(tmp_path, in_page):
     """Check finds a map that gives two blocks one place: both would read the data of one of them,
     and no other check detects this. Repair cannot know which is right and changes nothing."""
     image = Regions(tmp_path / "disk")
@@ -323,7 +323,7 @@ def test_two_blocks_of_a_region_at_one_place(tmp_path, in_page):
     assert "unchanged" in out, out
 
 
-def test_plan_says_what_pages_will_take(tmp_path):
+def test_plan_announces_memory_of_pages(tmp_path):
     """The memory that create announces has 64 MiB of pages by default, or as many as the table asks
     for, and never more than the map has."""
     data, meta = tmp_path / "data", tmp_path / "meta"
@@ -342,7 +342,7 @@ def test_plan_says_what_pages_will_take(tmp_path):
     assert ram(mib=1 << 10) < 4 << 20
 
 
-def test_too_few_pages_in_ram_are_refused_before_anything_is_written(tmp_path):
+def test_too_few_pages_in_ram_are_refused(tmp_path):
     """Format refuses a value that the target could not be opened with."""
     path = tmp_path / "disk"
     path.write_bytes(bytes(BLOCK * 1024))

@@ -53,14 +53,14 @@ def test_status_of_a_platter(stack):
      ["timing"]),
     ("a line of another version", ["  status   a line of another version\n"], ["mode"]),
 ])
-def test_words_of_a_platter(dm, status, words, never):
+def test_status_text_of_a_platter(dm, status, words, never):
     dm.add("medium", "platter", status=status)
     said = dm.run("status", "medium")
     assert all(w in said for w in words) and not any(w in said for w in never), said
     assert json.loads(dm.run("status", "medium", "--json"))["status"] == status
 
 
-def test_the_words_are_those_of_the_driver():
+def test_status_texts_cover_the_driver():
     """Media, treatments of damage and modes of the driver have a text."""
     driver = (TOP / "dm-platter/platter-options.c").read_text(encoding="utf-8")
     tool = (TOP / "userspace/shingle/cmd-status.c").read_text(encoding="utf-8")
@@ -77,7 +77,7 @@ def test_the_words_are_those_of_the_driver():
     assert modes and modes == set(re.findall(r'{ "(\w+)"', mine))
 
 
-def test_list(stack):
+def test_list_of_open_devices(stack):
     out = {d["name"]: d for d in json.loads(stack.run("list", "--json"))}
     assert out == {
         "medium": {"name": "medium", "target": "platter", "mode": "rw", "sectors": 800,
@@ -94,7 +94,7 @@ def test_list(stack):
     assert not stack.changes()
 
 
-def test_list_of_none(dm):
+def test_list_without_open_devices(dm):
     assert dm.run("list") == "no dm-shingle device is open\n"
     assert json.loads(dm.run("list", "--json")) == []
     dm.add("odd", "stl-set", status="", table="999:999 - -")
@@ -157,7 +157,7 @@ def test_options_of_a_platter(dm, options, device, sectors, table):
     (["--size", "5K"], "not a multiple of 4K", USAGE), (["--start", "1G"], "out of bounds", USAGE),
     (["--preset", "ma-tiler"], "'medium' is one argument too many", USAGE),
 ])
-def test_words_that_are_wrong_for_a_platter(dm, options, what, rc):
+def test_invalid_options_for_a_platter(dm, options, what, rc):
     said = platter(dm, *options, rc=rc)[0]
     assert what in said and not dm.changes(), said
 
@@ -176,7 +176,7 @@ def test_devices_that_cannot_hold_a_platter(dm):
     assert "the kernel refuses it: zones are too small" in platter(dm, rc=FAILED)[0]
 
 
-def test_other_targets_take_no_options_of_a_platter(dm):
+def test_other_targets_refuse_platter_options(dm):
     disk = blank(dm.run.dir / "disk.blk", 4096)
     for option in ("--profile", "--size", "--start"):
         assert f"{option} does not apply to stl-set" in dm.run(
@@ -226,7 +226,7 @@ def test_after_a_power_cut_status_and_check_agree(dm):
 
 
 @pytest.mark.parametrize("prefix", ["/usr/local", "/usr"])
-def test_completion_is_found_where_it_is_installed(tmp_path, prefix):
+def test_completion_is_installed_where_bash_looks(tmp_path, prefix):
     """bash-completion finds the file by the name of the command below XDG_DATA_DIRS, which has both
     prefixes by default."""
     subprocess.run(["make", "-s", "install-shell", f"DESTDIR={tmp_path}", f"PREFIX={prefix}"],

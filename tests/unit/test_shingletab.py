@@ -63,7 +63,7 @@ def unit(text):
     return out
 
 
-def test_a_unit_for_a_line(run, tab, generate):
+def test_unit_of_a_line(run, tab, generate):
     """The files for one line, complete: a service that waits for its devices, links that start it,
     and no time limit for the mapped device."""
     made = generate("# disks", "",
@@ -105,7 +105,7 @@ def test_a_unit_for_a_line(run, tab, generate):
     ("nofail", "sysinit.target", None), ("noauto", None, None), ("noauto,nofail", None, None),
     ("_netdev", "remote-fs.target", "remote-fs-pre.target"),
     ("_netdev,nofail", "remote-fs.target", None)])
-def test_when_a_unit_is_wanted(generate, options, wanted_by, waits):
+def test_options_that_start_a_unit(generate, options, wanted_by, waits):
     """nofail, noauto and _netdev have the same effects as in fstab: which target starts the unit,
     and whether mounting waits for it."""
     made = generate(f"a /dev/sda {options}")
@@ -121,7 +121,7 @@ def test_when_a_unit_is_wanted(generate, options, wanted_by, waits):
 @pytest.mark.parametrize("name, path", [
     ("a-b.c_d+e#f=g@h:i", "/dev/disk/by-id/ata-X_Y+Z%20\\x"), (".".join("abc"), "//dev//sda/"),
     ("-", "/.hidden/.disk"), ("x" * 127, "/dev/" + "y" * 150)])
-def test_names_of_units_are_systemds(generate, name, path):
+def test_unit_names_follow_systemd(generate, name, path):
     def escaped(*args):
         return subprocess.run(["systemd-escape", *args], check=True, text=True,
                               capture_output=True).stdout.strip()
@@ -161,7 +161,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("line, what", BAD)
-def test_a_bad_line_is_told_and_costs_no_other(run, tab, generate, line, what):
+def test_bad_line_is_reported_and_others_count(run, tab, generate, line, what):
     """One sentence with its line number; the line gives no unit, and all other lines do."""
     alone = generate("# one", "good /dev/sdx")
     made = generate("# one", "good /dev/sdx", line, "  # behind it", rc=USAGE)
@@ -176,7 +176,7 @@ def test_a_bad_line_is_told_and_costs_no_other(run, tab, generate, line, what):
 
 
 @pytest.mark.parametrize("line", ["a /dev/" + "-" * 70, "b" + "#" * 100 + " /dev/sda"])
-def test_names_that_systemd_would_not_take(generate, line):
+def test_names_too_long_for_systemd(generate, line):
     """A name too long for systemd's unit names gives an error and no unit. A unit that does not
     wait for its devices would be worse than none."""
     alone = generate("good /dev/sdx")
@@ -195,7 +195,7 @@ def test_names_that_look_like_options(dm, tab, generate, name):
     assert dm.changes() == [f"remove {name}"]
 
 
-def test_no_tab_and_an_empty_one(run, generate, tab, monkeypatch):
+def test_missing_or_empty_tab(run, generate, tab, monkeypatch):
     assert generate() == {} and not generate.said
     tab.path.unlink()
     assert "has no line for 'a'" in run("open", "--tab", "a", rc=USAGE)
@@ -207,7 +207,7 @@ def test_no_tab_and_an_empty_one(run, generate, tab, monkeypatch):
     assert done.returncode == USAGE and "DIRECTORY" in done.stderr
 
 
-def test_the_generator_overwrites_nothing(run, generate):
+def test_generator_keeps_foreign_files(run, generate):
     """A file of another program is left unchanged, and the generator reports it."""
     generate("a /dev/sda")
     done = subprocess.run([run.dir / "shingle-generator", generate.dest], check=False, text=True,
@@ -216,7 +216,7 @@ def test_the_generator_overwrites_nothing(run, generate):
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze")
-def test_systemd_takes_the_units(run, generate, monkeypatch):
+def test_systemd_accepts_the_units(run, generate, monkeypatch):
     """systemd-analyze verify finds nothing to report in the generated units."""
     made = generate(f"a-b UUID={UUID} nofail", "c /dev/sdc cache=/dev/sdd", "d /dev/sde _netdev")
     monkeypatch.setenv("SYSTEMD_UNIT_PATH", f"{generate.dest}:")
@@ -241,7 +241,7 @@ def opened(run, *args, rc=CLEAN):
     return dict(re.findall(r"^dmsetup create (\S+) --table '\d+ \d+ (.*)'$", out, re.M))
 
 
-def test_what_a_line_opens(run, tab):
+def test_line_options_override_stored_settings(run, tab):
     """Options and the preset of a line are combined with the stored settings and override them. A
     line that fails does not keep others from opening."""
     image = Image(run, "--cache-size", "5b", "--set", "commit_ms=5000", "--feature", "inplace")
@@ -264,7 +264,7 @@ def test_what_a_line_opens(run, tab):
     assert "has no line for 'seven'" in run("open", "--tab", "seven", rc=USAGE)
 
 
-def test_a_bad_line_is_not_opened_but_others_are(run, tab):
+def test_bad_line_does_not_prevent_others(run, tab):
     alone = blank(run.dir / "alone", 3000)
     run("format", "stl-set", "--band", "48K", alone)
     tab(f"one {alone}", "two sda")
@@ -280,7 +280,7 @@ def test_a_bad_line_is_not_opened_but_others_are(run, tab):
     (["open", "--tab", "a", "--meta", "m"], "are in its line"),
     (["remove", "--tab"], "NAME is missing"), (["remove", "--tab", "--all", "a"], "takes no names"),
 ])
-def test_words_that_do_not_go_together(run, tab, args, what):
+def test_conflicting_options_are_refused(run, tab, args, what):
     tab("a /dev/sda")
     assert what in run(*args, rc=USAGE)
 
@@ -301,7 +301,7 @@ def test_remove_by_tab(dm, tab):
     assert dm.changes() == ["remove a"]
 
 
-def test_all_leaves_what_is_open(dm, tab):
+def test_open_all_skips_open_devices(dm, tab):
     """open --tab --all skips devices that are open and lines with noauto. It does not even read
     them: it would report that /dev/absent is missing."""
     dm.add("a", "stl-set")
@@ -311,7 +311,7 @@ def test_all_leaves_what_is_open(dm, tab):
     assert "/dev/absent2" in dm.run("open", "--tab", "--all", rc=FAILED)
 
 
-def test_what_is_open_is_left_so_when_it_is_named(dm, tab):
+def test_open_of_an_open_device_succeeds(dm, tab):
     """open --tab NAME succeeds if the device is open already: systemd may start the unit for a
     mount after the user has opened the device by hand."""
     dm.add("a", "stl-set")
@@ -323,7 +323,7 @@ def test_what_is_open_is_left_so_when_it_is_named(dm, tab):
     assert dm.changes() == []
 
 
-def test_completion_of_the_tabs_names(complete, tab):
+def test_completion_offers_names_of_the_tab(complete, tab):
     tab("# no name", "smr0 /dev/sda", "", "  smr1 /dev/sdb noauto", "other /dev/sdc")
     assert complete("shingle open --tab s") == ["smr0", "smr1"]
     assert complete("shingle remove --tab smr0 o") == ["other"]
@@ -331,7 +331,7 @@ def test_completion_of_the_tabs_names(complete, tab):
     assert complete("shingle open --tab ") == []
 
 
-def test_completion_runs_no_names(complete, tab, dm, run):
+def test_completion_does_not_expand_names(complete, tab, dm, run):
     """Completion does not let the shell expand names with `$(...)`, which would run commands."""
     tab("a$(>ran) /dev/sda", "a`>ran`$HOME /dev/sda", "a'b /dev/sdb")
     assert complete("shingle open --tab a") == ["a$(>ran)", "a`>ran`$HOME", "a'b"]
@@ -340,7 +340,7 @@ def test_completion_runs_no_names(complete, tab, dm, run):
     assert not (run.dir / "here/ran").exists()
 
 
-def test_udev_names_what_the_tab_names(run, generate):
+def test_udev_links_match_uuid_entries(run, generate):
     """The rule's link of each device is the one that UUID= stands for."""
     rules = (TOP / "userspace/shingle/65-shingle.rules").read_text(encoding="utf-8")
     rule = re.search(r'^ENV\{ID_FS_TYPE\}=="shingle_member", .*SYMLINK\+="(.*)"$', rules, re.M)

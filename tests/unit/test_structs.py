@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Check that no struct of the modules has more than 25 members of its own.
+"""Check that no struct of the modules and of userspace has more than 25 members of its own.
 
 Larger ones group what changes together, so that the comment of each group can name its lock."""
 
@@ -13,6 +13,9 @@ STRUCT = re.compile(r"^(?:typedef )?struct (\w+) \{\n(.*?)^\}", re.M | re.S)
 # Structs that are still too large, with the number of their members.
 LARGE = {"sim": 31}
 
+# The public statistics of a store: one counter a row, and their order is the library's ABI.
+LARGE["kv_stats"] = 39
+
 
 def members(body):
     """Return the number of members of a struct; a nested struct is one."""
@@ -25,7 +28,8 @@ def members(body):
 
 def structs():
     found = {}
-    for room in ("core", "dm-platter", "dm-stl", "dm-imr", "dm-tiler", "dm-dualbuffer"):
+    for room in ("core", "dm-platter", "dm-stl", "dm-imr", "dm-tiler", "dm-dualbuffer",
+                 "userspace"):
         for path in sorted((TOP / room).rglob("*.[ch]")):
             text = COMMENT.sub("", path.read_text(encoding="utf-8"))
             found.update({name: members(body) for name, body in STRUCT.findall(text)})

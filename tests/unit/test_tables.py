@@ -159,7 +159,7 @@ def described(text):
 
 
 @pytest.mark.parametrize("of", ["core", "platter", *ENGINES])
-def test_sentences(of, told):
+def test_help_texts_and_messages(of, told):
     """Each option has a short help text, and its message for a wrong value names every valid word
     or the limits of the number."""
     for name, (kind, when, low, high, _, words, help_, range_, busy) in options(told, of).items():
@@ -176,7 +176,7 @@ def test_sentences(of, told):
 
 
 @pytest.mark.parametrize("engine", ["core", *ENGINES])
-def test_options(engine, told):
+def test_options_are_documented(engine, told):
     """A target's page describes its own options, targets.rst those of all."""
     text_of = section(document_of("targets"), "Keys of all targets") if engine == "core" else \
         section(document(engine), "Constructor")
@@ -205,7 +205,7 @@ def test_options(engine, told):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_parameters(engine, told):
+def test_parameters_are_documented(engine, told):
     """Format parameters are in the document and in the manual page."""
     manual = (TOP / "userspace/shingle/shingle.8").read_text(encoding="utf-8")
     for name, row in options(told, f"{engine}-").items():
@@ -214,7 +214,7 @@ def test_parameters(engine, told):
         assert "\\-\\-" + name.replace("-", "\\-") in manual, name
 
 
-def test_options_of_platter(told):
+def test_options_of_platter_are_documented(told):
     """dm-platter.rst has all options with their defaults, words and limits, and lists as messages
     the features that a message can change."""
     text, known = section(document("platter"), "Table line"), options(told, "platter")
@@ -241,7 +241,7 @@ def test_options_of_platter(told):
             assert (f"{name} on|off" in messages) == (row[1] != TABLE), name
 
 
-def test_counters_of_platter():
+def test_counters_of_platter_are_documented():
     code = (TOP / "dm-platter/platter.h").read_text(encoding="utf-8") + \
         (TOP / "dm-platter/platter-target.c").read_text(encoding="utf-8")
     own = re.findall(r"^\tX\((\w+)\)", code, re.M)
@@ -265,7 +265,7 @@ def counted(text):
 
 
 @pytest.mark.parametrize("engine", ["core", *ENGINES])
-def test_counters(engine, told):
+def test_counters_are_documented(engine, told):
     """A target's page describes each of its own counters once and no others, targets.rst those of
     core."""
     text = document_of("targets") if engine == "core" else document(engine)
@@ -278,7 +278,7 @@ def test_counters(engine, told):
 
 
 @pytest.mark.parametrize("engine", ["imr", "tiler", "dualbuffer", "rmwf"])
-def test_records(engine, told):
+def test_records_are_documented(engine, told):
     """The format page lists the same fields for each record as the tool prints."""
     own = {row[2]: (row[3], row[4].split()) for row in told if row[:2] == ["record", engine]}
     text = section(document_of("on-disk-format"), engine)

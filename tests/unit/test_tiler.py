@@ -44,7 +44,7 @@ def test_vectors():
     assert {int(n) for n in re.findall(r"tiler_vt(\d+)_", " ".join(ran))} == set(range(1, 7))
 
 
-def test_nothing_is_lost():
+def test_no_data_are_lost():
     """For heads that destroy up to seven tracks, no block is lost under random writes, cleaning and
     power cuts, and all of these do occur."""
     done = run("tiler-check", "run", 1, 8)
@@ -88,7 +88,7 @@ def test_amplification():
                                         pytest.approx(amplification, rel=.1)), (load, used)
 
 
-def test_below_the_bound_nothing_is_cleaned():
+def test_no_cleaning_below_the_bound():
     done = run("tiler-check", "bound")
     assert done.returncode == 0, done.stdout
     less, cleaned, cleans = map(int, re.findall(r"\d+", done.stdout.splitlines()[-1]))

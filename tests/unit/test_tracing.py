@@ -67,7 +67,7 @@ def test_the_page_has_every_event_and_field():
         assert described[name][0] == fields(text) - {"dev"}, name
 
 
-def test_each_event_prints_all_that_it_has():
+def test_each_event_prints_all_its_fields():
     for name, text in events().items():
         said = text.split("TP_printk(")[1]
         assert set(re.findall(r"__entry->(\w+)", said)) == fields(text), name
@@ -76,7 +76,7 @@ def test_each_event_prints_all_that_it_has():
         assert {word.split("=")[0] for word in words.split()} == fields(text) - {"dev"}
 
 
-def test_the_page_has_every_name():
+def test_page_has_every_symbol():
     described, names = page(), symbols()
     assert len(names) == 7
     whole = (DOCUMENTS / "tracing.rst").read_text(encoding="utf-8")
@@ -88,7 +88,7 @@ def test_the_page_has_every_name():
                     re.search(rf"\b{word}\b", whole), (name, word)
 
 
-def test_each_symbol_is_known_outside():
+def test_symbols_are_exported_to_programs():
     """A program can translate an enum in a format only if the header defines it."""
     for header in HEADERS.values():
         text = (TOP / header).read_text(encoding="utf-8")
@@ -96,7 +96,7 @@ def test_each_symbol_is_known_outside():
         assert used and used == set(re.findall(r"TRACE_DEFINE_ENUM\((\w+)\)", text))
 
 
-def test_kinds_of_steps_fit():
+def test_names_of_step_kinds_fit():
     """The events copy the name of a step's kind into an array, which must have room for the longest
     one."""
     room = int(re.search(r"#define SHINGLE_TRACE_KIND\s+(\d+)",
@@ -163,13 +163,13 @@ TRACES = {
 }
 
 
-def test_each_recipe_is_tried():
+def test_each_recipe_has_a_test():
     assert TRACES.keys() == set(RECIPES)
 
 
 @pytest.mark.parametrize("awk", AWKS)
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_recipe(tmp_path, awk, recipe):
+def test_recipe_output(tmp_path, awk, recipe):
     text, expected = TRACES[recipe]
     (tmp_path / "trace").write_text(HEAD + text, encoding="ascii")
     command = [awk, *(["awk"] if awk == "busybox" else []), "-f", FOLDER / "lib.awk",
@@ -186,7 +186,7 @@ def test_recipe(tmp_path, awk, recipe):
     assert nothing.stdout and not nothing.stderr
 
 
-def test_a_write_that_destroys_again_is_another(tmp_path):
+def test_repeated_destruction_counts_again(tmp_path):
     """A write that destroys the same blocks at a later time counts again. Between the two the
     blocks were written by a write that destroyed nothing and left no event."""
     again = [line(at, "platter_destroy", "252:0", f"block=0 n=1 first={first} count=1 cyl=1 head=0 "
@@ -235,7 +235,7 @@ def a_shingle_trace(tmp_path):
 
 @pytest.mark.parametrize("name, number", [("a.b", 0), ("aXb", 1), ("my smr", 2), ("smr", None),
                                           ("a*", None), (r"a\.b", None)])
-def test_only_the_device_of_that_name_is_traced(shingle_trace, name, number):
+def test_device_name_is_matched_literally(shingle_trace, name, number):
     """-d takes the name literally: dots, stars and blanks in it match only themselves."""
     start, gone = shingle_trace
     with start("-d", name, "events", "true") as traced:
@@ -248,7 +248,7 @@ def test_only_the_device_of_that_name_is_traced(shingle_trace, name, number):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_the_ring_goes_whatever_ends_it(shingle_trace, how):
+def test_trace_instance_is_removed_on_any_signal(shingle_trace, how):
     """A signal ends shingle-trace with its trace instance switched off and removed."""
     start, gone = shingle_trace
     with start("events") as traced:
@@ -264,7 +264,7 @@ def test_the_ring_goes_whatever_ends_it(shingle_trace, how):
 
 
 @pytest.mark.parametrize("place", ["none", "/dev/full"])
-def test_events_that_there_is_no_room_for_are_told(shingle_trace, tmp_path, place):
+def test_lost_events_fail_the_script(shingle_trace, tmp_path, place):
     """With too little room the script fails: it must not report some events as if they were all."""
     start, gone = shingle_trace
     mktemp = "exit 1" if place == "none" else f"ln -s {place} {tmp_path}/out; echo {tmp_path}/out"
@@ -282,7 +282,7 @@ def test_events_that_there_is_no_room_for_are_told(shingle_trace, tmp_path, plac
     assert not list((tmp_path / "tracing/instances").iterdir())
 
 
-def test_recipes_ask_for_events_that_there_are():
+def test_recipes_name_existing_events():
     for recipe in RECIPES:
         text = (FOLDER / f"{recipe}.awk").read_text(encoding="utf-8")
         asked = re.search(r"^# events: (.*)$", text, re.M)[1].split()
@@ -293,12 +293,12 @@ def test_recipes_ask_for_events_that_there_are():
         assert used <= set().union(*(fields(events()[name.split("/")[1]]) for name in asked))
 
 
-def test_the_shell_is_sound():
+def test_shellcheck_reports_nothing():
     assert os.access(FOLDER / "shingle-trace", os.X_OK)
     subprocess.run(["shellcheck", FOLDER / "shingle-trace"], check=True)
 
 
-def test_the_page_has_the_triggers_that_are_tried():
+def test_page_has_the_tested_triggers():
     """Every histogram trigger in tracing.rst is one that the guest test runs, and vice versa."""
     suite = (TOP / "tests/guest/tracing.py").read_text(encoding="utf-8")
     tried = dict(re.findall(r'"((?:shingle|platter)/\w+)": "(hist:[^"]+)"', suite))

@@ -85,7 +85,7 @@ int main(int argc, char **argv)
 
 
 @pytest.mark.parametrize("most", (4, 16, 2048))
-def test_it_says_what_was_discarded(tmp_path, most):
+def test_list_reports_discarded_blocks(tmp_path, most):
     """The list never reports a block as discarded that was written since. A full list may forget
     discards; one with room must know all of them."""
     (tmp_path / "trims.c").write_text(PROGRAM, encoding="ascii")

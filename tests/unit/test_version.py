@@ -27,7 +27,7 @@ def test_the_version_has_three_numbers():
 
 
 @pytest.mark.parametrize("folder, name", TOOLS.items(), ids=TOOLS)
-def test_tools_say_it(folder, name):
+def test_tools_print_the_version(folder, name):
     said("make", "-s", "-C", TOP / "userspace", folder)
     tool = TOP / "build/userspace" / name
     assert re.fullmatch(rf"{name} {re.escape(RELEASE)}(, on-disk format \d+)?",
@@ -59,7 +59,7 @@ def compiled_in(tree):
     return part.read_bytes()
 
 
-def test_without_git_tools_have_what_dkms_has(tarball):
+def test_without_git_tools_use_the_version_of_dkms(tarball):
     assert b"9.8.7\0" in compiled_in(tarball)
     become(tarball, "9.8.7", "10.0.1")
     assert b"10.0.1\0" in compiled_in(tarball)      # and not an old one
@@ -73,11 +73,11 @@ def kbuild_flags(tree):
                           cwd=tree, text=True, capture_output=True)
 
 
-def test_modules_have_what_dkms_has(tarball):
+def test_modules_use_the_version_of_dkms(tarball):
     assert '-DSHINGLE_RELEASE="9.8.7"' in kbuild_flags(tarball).stdout.splitlines()
 
 
-def test_without_a_version_nothing_is_built(tarball):
+def test_build_fails_without_a_version(tarball):
     (tarball / "dkms.conf").write_text('PACKAGE_NAME="dm-shingle"\n', "utf-8")
     done = kbuild_flags(tarball)
     assert done.returncode and "no PACKAGE_VERSION" in done.stderr
@@ -102,7 +102,7 @@ def sources(module):
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_modinfo_has_something_to_say(module):
+def test_modules_have_a_description(module):
     text, = sources(module)
     if "SHINGLE_TARGETS(" in text:
         modinfo = (TOP / "core/base/shingle.h").read_text("utf-8")
@@ -119,17 +119,17 @@ def test_modinfo_has_something_to_say(module):
     assert sorted(re.findall(r'^MODULE_ALIAS\("dm-(.*)"\);$', text, re.M)) == sorted(names)
 
 
-def test_every_module_is_dkms_too():
+def test_dkms_has_every_module():
     built = {Path(name).stem for room in kbuilds() for name in of_kbuild(room, "$(obj-m)")}
     assert built == set(MODULES)
 
 
-def test_the_changelog_begins_with_it():
+def test_changelog_begins_with_the_version():
     heads = re.findall(r"^## (.*)$", (TOP / "CHANGELOG.md").read_text("utf-8"), re.M)
     assert heads[0] == RELEASE
 
 
-def test_pages_name_no_other():
+def test_pages_name_the_present_version():
     """Commands for users that contain the version, as in README's section on DKMS, have the present
     one."""
     for path in (TOP / "README.md", *(TOP / "Documentation").rglob("*.rst")):
@@ -137,7 +137,7 @@ def test_pages_name_no_other():
             assert found == RELEASE, path
 
 
-def test_pkg_config_says_it(tmp_path):
+def test_pkg_config_has_the_version(tmp_path):
     said("make", "-s", "-C", TOP / "userspace", "kv")
     said("make", "-s", "-C", TOP / "userspace/kv", "install", f"DESTDIR={tmp_path}",
          "PREFIX=/usr")
@@ -145,7 +145,7 @@ def test_pkg_config_says_it(tmp_path):
         .read_text("utf-8").splitlines()
 
 
-def test_the_changelog_has_the_format_of_the_code():
+def test_changelog_has_the_format_number():
     code = (TOP / "core/lib/format/format.h").read_text("utf-8")
     number = re.search(r"^#define SHINGLE_VERSION\s+(\d+)$", code, re.M)[1]
     newest = (TOP / "CHANGELOG.md").read_text("utf-8").split("\n## ")[1]

@@ -26,14 +26,14 @@ def check(*args):
     return wrong, done.stdout
 
 
-def test_windows_are_what_is_destroyed():
+def test_windows_equal_the_destroyed_blocks():
     """A write destroys no block outside its window, and, where the medium has described itself,
     every block in it. The same holds for two writes that may meet."""
     wrong, text = check(1, 1500)
     assert wrong == 0, text
 
 
-def test_a_head_that_is_wider_than_told_is_noticed():
+def test_too_narrow_windows_are_detected():
     """If core assumes a head that is too narrow, the check must find blocks destroyed outside the
     window. Otherwise it would compare nothing."""
     assert check(1, 100, "narrow")[0] > 1000

@@ -23,7 +23,7 @@ bool band_discard(struct kv *kv, u32 band)
 /* Consecutive bands are given out in order, so that they are written in order. */
 static u32 free_after(const struct kv *kv, u32 i)
 {
-	while (kv->state[i] == BAND_USED)
+	while (kv->bands.state[i] == BAND_USED)
 		i = i + 1 < kv->head.bands ? i + 1 : 0;
 	return i;
 }
@@ -32,7 +32,7 @@ static u32 free_after(const struct kv *kv, u32 i)
 static bool follows(const struct kv *kv, u32 band)
 {
 	/* A band table of at least the length of a lead-in is a stream of its own to the disk. */
-	return kv->next == band && kv->copy_bytes < kv->opt.lead_bytes;
+	return kv->bands.stream.next == band && kv->bandtable.copy_bytes < kv->opt.lead_bytes;
 }
 
 /*
@@ -43,11 +43,12 @@ static u32 free_in_stream(const struct kv *kv)
 {
 	u32 i, run = 0, longest = 0, best = NO_BAND;
 
-	if (kv->next < kv->head.bands && kv->state[kv->next] != BAND_USED &&
-	    follows(kv, kv->next))
-		return kv->next;
+	if (kv->bands.stream.next < kv->head.bands &&
+	    kv->bands.state[kv->bands.stream.next] != BAND_USED &&
+	    follows(kv, kv->bands.stream.next))
+		return kv->bands.stream.next;
 	for (i = 0; i < kv->head.bands; i++) {
-		run = kv->state[i] == BAND_USED ? 0 : run + 1;
+		run = kv->bands.state[i] == BAND_USED ? 0 : run + 1;
 		if (run > longest) {
 			longest = run;
 			best = i + 1 - run;
@@ -63,12 +64,12 @@ static u32 free_in_stream(const struct kv *kv)
  */
 static u32 to_give(const struct kv *kv)
 {
-	u32 used = kv->head.bands - kv->free + kv->spare.bands - kv->spare_free;
+	u32 used = kv->head.bands - kv->bands.free + kv->offload.head.bands - kv->bands.spare_free;
 	/* Logs, and bands that are not in a band table yet, or no longer. */
-	u64 others = (u64)(used - kv->version->nr) * BANDS_ENTRY_MAX;
-	u64 room = bandtable_room(kv), taken = kv->version->most_bytes + others;
+	u64 others = (u64)(used - kv->current.version->nr) * BANDS_ENTRY_MAX;
+	u64 room = bandtable_room(kv), taken = kv->current.version->most_bytes + others;
 
-	return (u32)min_t(u64, kv->free, room > taken ? (room - taken) / BANDS_ENTRY_MAX : 0);
+	return (u32)min_t(u64, kv->bands.free, room > taken ? (room - taken) / BANDS_ENTRY_MAX : 0);
 }
 
 /*
@@ -80,7 +81,7 @@ static u32 kept(const struct kv *kv, u32 reserve)
 {
 	if (reserve <= RESERVE_MERGE)
 		return reserve;
-	return max(reserve + kv->spare.bands - kv->spare_free, kv->claimed);
+	return max(reserve + kv->offload.head.bands - kv->bands.spare_free, kv->bands.claimed);
 }
 
 /**
@@ -120,12 +121,12 @@ int band_take(struct kv *kv, u32 reserve, u32 *band, bool *clean)
 		pthread_mutex_unlock(&kv->lock);
 		return -ENOSPC;
 	}
-	i = streams(kv) ? free_in_stream(kv) : free_after(kv, kv->hand);
-	known = kv->state[i] == BAND_CLEAN;
-	kv->stale -= kv->state[i] == BAND_STALE;
-	kv->state[i] = BAND_USED;
-	kv->free--;
-	kv->hand = i + 1 < kv->head.bands ? i + 1 : 0;
+	i = streams(kv) ? free_in_stream(kv) : free_after(kv, kv->bands.search_from);
+	known = kv->bands.state[i] == BAND_CLEAN;
+	kv->bands.stale -= kv->bands.state[i] == BAND_STALE;
+	kv->bands.state[i] = BAND_USED;
+	kv->bands.free--;
+	kv->bands.search_from = i + 1 < kv->head.bands ? i + 1 : 0;
 	pthread_mutex_unlock(&kv->lock);
 	if (clean)
 		*clean = known;
@@ -138,7 +139,7 @@ int band_take(struct kv *kv, u32 reserve, u32 *band, bool *clean)
 /* Return: the counter of free bands of the disk that a band is on; the caller holds the lock. */
 u32 *bands_free(struct kv *kv, u32 band)
 {
-	return is_spare(kv, band) ? &kv->spare_free : &kv->free;
+	return is_spare(kv, band) ? &kv->bands.spare_free : &kv->bands.free;
 }
 
 /**
@@ -158,16 +159,16 @@ int band_take_spare(struct kv *kv, u32 reserve, u32 *band, bool *clean)
 	bool known;
 
 	pthread_mutex_lock(&kv->lock);
-	if (!kv->spare_free || to_give(kv) <= kept(kv, reserve) + 1) {
+	if (!kv->bands.spare_free || to_give(kv) <= kept(kv, reserve) + 1) {
 		pthread_mutex_unlock(&kv->lock);
 		return -ENOSPC;
 	}
-	while (kv->state[i] == BAND_USED)
+	while (kv->bands.state[i] == BAND_USED)
 		i++;
-	known = kv->state[i] == BAND_CLEAN;
-	kv->stale -= kv->state[i] == BAND_STALE;
-	kv->state[i] = BAND_USED;
-	kv->spare_free--;
+	known = kv->bands.state[i] == BAND_CLEAN;
+	kv->bands.stale -= kv->bands.state[i] == BAND_STALE;
+	kv->bands.state[i] = BAND_USED;
+	kv->bands.spare_free--;
 	pthread_mutex_unlock(&kv->lock);
 	*clean = known;
 	*band = i;
@@ -203,8 +204,9 @@ static int zeroes(struct kv *kv, u32 band, u32 at)
 	int err = 0;
 
 	for (; at < end && !err; at += n) {
-		n = min(end - at, kv->zero_bytes);
-		err = store_write(kv, kv->disk, band_offset(kv, band) + at, kv->zeroes, n);
+		n = min(end - at, kv->bands.stream.zero_bytes);
+		err = store_write(kv, kv->disk, band_offset(kv, band) + at,
+				  kv->bands.stream.zeroes, n);
 		count(&kv->stats.pad_bytes, n);
 	}
 	return err;
@@ -230,16 +232,16 @@ int band_lead_in(struct kv *kv, u32 band)
 	if (!streams(kv) || is_spare(kv, band))
 		return 0;
 	pthread_mutex_lock(&kv->lock);
-	room = band && !follows(kv, band) && kv->state[front] != BAND_USED;
-	kv->next = band + 1;
+	room = band && !follows(kv, band) && kv->bands.state[front] != BAND_USED;
+	kv->bands.stream.next = band + 1;
 	if (room) {
 		/*
 		 * Only the holder of @writer allocates bands, and bands_reclaim() takes only stale
 		 * ones.
 		 */
-		known = kv->state[front] == BAND_CLEAN;
-		kv->stale -= kv->state[front] == BAND_STALE;
-		kv->state[front] = BAND_UNKNOWN;
+		known = kv->bands.state[front] == BAND_CLEAN;
+		kv->bands.stale -= kv->bands.state[front] == BAND_STALE;
+		kv->bands.state[front] = BAND_UNKNOWN;
 	}
 	pthread_mutex_unlock(&kv->lock);
 	if (!room)
@@ -251,7 +253,7 @@ int band_lead_in(struct kv *kv, u32 band)
 		return err;
 	known = band_discard(kv, front);
 	pthread_mutex_lock(&kv->lock);
-	kv->state[front] = known ? BAND_CLEAN : BAND_UNKNOWN;
+	kv->bands.state[front] = known ? BAND_CLEAN : BAND_UNKNOWN;
 	pthread_mutex_unlock(&kv->lock);
 	return 0;
 }
@@ -280,7 +282,7 @@ void band_give_back(struct kv *kv, u32 band)
 {
 	pthread_mutex_lock(&kv->lock);
 	/* The band was not written to its end, if at all. */
-	kv->next = NO_BAND;
+	kv->bands.stream.next = NO_BAND;
 	band_retire(kv, band);
 	pthread_mutex_unlock(&kv->lock);
 }
@@ -288,10 +290,10 @@ void band_give_back(struct kv *kv, u32 band)
 /* Free a band that no reader uses any more; the caller holds the lock. */
 void band_retire(struct kv *kv, u32 band)
 {
-	kv->state[band] = BAND_STALE;
+	kv->bands.state[band] = BAND_STALE;
 	++*bands_free(kv, band);
-	kv->stale++;
-	kv->released++;
+	kv->bands.stale++;
+	kv->bands.released++;
 	pthread_cond_broadcast(&kv->changed);
 }
 
@@ -308,21 +310,21 @@ bool bands_reclaim(struct kv *kv, u32 most)
 	u32 i;
 
 	pthread_mutex_lock(&kv->lock);
-	for (i = 0; i < kv->head.bands + kv->spare.bands && kv->stale && most; i++) {
-		if (kv->state[i] != BAND_STALE)
+	for (i = 0; i < kv->head.bands + kv->offload.head.bands && kv->bands.stale && most; i++) {
+		if (kv->bands.state[i] != BAND_STALE)
 			continue;
 		/* No other thread may allocate it meanwhile. */
-		kv->state[i] = BAND_USED;
-		kv->stale--;
+		kv->bands.state[i] = BAND_USED;
+		kv->bands.stale--;
 		--*bands_free(kv, i);
 		pthread_mutex_unlock(&kv->lock);
 		done = band_discard(kv, i);
 		pthread_mutex_lock(&kv->lock);
-		kv->state[i] = done ? BAND_CLEAN : BAND_UNKNOWN;
+		kv->bands.state[i] = done ? BAND_CLEAN : BAND_UNKNOWN;
 		++*bands_free(kv, i);
 		most--;
 	}
-	more = kv->stale;
+	more = kv->bands.stale;
 	pthread_mutex_unlock(&kv->lock);
 	return more;
 }

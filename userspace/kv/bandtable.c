@@ -134,11 +134,11 @@ int bandtable_write(struct kv *kv, const struct version *v, const struct log_ban
 	h->magic = cpu_to_le64(BANDS_MAGIC);
 	h->version = cpu_to_le32(FORMAT_VERSION);
 	memcpy(h->uuid, kv->head.uuid, sizeof(h->uuid));
-	h->next_id = cpu_to_le64(__atomic_load_n(&kv->next_id, __ATOMIC_RELAXED));
-	h->next_age = cpu_to_le64(__atomic_load_n(&kv->next_age, __ATOMIC_RELAXED));
-	h->seq = cpu_to_le64(__atomic_load_n(&kv->next_seq, __ATOMIC_RELAXED));
+	h->next_id = cpu_to_le64(__atomic_load_n(&kv->next.id, __ATOMIC_RELAXED));
+	h->next_age = cpu_to_le64(__atomic_load_n(&kv->next.age, __ATOMIC_RELAXED));
+	h->seq = cpu_to_le64(__atomic_load_n(&kv->next.seq, __ATOMIC_RELAXED));
 	/* The offload device that holds the bands behind the store's own. */
-	memcpy(h->offload, kv->spare.own, sizeof(h->offload));
+	memcpy(h->offload, kv->offload.head.own, sizeof(h->offload));
 	h->entries = cpu_to_le32(v->nr + nr_logs);
 	h->bytes = cpu_to_le32((u32)body);
 	h->body_crc = cpu_to_le32(crc32c(~0U, h + 1, body));
@@ -152,7 +152,7 @@ int bandtable_write(struct kv *kv, const struct version *v, const struct log_ban
 		}
 	}
 	free(h);
-	kv->copy_bytes = (u32)size;
+	kv->bandtable.copy_bytes = (u32)size;
 	return err;
 }
 
@@ -219,13 +219,13 @@ static int spare_there(struct kv *kv, const struct bands_head *h, u32 band)
 
 	if (!memcmp(h->offload, none, sizeof(none)))
 		return -EUCLEAN;
-	if (!kv->offload)
+	if (!kv->offload.disk)
 		return kv_says(-ENXIO, "%s has writes on its offload device: give that device, too",
 			       kv->disk->name);
-	if (memcmp(h->offload, kv->spare.own, sizeof(kv->spare.own)))
+	if (memcmp(h->offload, kv->offload.head.own, sizeof(kv->offload.head.own)))
 		return kv_says(-ENXIO, "%s has writes on another offload device than %s",
-			       kv->disk->name, kv->offload->name);
-	return band - kv->head.bands < kv->spare.bands ? 0 : -EUCLEAN;
+			       kv->disk->name, kv->offload.disk->name);
+	return band - kv->head.bands < kv->offload.head.bands ? 0 : -EUCLEAN;
 }
 
 static int take_entry(struct kv *kv, const struct bands_head *h, const u8 **at, const u8 *end,
@@ -249,19 +249,19 @@ static int take_entry(struct kv *kv, const struct bands_head *h, const u8 **at, 
 	err = is_spare(kv, band) ? spare_there(kv, h, band) : 0;
 	if (err)
 		return err;
-	if ((is_spare(kv, band) && e.kind == KIND_TABLE) || kv->state[band] == BAND_USED ||
+	if ((is_spare(kv, band) && e.kind == KIND_TABLE) || kv->bands.state[band] == BAND_USED ||
 	    bytes > kv->head.band_bytes || bytes % BLOCK_BYTES ||
-	    le64_to_cpu(e.id) >= kv->next_id || (size_t)(end - *at) < min_bytes + max_bytes)
+	    le64_to_cpu(e.id) >= kv->next.id || (size_t)(end - *at) < min_bytes + max_bytes)
 		return -EUCLEAN;
 	min = slice(*at, min_bytes);
 	max = slice(*at + min_bytes, max_bytes);
 	*at += min_bytes + max_bytes;
-	kv->state[band] = BAND_USED;
+	kv->bands.state[band] = BAND_USED;
 	--*bands_free(kv, band);
 	if (e.kind == KIND_LOG) {
-		if (kv->nr_logs == MAX_LOG_BANDS || min_bytes || max_bytes)
+		if (kv->bandtable.nr_logs == MAX_LOG_BANDS || min_bytes || max_bytes)
 			return -EUCLEAN;
-		kv->logs[kv->nr_logs++] = (struct log_band){
+		kv->bandtable.logs[kv->bandtable.nr_logs++] = (struct log_band){
 			.band = band, .bytes = bytes, .id = le64_to_cpu(e.id),
 			.memtable = le64_to_cpu(e.age),
 		};
@@ -271,7 +271,7 @@ static int take_entry(struct kv *kv, const struct bands_head *h, const u8 **at, 
 	    e.level >= levels_of(&kv->head) || bytes < 2 * BLOCK_BYTES ||
 	    le64_to_cpu(e.entries) > bytes || !min_bytes || min_bytes > KV_KEY_MAX || !max_bytes ||
 	    max_bytes > KV_KEY_MAX || slice_cmp(min, max) > 0 ||
-	    le64_to_cpu(e.age) >= kv->next_age ||
+	    le64_to_cpu(e.age) >= kv->next.age ||
 	    (e.kind == KIND_UNSORTED && (kv->head.organisation != KV_BUFFERED || e.level)))
 		return -EUCLEAN;
 	t = calloc(1, sizeof(*t));
@@ -305,9 +305,9 @@ static int order_logs(struct kv *kv)
 	const struct log_band *b;
 	u32 i;
 
-	qsort(kv->logs, kv->nr_logs, sizeof(*kv->logs), log_order);
-	for (i = 0; i < kv->nr_logs; i++) {
-		b = &kv->logs[i];
+	qsort(kv->bandtable.logs, kv->bandtable.nr_logs, sizeof(*kv->bandtable.logs), log_order);
+	for (i = 0; i < kv->bandtable.nr_logs; i++) {
+		b = &kv->bandtable.logs[i];
 		if (!b->memtable || b->memtable > NUMBERS_END ||
 		    (i && (b[-1].id == b->id || b[-1].memtable > b->memtable)))
 			return -EUCLEAN;
@@ -330,10 +330,10 @@ static int take_all(struct kv *kv, const struct bands_head *h)
 	part = calloc(nr ?: 1, sizeof(*part));
 	if (!part)
 		return kv_no_memory();
-	kv->generation = le64_to_cpu(h->generation);
-	kv->next_id = le64_to_cpu(h->next_id);
-	kv->next_age = le64_to_cpu(h->next_age);
-	kv->next_seq = le64_to_cpu(h->seq);
+	kv->bandtable.generation = le64_to_cpu(h->generation);
+	kv->next.id = le64_to_cpu(h->next_id);
+	kv->next.age = le64_to_cpu(h->next_age);
+	kv->next.seq = le64_to_cpu(h->seq);
 	for (i = 0; i < nr && !err; i++) {
 		err = take_entry(kv, h, &at, end, &part[parts]);
 		parts += !err && part[parts];
@@ -343,8 +343,8 @@ static int take_all(struct kv *kv, const struct bands_head *h)
 	if (!err)
 		err = order_logs(kv);
 	if (!err) {
-		kv->version = version_new(part, parts);
-		err = kv->version ? 0 : kv_no_memory();
+		kv->current.version = version_new(part, parts);
+		err = kv->current.version ? 0 : kv_no_memory();
 	}
 	for (i = 0; i < parts; i++)
 		part_put(kv, part[i]);
@@ -401,7 +401,7 @@ int bandtable_read(struct kv *kv)
 static bool interrupted(struct kv *kv, u32 copy, int *err)
 {
 	struct bands_head *h = aligned_alloc(BLOCK_BYTES, sizeof(*h));
-	u64 g = kv->generation;
+	u64 g = kv->bandtable.generation;
 	bool is = false;
 
 	if (!h) {
@@ -410,7 +410,7 @@ static bool interrupted(struct kv *kv, u32 copy, int *err)
 	}
 	*err = read_some(kv, slot_offset(kv, g, copy), h, sizeof(*h));
 	if (!*err && is_head(kv, h))
-		is = (kv->opt.flags & KV_READ_ONLY) && kv->logged < g &&
+		is = (kv->opt.flags & KV_READ_ONLY) && kv->recovery.generation < g &&
 			(le64_to_cpu(h->generation) == g || le64_to_cpu(h->generation) + 2 == g);
 	free(h);
 	return is;
@@ -439,8 +439,8 @@ int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text, 
 	u32 i;
 
 	for (i = 0; i < COPIES && err != -ENOMEM; i++) {
-		h = read_copy(kv, slot_offset(kv, kv->generation, i), &err);
-		whole[i] = h && le64_to_cpu(h->generation) == kv->generation;
+		h = read_copy(kv, slot_offset(kv, kv->bandtable.generation, i), &err);
+		whole[i] = h && le64_to_cpu(h->generation) == kv->bandtable.generation;
 		free(h);
 		any_bad |= !whole[i];
 		if (!report || whole[i])
@@ -459,8 +459,8 @@ int bandtable_copies(struct kv *kv, void (*report)(void *ctx, const char *text, 
 		return err == -ENOMEM ? err : 0;
 	err = 0;
 	if (any_bad)
-		err = bandtable_write(kv, kv->version, kv->logs, kv->nr_logs, kv->generation,
-				      false);
+		err = bandtable_write(kv, kv->current.version, kv->bandtable.logs,
+				      kv->bandtable.nr_logs, kv->bandtable.generation, false);
 	return err ?: store_flush(kv);
 }
 
@@ -479,12 +479,12 @@ static void install(struct kv *kv, const struct change *c, struct version *v,
 {
 	u32 i, j;
 
-	for (i = 0; i < kv->nr_logs; i++) {
-		for (j = 0; j < nr_logs && logs[j].id != kv->logs[i].id; j++)
+	for (i = 0; i < kv->bandtable.nr_logs; i++) {
+		for (j = 0; j < nr_logs && logs[j].id != kv->bandtable.logs[i].id; j++)
 			;
 		/* A log that has become a table keeps its band and its id. */
-		if (j == nr_logs && !became_table(c, &kv->logs[i]))
-			band_retire(kv, kv->logs[i].band);
+		if (j == nr_logs && !became_table(c, &kv->bandtable.logs[i]))
+			band_retire(kv, kv->bandtable.logs[i].band);
 	}
 	/*
 	 * If the table of a removed part stays, it is added again as another part; that part holds
@@ -492,10 +492,10 @@ static void install(struct kv *kv, const struct change *c, struct version *v,
 	 */
 	for (i = 0; i < c->removes; i++)
 		c->remove[i]->table->dead = true;
-	memcpy(kv->logs, logs, nr_logs * sizeof(*logs));
-	kv->nr_logs = nr_logs;
-	kv->version = v;
-	__atomic_store_n(&kv->generation, kv->generation + 1, __ATOMIC_RELAXED);
+	memcpy(kv->bandtable.logs, logs, nr_logs * sizeof(*logs));
+	kv->bandtable.nr_logs = nr_logs;
+	kv->current.version = v;
+	__atomic_store_n(&kv->bandtable.generation, kv->bandtable.generation + 1, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&kv->changed);
 }
 
@@ -519,11 +519,11 @@ int commit(struct kv *kv, const struct change *c)
 	int err;
 
 	pthread_mutex_lock(&kv->committing);
-	old = kv->version;
-	for (i = 0; i < kv->nr_logs; i++) {
-		if (kv->logs[i].memtable <= c->memtable)
+	old = kv->current.version;
+	for (i = 0; i < kv->bandtable.nr_logs; i++) {
+		if (kv->bandtable.logs[i].memtable <= c->memtable)
 			continue;
-		logs[n] = kv->logs[i];
+		logs[n] = kv->bandtable.logs[i];
 		if (c->seal && c->seal->id == logs[n].id)
 			logs[n].bytes = c->seal->bytes;
 		n++;
@@ -534,15 +534,15 @@ int commit(struct kv *kv, const struct change *c)
 	v = version_changed(old, c->remove, c->removes, c->add, c->adds);
 	err = v ? store_broken(kv) : kv_no_memory();
 	/* A reader would reject such a band table, or take it for an older one. */
-	if (!err && (numbers_end(__atomic_load_n(&kv->next_id, __ATOMIC_RELAXED),
-				 __atomic_load_n(&kv->next_age, __ATOMIC_RELAXED),
-				 kv->generation + 1) ||
+	if (!err && (numbers_end(__atomic_load_n(&kv->next.id, __ATOMIC_RELAXED),
+				 __atomic_load_n(&kv->next.age, __ATOMIC_RELAXED),
+				 kv->bandtable.generation + 1) ||
 		     (c->log && c->log->memtable > NUMBERS_END)))
 		err = kv_says(-EOVERFLOW, "%s has used all its sequence numbers", kv->disk->name);
 	if (!err && !c->durable)
 		err = store_flush(kv);
 	if (!err)
-		err = bandtable_write(kv, v, logs, n, kv->generation + 1, false);
+		err = bandtable_write(kv, v, logs, n, kv->bandtable.generation + 1, false);
 	if (!err)
 		err = store_flush(kv);
 	if (!err) {

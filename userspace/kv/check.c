@@ -52,7 +52,7 @@ static int walk(struct checker *c, struct part *p, const struct cache_item *bloo
 			err = table_damaged(p->table, "a key is beyond the largest one");
 		else if (!bloom_has(bloom->data, bloom->bytes, t->at.key))
 			err = table_damaged(p->table, "the Bloom filter does not contain a key");
-		else if (t->at.seq >= __atomic_load_n(&c->kv->next_seq, __ATOMIC_RELAXED))
+		else if (t->at.seq >= __atomic_load_n(&c->kv->next.seq, __ATOMIC_RELAXED))
 			err = table_damaged(p->table, "a write has a later number than the store");
 		else
 			err = buffer_set(&key, t->at.key);
@@ -174,8 +174,8 @@ EXPORTED int kv_check(struct kv *kv, void (*report)(void *ctx, const char *sente
 
 	if (err)
 		return err;
-	if (kv->lost_error)
-		found(&c, kv->lost, kv->lost_error);
+	if (kv->recovery.err)
+		found(&c, kv->recovery.text, kv->recovery.err);
 	err = header_copies(kv, found, &c);
 	if (err)
 		return err;

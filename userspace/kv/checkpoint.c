@@ -17,7 +17,7 @@ static int stopped(struct kv *kv)
 	bool stop;
 
 	pthread_mutex_lock(&kv->lock);
-	stop = kv->stop;
+	stop = kv->worker.stop;
 	pthread_mutex_unlock(&kv->lock);
 	return stop ? kv_says(-ECANCELED, "the store is being closed") : 0;
 }
@@ -96,9 +96,9 @@ int checkpoint_to(struct kv *kv, struct kv_disk *disk, const struct kv_format_op
 	int err = take_sized(&shape, sizeof(shape), opt, opt ? opt->size : 0,
 			     "kv_format_options");
 
-	if (!err && kv->lost_error)
-		err = kv_says(kv->lost_error, "%s has lost a part of its log: %s",
-			      kv->disk->name, kv->lost);
+	if (!err && kv->recovery.err)
+		err = kv_says(kv->recovery.err, "%s has lost a part of its log: %s",
+			      kv->disk->name, kv->recovery.text);
 	if (err) {
 		disk->ops->close(disk);
 		return err;

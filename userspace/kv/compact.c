@@ -149,7 +149,7 @@ static void forget_outputs(struct merger *g, bool made)
 		 * No band table refers to it, so its band is free.  If the store is broken, the
 		 * band table on the disk is unknown, and the band stays in use.
 		 */
-		if (!made && !g->kv->broken)
+		if (!made && !g->kv->broken.err)
 			g->out[i]->table->dead = true;
 		part_put(g->kv, g->out[i]);
 	}
@@ -165,7 +165,7 @@ static int let_writers_on(struct merger *g)
 	if (g->mem)
 		return 0;
 	pthread_mutex_lock(&g->kv->lock);
-	frozen = g->kv->frozen;
+	frozen = g->kv->current.frozen;
 	pthread_mutex_unlock(&g->kv->lock);
 	/*
 	 * With KV_STREAM no writer waits for the memtable, and the bands of two tables must not be
@@ -183,7 +183,7 @@ static int look_up(void *ctx)
 	bool stop;
 
 	pthread_mutex_lock(&g->kv->lock);
-	stop = g->kv->stop;
+	stop = g->kv->worker.stop;
 	pthread_mutex_unlock(&g->kv->lock);
 	if (stop && !g->mem)
 		return kv_says(-ECANCELED, "the store is being closed");
@@ -423,7 +423,7 @@ static int merge_parts(struct kv *kv, const struct pick *p, struct memtable *mem
 	int err;
 
 	/* If the merge is interrupted, its tables stay in order with those of the next attempt. */
-	g.age = __atomic_fetch_add(&kv->next_age, AGES, __ATOMIC_RELAXED) + AGES - 1;
+	g.age = __atomic_fetch_add(&kv->next.age, AGES, __ATOMIC_RELAXED) + AGES - 1;
 	g.in = calloc(nr + 1, sizeof(*g.in));
 	err = g.in ? take_snapshots(&g) : kv_no_memory();
 	for (i = 0; i < nr; i++) {
@@ -453,7 +453,7 @@ static int merge_parts(struct kv *kv, const struct pick *p, struct memtable *mem
 
 static int move_part(struct kv *kv, struct part *p, u32 level)
 {
-	u64 age = __atomic_fetch_add(&kv->next_age, 1, __ATOMIC_RELAXED);
+	u64 age = __atomic_fetch_add(&kv->next.age, 1, __ATOMIC_RELAXED);
 	struct part *moved = part_new(p->table, level, age, p->min, p->max);
 	struct change c = { .remove = &p, .removes = 1, .add = &moved, .adds = 1 };
 	int err;
@@ -475,16 +475,16 @@ static int move_part(struct kv *kv, struct part *p, u32 level)
  */
 static int seal_unit(struct kv *kv, struct memtable *m)
 {
-	u64 age = __atomic_fetch_add(&kv->next_age, 1, __ATOMIC_RELAXED);
+	u64 age = __atomic_fetch_add(&kv->next.age, 1, __ATOMIC_RELAXED);
 	struct table_writer *w = NULL;
 	struct cursor *c = memtable_cursor(m);
 	struct part *p = NULL;
 	struct change change = { .add = &p, .adds = 1, .memtable = m->number };
-	int err = c ? table_behind(kv, &kv->unit, &w) : kv_no_memory();
+	int err = c ? table_behind(kv, &kv->flush.unit, &w) : kv_no_memory();
 
 	/* With KV_STREAM this band must be written to its end before another one is begun. */
 	if (err)
-		band_fill_up(kv, kv->unit.band, kv->unit.bytes);
+		band_fill_up(kv, kv->flush.unit.band, kv->flush.unit.bytes);
 	if (!err)
 		err = c->ops->seek(c, slice(NULL, 0));
 	for (; !err && c->valid; err = err ?: c->ops->next(c))
@@ -497,7 +497,7 @@ static int seal_unit(struct kv *kv, struct memtable *m)
 		err = table_finish(w, 0, age, &p);
 	err = err ?: commit(kv, &change);
 	if (!err)
-		band_level(kv, kv->unit.band, 0, true);
+		band_level(kv, kv->flush.unit.band, 0, true);
 	part_put(kv, p);
 	return err;
 }
@@ -515,25 +515,25 @@ int compact_frozen(struct kv *kv)
 	int err = 0;
 
 	pthread_mutex_lock(&kv->lock);
-	m = kv->frozen;
+	m = kv->current.frozen;
 	pthread_mutex_unlock(&kv->lock);
 	if (!m)
 		return 0;
-	err = kv->unit.band == NO_BAND ? merge_parts(kv, NULL, m, 0) : seal_unit(kv, m);
+	err = kv->flush.unit.band == NO_BAND ? merge_parts(kv, NULL, m, 0) : seal_unit(kv, m);
 	/*
 	 * A table may now lie behind the log and must not be overwritten; if this failed, the band
 	 * stays the log's.
 	 */
-	kv->unit.band = NO_BAND;
+	kv->flush.unit.band = NO_BAND;
 	count(&kv->stats.flush_us, now_us() - began);
 	if (err)
 		return err;
 	count(&kv->stats.flushes, 1);
 	pthread_mutex_lock(&kv->lock);
-	kv->frozen = NULL;
+	kv->current.frozen = NULL;
 	/* A flush that took long is forgotten after a few others. */
-	kv->flush_expected_us = max(now_us() - kv->frozen_us,
-				    kv->flush_expected_us - kv->flush_expected_us / 4);
+	kv->flush.expected_us = max(now_us() - kv->flush.began_us,
+				    kv->flush.expected_us - kv->flush.expected_us / 4);
 	pthread_cond_broadcast(&kv->changed);
 	pthread_mutex_unlock(&kv->lock);
 	memtable_put(m);
@@ -545,7 +545,7 @@ int compact_frozen(struct kv *kv)
 static void claim(struct kv *kv, u32 bands)
 {
 	pthread_mutex_lock(&kv->lock);
-	kv->claimed = bands;
+	kv->bands.claimed = bands;
 	pthread_mutex_unlock(&kv->lock);
 }
 
@@ -561,16 +561,16 @@ static u32 cover_at(struct kv *kv, struct slice key)
 
 /*
  * A merge within level 1 has ended that was made because @cover tables overlapped at @key.  If the
- * overlap is not smaller now, note this in @crowded.
+ * overlap is not smaller now, note this in @pick.stuck.
  */
-static void tidied(struct kv *kv, struct slice key, u32 cover)
+static void note_overlap(struct kv *kv, struct slice key, u32 cover)
 {
-	kv->tidied++;
+	kv->pick.tidied++;
 	if (cover_at(kv, key) < cover)
 		return;
 	pthread_mutex_lock(&kv->lock);
-	kv->crowded = max(kv->crowded, cover);
-	kv->crowded_released = kv->released;
+	kv->pick.stuck = max(kv->pick.stuck, cover);
+	kv->pick.stuck_released = kv->bands.released;
 	pthread_mutex_unlock(&kv->lock);
 }
 
@@ -582,7 +582,7 @@ static int do_pick(struct kv *kv, struct pick *p)
 
 	/* Also if the merge fails: the next attempt then begins with the next part. */
 	if (from && kv->head.organisation != KV_SOC)
-		err = buffer_set(&kv->round[from], p->part[0]->min);
+		err = buffer_set(&kv->pick.begin[from], p->part[0]->min);
 	if (!err && p->tidy) {
 		err = buffer_set(&key, p->key);
 		cover = cover_at(kv, p->key);
@@ -595,45 +595,45 @@ static int do_pick(struct kv *kv, struct pick *p)
 		err = move_part(kv, p->part[0], p->level);
 		part_put(kv, p->part[0]);
 	} else {
-		__atomic_fetch_add(&kv->merging, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&kv->worker.merging, 1, __ATOMIC_RELAXED);
 		err = merge_parts(kv, p, NULL, p->level);
-		__atomic_fetch_sub(&kv->merging, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&kv->worker.merging, 1, __ATOMIC_RELAXED);
 		count(&kv->stats.compactions, !err);
 	}
 	claim(kv, 0);
 	/* A merge that was cut off leaves the rest of some tables, which may overlap at the key. */
 	if (!err && p->tidy && !p->beyond)
-		tidied(kv, buffer_slice(&key), cover);
+		note_overlap(kv, buffer_slice(&key), cover);
 	else if (!err)
-		kv->tidied = p->tidy ? kv->tidied + 1 : 0;
+		kv->pick.tidied = p->tidy ? kv->pick.tidied + 1 : 0;
 	part_put(kv, p->beyond);
 	free(key.data);
 	return err;
 }
 
 /* Note a failed merge, so that it is not tried again with each write. */
-static void hold(struct kv *kv, int err)
+static void note_failure(struct kv *kv, int err)
 {
 	pthread_mutex_lock(&kv->lock);
-	kv->held = err;
-	kv->held_generation = kv->generation;
+	kv->pick.failed.err = err;
+	kv->pick.failed.generation = kv->bandtable.generation;
 	/*
 	 * A read error may be temporary, so the hold ends after some time.  Damage, lack of room
 	 * and too many versions last until the version of the store changes.
 	 */
-	kv->held_until = err == -EUCLEAN || err == -ENOSPC || err == -E2BIG ? 0 :
+	kv->pick.failed.until = err == -EUCLEAN || err == -ENOSPC || err == -E2BIG ? 0 :
 		now_us() + HOLD_US;
-	snprintf(kv->held_text, sizeof(kv->held_text), "%s", kv_error());
+	snprintf(kv->pick.failed.text, sizeof(kv->pick.failed.text), "%s", kv_error());
 	pthread_mutex_unlock(&kv->lock);
 }
 
-static bool is_held(struct kv *kv)
+static bool failed_lately(struct kv *kv)
 {
 	bool held;
 
 	pthread_mutex_lock(&kv->lock);
-	held = kv->held && kv->held_generation == kv->generation &&
-		(!kv->held_until || now_us() < kv->held_until);
+	held = kv->pick.failed.err && kv->pick.failed.generation == kv->bandtable.generation &&
+		(!kv->pick.failed.until || now_us() < kv->pick.failed.until);
 	pthread_mutex_unlock(&kv->lock);
 	return held;
 }
@@ -644,8 +644,8 @@ static int step(struct kv *kv, bool eager, bool *did)
 	int err;
 
 	*did = false;
-	if (is_held(kv))
-		return kv_says(kv->held, "%s", kv->held_text);
+	if (failed_lately(kv))
+		return kv_says(kv->pick.failed.err, "%s", kv->pick.failed.text);
 	err = pick_begin(kv, &p);
 	if (err)
 		return err;
@@ -657,7 +657,7 @@ static int step(struct kv *kv, bool eager, bool *did)
 	}
 	pick_end(kv, &p);
 	if (err && err != -ENOMEM && err != -ECANCELED)
-		hold(kv, err);
+		note_failure(kv, err);
 	return err;
 }
 
@@ -784,7 +784,7 @@ int compact_all(struct kv *kv)
  */
 int freeze(struct kv *kv)
 {
-	struct memtable *m = memtable_new(kv->mem->number + 1);
+	struct memtable *m = memtable_new(kv->current.mem->number + 1);
 	struct log_band unit = { .band = NO_BAND };
 	int err = m ? 0 : kv_no_memory();
 
@@ -797,11 +797,11 @@ int freeze(struct kv *kv)
 		return err;
 	}
 	pthread_mutex_lock(&kv->lock);
-	kv->unit = unit;
-	kv->frozen = kv->mem;
-	kv->frozen_us = now_us();
-	kv->mem = m;
-	pthread_cond_signal(&kv->work);
+	kv->flush.unit = unit;
+	kv->current.frozen = kv->current.mem;
+	kv->flush.began_us = now_us();
+	kv->current.mem = m;
+	pthread_cond_signal(&kv->worker.work);
 	pthread_mutex_unlock(&kv->lock);
 	return 0;
 }
@@ -816,7 +816,7 @@ static int work(struct kv *kv, bool eager, bool *frozen, bool *did)
 
 	pthread_mutex_lock(&kv->compacting);
 	pthread_mutex_lock(&kv->lock);
-	*frozen = kv->frozen;
+	*frozen = kv->current.frozen;
 	pthread_mutex_unlock(&kv->lock);
 	*did = false;
 	err = store_broken(kv) ?: compact_frozen(kv) ?: step(kv, eager, did);
@@ -838,23 +838,23 @@ void *compact_thread(void *arg)
 	int err;
 
 	pthread_mutex_lock(&kv->lock);
-	while (!kv->stop) {
+	while (!kv->worker.stop) {
 		pthread_mutex_unlock(&kv->lock);
 		err = work(kv, eager, &frozen, &did);
 		if (frozen || (did && !eager))
 			busy = now_us();
 		eager = checks && now_us() - busy >= 1000ULL * kv->opt.idle_ms;
 		pthread_mutex_lock(&kv->lock);
-		if (kv->stop || (did && !err))
+		if (kv->worker.stop || (did && !err))
 			continue;
 		/*
 		 * After an error, for example for lack of memory or room, the thread tries again
 		 * later.
 		 */
-		if (err || (checks && !kv->frozen))
-			wait_us(&kv->work, &kv->lock, 1000000);
-		else if (!kv->frozen)
-			pthread_cond_wait(&kv->work, &kv->lock);
+		if (err || (checks && !kv->current.frozen))
+			wait_us(&kv->worker.work, &kv->lock, 1000000);
+		else if (!kv->current.frozen)
+			pthread_cond_wait(&kv->worker.work, &kv->lock);
 	}
 	pthread_mutex_unlock(&kv->lock);
 	return NULL;

@@ -94,7 +94,7 @@ static void sift_down(struct merge *m, u32 i)
  * Make the first cursor of the heap real: a cursor that has only announced its first key must now
  * read its first entry.
  */
-static int settle(struct merge *m)
+static int read_first(struct merge *m)
 {
 	struct cursor *c;
 	int err;
@@ -135,7 +135,7 @@ static int seek(struct merge *m, const struct slice *key, bool back)
 	}
 	for (i = m->live / 2; i--;)
 		sift_down(m, i);
-	return settle(m);
+	return read_first(m);
 }
 
 int merge_seek(struct merge *m, struct slice key)
@@ -169,7 +169,7 @@ static int step(struct merge *m)
 	if (!m->heap[0]->valid)
 		m->heap[0] = m->heap[--m->live];
 	sift_down(m, 0);
-	return settle(m);
+	return read_first(m);
 }
 
 int merge_next(struct merge *m)

@@ -12,8 +12,9 @@
 void view_take(struct kv *kv, const struct kv_snapshot *snap, struct view *view)
 {
 	pthread_mutex_lock(&kv->lock);
-	*view = (struct view){ .mem = kv->mem, .frozen = kv->frozen, .version = kv->version,
-			       .seq = snap ? snap->seq : kv->seq };
+	*view = kv->current;
+	if (snap)
+		view->seq = snap->seq;
 	memtable_get(view->mem);
 	if (view->frozen)
 		memtable_get(view->frozen);
@@ -121,7 +122,7 @@ EXPORTED struct kv_snapshot *kv_snapshot_new(struct kv *kv)
 		return NULL;
 	}
 	pthread_mutex_lock(&kv->lock);
-	s->seq = kv->seq;
+	s->seq = kv->current.seq;
 	s->next = kv->snapshots.next;
 	s->prev = &kv->snapshots;
 	s->next->prev = s;
@@ -137,7 +138,7 @@ EXPORTED void kv_snapshot_free(struct kv *kv, struct kv_snapshot *snap)
 	pthread_mutex_lock(&kv->lock);
 	snap->next->prev = snap->prev;
 	snap->prev->next = snap->next;
-	kv->released++;
+	kv->bands.released++;
 	pthread_mutex_unlock(&kv->lock);
 	free(snap);
 }
@@ -205,7 +206,7 @@ EXPORTED int kv_iter_new(struct kv *kv, const struct kv_snapshot *snap, struct k
 }
 
 /* Go to the first key that has a value; with @past, to one behind the current key. */
-static int settle(struct kv_iter *it, bool past)
+static int find_value(struct kv_iter *it, bool past)
 {
 	const struct entry *e;
 	int err = 0;
@@ -233,7 +234,7 @@ static int settle(struct kv_iter *it, bool past)
  * Walking back, where the oldest version of a key comes first: go to the last key with a value as
  * its newest version.
  */
-static int settle_back(struct kv_iter *it)
+static int find_value_back(struct kv_iter *it)
 {
 	const struct entry *e;
 	bool any = false, put = false;
@@ -267,7 +268,7 @@ static int seek_back(struct kv_iter *it, const struct slice *key)
 	it->here = false;
 	it->back = true;
 	err = err ?: merge_seek_before(&it->merge, key);
-	return err ?: settle_back(it);
+	return err ?: find_value_back(it);
 }
 
 static int key_short(size_t bytes)
@@ -305,7 +306,7 @@ EXPORTED int kv_iter_prev(struct kv_iter *iter)
 		return kv_says(-EINVAL, "the iterator is not at a key");
 	if (store_ours(iter->kv))
 		return -EPERM;
-	return iter->back ? settle_back(iter) : seek_back(iter, &key);
+	return iter->back ? find_value_back(iter) : seek_back(iter, &key);
 }
 
 EXPORTED int kv_iter_seek(struct kv_iter *iter, const void *key, size_t key_bytes)
@@ -317,7 +318,7 @@ EXPORTED int kv_iter_seek(struct kv_iter *iter, const void *key, size_t key_byte
 	if (key_short(key_bytes))
 		return -EINVAL;
 	err = store_ours(iter->kv) ?: merge_seek(&iter->merge, slice(key, key_bytes));
-	return err ?: settle(iter, false);
+	return err ?: find_value(iter, false);
 }
 
 EXPORTED int kv_iter_next(struct kv_iter *iter)
@@ -332,7 +333,7 @@ EXPORTED int kv_iter_next(struct kv_iter *iter)
 	err = iter->back ? merge_seek(&iter->merge, buffer_slice(&iter->key)) :
 		merge_next(&iter->merge);
 	iter->back = false;
-	return err ?: settle(iter, true);
+	return err ?: find_value(iter, true);
 }
 
 EXPORTED const void *kv_iter_key(const struct kv_iter *iter, size_t *bytes)

@@ -4,7 +4,7 @@
 
 struct kv_disk *band_disk(const struct kv *kv, u32 band)
 {
-	return band < kv->head.bands ? kv->disk : kv->offload;
+	return band < kv->head.bands ? kv->disk : kv->offload.disk;
 }
 
 /* Return: the offset of a band on its disk. */
@@ -12,7 +12,7 @@ u64 band_offset(const struct kv *kv, u32 band)
 {
 	if (band < kv->head.bands)
 		return kv->head.bands_offset + (u64)band * kv->head.band_bytes;
-	return kv->spare.bands_offset + (u64)(band - kv->head.bands) * kv->head.band_bytes;
+	return kv->offload.head.bands_offset + (u64)(band - kv->head.bands) * kv->head.band_bytes;
 }
 
 static u32 header_crc(struct header *h)
@@ -233,5 +233,6 @@ static int copies_of(struct kv *kv, struct kv_disk *disk, const struct shape *s,
 int header_copies(struct kv *kv, void (*report)(void *ctx, const char *text, int err), void *ctx)
 {
 	return copies_of(kv, kv->disk, &kv->head, report, ctx) ?:
-		(kv->offload ? copies_of(kv, kv->offload, &kv->spare, report, ctx) : 0);
+		(kv->offload.disk ?
+		 copies_of(kv, kv->offload.disk, &kv->offload.head, report, ctx) : 0);
 }

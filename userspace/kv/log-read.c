@@ -164,12 +164,13 @@ int log_replay(struct kv *kv, const struct log_band *b, struct memtable *m, u64 
 		h = (struct chunk_head *)r.buf;
 		if (!err && le64_to_cpu(h->number) != number)
 			err = -EUCLEAN;
-		if (!err && le64_to_cpu(h->generation) > kv->generation) {
+		if (!err && le64_to_cpu(h->generation) > kv->bandtable.generation) {
 			*lost = kv_says(-EUCLEAN, "the band table is older than log band %u: its newest generation is damaged",
 				b->band);
 		}
 		if (!err) {
-			kv->logged = max(kv->logged, le64_to_cpu(h->generation));
+			kv->recovery.generation = max(kv->recovery.generation,
+						      le64_to_cpu(h->generation));
 			err = take_chunk(&r, m, next_seq);
 			/* A whole chunk with wrong contents is not the result of a power cut. */
 			written = err == -EUCLEAN;
@@ -207,7 +208,7 @@ static void given_up(struct kv *kv, const struct log_band *b, u32 from, u32 to, 
 	snprintf(text, sizeof(text), "log band %u (log %llu): bytes %u to %u are given up: %s",
 		 b->band, b->id, from, to - 1,
 		 err == -EUCLEAN ? "there is no sound chunk" : strerror(-err));
-	kv->repair->report(kv->repair->ctx, text);
+	kv->recovery.repair->report(kv->recovery.repair->ctx, text);
 }
 
 /**
@@ -241,7 +242,7 @@ int log_salvage(struct kv *kv, const struct log_band *b, struct memtable *m, u64
 			err = -EUCLEAN;
 		if (!err)
 			err = take_chunk(&r, m, next_seq);
-		if (err && err != -EUCLEAN && (err == -ENOMEM || !kv->repair->unreadable))
+		if (err && err != -EUCLEAN && (err == -ENOMEM || !kv->recovery.repair->unreadable))
 			break;
 		if (err) {
 			bad = why ? bad : at;
@@ -255,7 +256,7 @@ int log_salvage(struct kv *kv, const struct log_band *b, struct memtable *m, u64
 		number = le64_to_cpu(h->number) + 1;
 		at += chunk_bytes(HEAD + le32_to_cpu(h->bytes));
 	}
-	if (err && err != -EUCLEAN && (err == -ENOMEM || !kv->repair->unreadable)) {
+	if (err && err != -EUCLEAN && (err == -ENOMEM || !kv->recovery.repair->unreadable)) {
 		if (err != -ENOMEM)
 			chunk_unread(b, at, err);
 	} else {

@@ -51,9 +51,10 @@ int log_init(struct kv *kv)
 	l->fill.data = aligned_alloc(BLOCK_BYTES, l->fill.room);
 	all = l->fill.data;
 	for (i = 0; i < LOG_QUEUE; i++) {
-		l->queue[i].buffer.room = kv->opt.log_buffer_bytes;
-		l->queue[i].buffer.data = aligned_alloc(BLOCK_BYTES, l->queue[i].buffer.room);
-		all = all && l->queue[i].buffer.data;
+		l->queue.chunk[i].buffer.room = kv->opt.log_buffer_bytes;
+		l->queue.chunk[i].buffer.data = aligned_alloc(BLOCK_BYTES,
+							      l->queue.chunk[i].buffer.room);
+		all = all && l->queue.chunk[i].buffer.data;
 	}
 	return all ? 0 : kv_no_memory();
 }
@@ -64,7 +65,7 @@ void log_destroy(struct kv *kv)
 
 	free(kv->log.fill.data);
 	for (i = 0; i < LOG_QUEUE; i++)
-		free(kv->log.queue[i].buffer.data);
+		free(kv->log.queue.chunk[i].buffer.data);
 }
 
 static bool is_pending(struct log *l)
@@ -72,7 +73,7 @@ static bool is_pending(struct log *l)
 	bool pending;
 
 	pthread_mutex_lock(&l->lock);
-	pending = l->begun != l->entered;
+	pending = l->pending.begun != l->pending.entered;
 	pthread_mutex_unlock(&l->lock);
 	return pending;
 }
@@ -80,13 +81,13 @@ static bool is_pending(struct log *l)
 /* Return: the band that enters the band table next, if one is pending; the caller holds @io. */
 static struct log_pending *next_pending(struct log *l)
 {
-	return &l->pending[l->entered % LOG_PENDING];
+	return &l->pending.band[l->pending.entered % LOG_PENDING];
 }
 
 /* Return: the chunk that is written next, if there is one; the caller holds @io. */
 static struct log_chunk *next_chunk(struct log *l)
 {
-	return &l->queue[l->written % LOG_QUEUE];
+	return &l->queue.chunk[l->queue.written % LOG_QUEUE];
 }
 
 static bool has_chunk(struct log *l)
@@ -94,7 +95,7 @@ static bool has_chunk(struct log *l)
 	bool has;
 
 	pthread_mutex_lock(&l->lock);
-	has = l->written != l->queued;
+	has = l->queue.written != l->queue.added;
 	pthread_mutex_unlock(&l->lock);
 	return has;
 }
@@ -118,7 +119,8 @@ static int write_chunk(struct kv *kv, const struct log_chunk *c)
 		.id = cpu_to_le64(c->band.id),
 		.number = cpu_to_le64(c->number),
 		.synced = cpu_to_le64(c->synced),
-		.generation = cpu_to_le64(__atomic_load_n(&kv->generation, __ATOMIC_RELAXED)),
+		.generation = cpu_to_le64(__atomic_load_n(&kv->bandtable.generation,
+							  __ATOMIC_RELAXED)),
 	};
 	h->crc = cpu_to_le32(chunk_crc(kv, h, bytes));
 	err = store_write(kv, band_disk(kv, c->band.band), band_offset(kv, c->band.band) + c->at,
@@ -148,7 +150,7 @@ static void done(struct kv *kv)
 
 	shrink(kv, &next_chunk(l)->buffer);
 	pthread_mutex_lock(&l->lock);
-	l->written++;
+	l->queue.written++;
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -179,7 +181,7 @@ static int enter_band(struct kv *kv)
 	if (err)
 		return err;
 	pthread_mutex_lock(&l->lock);
-	c.durable = l->synced >= p->before;
+	c.durable = l->sync.synced >= p->before;
 	pthread_mutex_unlock(&l->lock);
 	if (!p->clean)
 		band_discard(kv, p->band.band);
@@ -188,11 +190,11 @@ static int enter_band(struct kv *kv)
 	if (err)
 		return err;
 	pthread_mutex_lock(&l->lock);
-	l->entered++;
+	l->pending.entered++;
 	/* The commit has flushed. */
-	l->synced = max(l->synced, p->before);
-	pthread_cond_broadcast(&l->turn[0]);
-	pthread_cond_broadcast(&l->turn[1]);
+	l->sync.synced = max(l->sync.synced, p->before);
+	pthread_cond_broadcast(&l->sync.turn[0]);
+	pthread_cond_broadcast(&l->sync.turn[1]);
 	pthread_mutex_unlock(&l->lock);
 	return 0;
 }
@@ -236,20 +238,20 @@ static int write_next(struct kv *kv)
  */
 static bool queue_buffer(struct log *l)
 {
-	struct log_chunk *c = &l->queue[l->queued % LOG_QUEUE];
+	struct log_chunk *c = &l->queue.chunk[l->queue.added % LOG_QUEUE];
 
 	if (l->fill.used == HEAD)
 		return true;
-	if (l->queued - l->written == LOG_QUEUE)
+	if (l->queue.added - l->queue.written == LOG_QUEUE)
 		return false;
 	swap(l->fill, c->buffer);
 	l->fill.used = HEAD;
-	c->band = l->band;
-	c->at = l->at;
-	c->number = l->chunk++;
-	c->synced = l->chunk_synced;
-	l->at += chunk_bytes(c->buffer.used);
-	l->queued++;
+	c->band = l->open.band;
+	c->at = l->open.at;
+	c->number = l->open.chunk++;
+	c->synced = l->open.chunk_synced;
+	l->open.at += chunk_bytes(c->buffer.used);
+	l->queue.added++;
 	return true;
 }
 
@@ -265,13 +267,13 @@ static void prepare(struct kv *kv)
 	u32 n = min(clamp(c->at, PREPARE_FIRST, PREPARE_MOST), kv->head.band_bytes - c->at);
 	u32 bytes = chunk_bytes(c->buffer.used);
 
-	if (l->prepared_id != c->band.id)
-		l->prepared = 0;
-	if (!disk->ops->prepare || streams(kv) || c->at + bytes <= l->prepared || bytes >= n)
+	if (l->open.prepared_id != c->band.id)
+		l->open.prepared = 0;
+	if (!disk->ops->prepare || streams(kv) || c->at + bytes <= l->open.prepared || bytes >= n)
 		return;
 	disk->ops->prepare(disk, band_offset(kv, c->band.band) + c->at, n);
-	l->prepared_id = c->band.id;
-	l->prepared = c->at + n;
+	l->open.prepared_id = c->band.id;
+	l->open.prepared = c->at + n;
 }
 
 /**
@@ -297,22 +299,23 @@ static int push(struct kv *kv, bool leads, struct pushed *p)
 
 	pthread_mutex_lock(&l->lock);
 	/* A flush of this band's disk alone would not make the previous band durable. */
-	while (!err && ((leads && l->begun != l->entered) || !queue_buffer(l))) {
+	while (!err && ((leads && l->pending.begun != l->pending.entered) || !queue_buffer(l))) {
 		pthread_mutex_unlock(&l->lock);
 		err = leads && is_pending(l) ? enter_band(kv) : write_next(kv);
 		pthread_mutex_lock(&l->lock);
 	}
 	if (leads && !err) {
-		l->covered = l->batches;
-		l->included = l->asked;
-		l->round++;
+		l->sync.covered = l->sync.batches;
+		l->sync.included = l->sync.requested;
+		l->sync.round++;
 	}
-	*p = (struct pushed){ .batches = l->batches, .chunks = l->chunk, .band = l->band };
-	last = l->queued;
+	*p = (struct pushed){ .batches = l->sync.batches, .chunks = l->open.chunk,
+			      .band = l->open.band };
+	last = l->queue.added;
 	pthread_mutex_unlock(&l->lock);
-	if (leads && !err && l->written < last)
+	if (leads && !err && l->queue.written < last)
 		prepare(kv);
-	while (!err && l->written < last)
+	while (!err && l->queue.written < last)
 		err = write_next(kv);
 	return err;
 }
@@ -343,17 +346,17 @@ int log_queue(struct kv *kv)
 	int err = 0;
 
 	/* A log that becomes a table must be written when its memtable is frozen. */
-	if (!kv->has_thread || kv->head.organisation == KV_BUFFERED)
+	if (!kv->worker.running || kv->head.organisation == KV_BUFFERED)
 		return log_push(kv);
 	while (!err) {
 		pthread_mutex_lock(&l->lock);
 		queued = queue_buffer(l);
-		pthread_cond_signal(&l->work);
+		pthread_cond_signal(&l->worker.work);
 		pthread_mutex_unlock(&l->lock);
 		if (queued)
 			break;
 		pthread_mutex_lock(&l->io);
-		if (l->queued - l->written == LOG_QUEUE)
+		if (l->queue.added - l->queue.written == LOG_QUEUE)
 			err = write_next(kv);
 		pthread_mutex_unlock(&l->io);
 	}
@@ -380,9 +383,10 @@ int log_retire(struct kv *kv, const struct change *c)
 	while (!err && has_chunk(l) && next_chunk(l)->band.memtable <= c->memtable)
 		done(kv);
 	pthread_mutex_lock(&l->lock);
-	while (!err && l->begun != l->entered && next_pending(l)->band.memtable <= c->memtable) {
+	while (!err && l->pending.begun != l->pending.entered &&
+	       next_pending(l)->band.memtable <= c->memtable) {
 		band_give_back(kv, next_pending(l)->band.band);
-		l->entered++;
+		l->pending.entered++;
 	}
 	pthread_mutex_unlock(&l->lock);
 	pthread_mutex_unlock(&l->io);
@@ -397,17 +401,18 @@ void *log_thread(void *arg)
 	int err = 0;
 
 	pthread_mutex_lock(&l->lock);
-	while (!l->stop) {
+	while (!l->worker.stop) {
 		/*
 		 * Without memory to commit a band the thread tries again.  A broken store stays
 		 * broken, and its writers report it.
 		 */
 		if (err && store_broken(kv))
-			pthread_cond_wait(&l->work, &l->lock);
+			pthread_cond_wait(&l->worker.work, &l->lock);
 		else if (err)
-			wait_us(&l->work, &l->lock, RETRY_US);
-		else if (l->begun == l->entered && l->written == l->queued)
-			pthread_cond_wait(&l->work, &l->lock);
+			wait_us(&l->worker.work, &l->lock, RETRY_US);
+		else if (l->pending.begun == l->pending.entered &&
+			 l->queue.written == l->queue.added)
+			pthread_cond_wait(&l->worker.work, &l->lock);
 		pthread_mutex_unlock(&l->lock);
 		pthread_mutex_lock(&l->io);
 		err = has_chunk(l) ? write_next(kv) : is_pending(l) ? enter_band(kv) : 0;
@@ -422,10 +427,10 @@ void *log_thread(void *arg)
 void log_stop(struct kv *kv)
 {
 	pthread_mutex_lock(&kv->log.lock);
-	kv->log.stop = true;
-	pthread_cond_signal(&kv->log.work);
+	kv->log.worker.stop = true;
+	pthread_cond_signal(&kv->log.worker.work);
 	pthread_mutex_unlock(&kv->log.lock);
-	pthread_join(kv->log.thread, NULL);
+	pthread_join(kv->log.worker.thread, NULL);
 }
 
 /**
@@ -438,16 +443,16 @@ void log_stop(struct kv *kv)
  */
 int log_seal(struct kv *kv)
 {
-	struct log_band last = kv->log.band;
+	struct log_band last = kv->log.open.band;
 	struct change c = { .seal = &last };
 	int err = log_enter_bands(kv);
 	u32 i;
 
 	if (err)
 		return err;
-	last.bytes = kv->log.at;
-	for (i = 0; i < kv->nr_logs && last.bytes; i++) {
-		if (kv->logs[i].id == last.id && !kv->logs[i].bytes)
+	last.bytes = kv->log.open.at;
+	for (i = 0; i < kv->bandtable.nr_logs && last.bytes; i++) {
+		if (kv->bandtable.logs[i].id == last.id && !kv->bandtable.logs[i].bytes)
 			return commit(kv, &c);
 	}
 	return 0;
@@ -459,11 +464,11 @@ static int end_band(struct kv *kv)
 	struct log *l = &kv->log;
 	int err;
 
-	if (!streams(kv) || !l->has_band || l->at == l->end)
+	if (!streams(kv) || !l->open.valid || l->open.at == l->open.end)
 		return 0;
-	err = band_fill_up(kv, l->band.band, l->at);
+	err = band_fill_up(kv, l->open.band.band, l->open.at);
 	pthread_mutex_lock(&l->lock);
-	l->end = l->at;
+	l->open.end = l->open.at;
 	pthread_mutex_unlock(&l->lock);
 	return err;
 }
@@ -490,7 +495,7 @@ int log_end_band(struct kv *kv)
 /* Bytes that are written behind the last chunk to make the log a table, if the batch is added. */
 static u32 tail_bytes(const struct kv *kv, const struct kv_batch *b)
 {
-	const struct memtable *m = kv->mem;
+	const struct memtable *m = kv->current.mem;
 
 	return kv->head.organisation != KV_BUFFERED ? 0 :
 		table_tail((u64)m->entries + b->entries, m->key_bytes + b->key_bytes);
@@ -510,12 +515,14 @@ bool log_take_unit(struct kv *kv, struct log_band *unit)
 	bool can;
 
 	pthread_mutex_lock(&l->lock);
-	can = kv->head.organisation == KV_BUFFERED && l->has_band && l->begun == l->entered &&
-		l->band.memtable == kv->mem->number && l->end - l->at >= tail_bytes(kv, &none);
+	can = kv->head.organisation == KV_BUFFERED && l->open.valid &&
+		l->pending.begun == l->pending.entered &&
+		l->open.band.memtable == kv->current.mem->number &&
+		l->open.end - l->open.at >= tail_bytes(kv, &none);
 	if (can) {
-		*unit = l->band;
-		unit->bytes = l->at;
-		l->has_band = false;
+		*unit = l->open.band;
+		unit->bytes = l->open.at;
+		l->open.valid = false;
 	}
 	pthread_mutex_unlock(&l->lock);
 	return can;
@@ -526,7 +533,8 @@ bool log_take_unit(struct kv *kv, struct log_band *unit)
  */
 static bool offloads(const struct kv *kv)
 {
-	return kv->offload && !streams(kv) && __atomic_load_n(&kv->merging, __ATOMIC_RELAXED);
+	return kv->offload.disk && !streams(kv) &&
+		__atomic_load_n(&kv->worker.merging, __ATOMIC_RELAXED);
 }
 
 static bool pending_full(struct log *l)
@@ -534,7 +542,7 @@ static bool pending_full(struct log *l)
 	bool full;
 
 	pthread_mutex_lock(&l->lock);
-	full = l->begun - l->entered == LOG_PENDING;
+	full = l->pending.begun - l->pending.entered == LOG_PENDING;
 	pthread_mutex_unlock(&l->lock);
 	return full;
 }
@@ -552,7 +560,7 @@ static bool pending_full(struct log *l)
 int log_next_band(struct kv *kv, u32 reserve)
 {
 	struct log *l = &kv->log;
-	struct log_band b = { .memtable = kv->mem->number };
+	struct log_band b = { .memtable = kv->current.mem->number };
 	struct log_pending *p;
 	bool clean;
 	int err = log_queue(kv) ?: log_end_band(kv);
@@ -570,20 +578,20 @@ int log_next_band(struct kv *kv, u32 reserve)
 		err = band_take(kv, reserve, &b.band, &clean);
 	if (err)
 		return err;
-	b.id = __atomic_fetch_add(&kv->next_id, 1, __ATOMIC_RELAXED);
+	b.id = __atomic_fetch_add(&kv->next.id, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&l->lock);
-	p = &l->pending[l->begun++ % LOG_PENDING];
-	*p = (struct log_pending){ .band = b, .full = l->band, .before = l->batches,
+	p = &l->pending.band[l->pending.begun++ % LOG_PENDING];
+	*p = (struct log_pending){ .band = b, .full = l->open.band, .before = l->sync.batches,
 				    .clean = clean };
-	p->full.bytes = l->at;
-	l->bands = l->has_band && l->band.memtable == b.memtable ? l->bands + 1 : 1;
-	l->band = b;
-	l->has_band = true;
-	l->at = 0;
-	l->end = kv->head.band_bytes;
-	l->chunk = 0;
-	l->chunk_synced = 0;
-	pthread_cond_signal(&l->work);
+	p->full.bytes = l->open.at;
+	l->bands = l->open.valid && l->open.band.memtable == b.memtable ? l->bands + 1 : 1;
+	l->open.band = b;
+	l->open.valid = true;
+	l->open.at = 0;
+	l->open.end = kv->head.band_bytes;
+	l->open.chunk = 0;
+	l->open.chunk_synced = 0;
+	pthread_cond_signal(&l->worker.work);
 	pthread_mutex_unlock(&l->lock);
 	return 0;
 }
@@ -611,7 +619,7 @@ int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve)
 	int err;
 
 	pthread_mutex_lock(&l->lock);
-	ours = l->has_band && l->band.memtable == kv->mem->number;
+	ours = l->open.valid && l->open.band.memtable == kv->current.mem->number;
 	/* Another buffer may have the initial size only. */
 	fits = (l->fill.used + need <= l->fill.room && HEAD + need <= kv->opt.log_buffer_bytes) ||
 	       l->fill.used == HEAD;
@@ -623,7 +631,7 @@ int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve)
 	}
 	pthread_mutex_lock(&l->lock);
 	size = l->fill.used == HEAD ? 0 : chunk_bytes(l->fill.used);
-	fits = ours && size + chunk_bytes(HEAD + need) + tail <= l->end - l->at;
+	fits = ours && size + chunk_bytes(HEAD + need) + tail <= l->open.end - l->open.at;
 	pthread_mutex_unlock(&l->lock);
 	if (!fits) {
 		/* A log that becomes a table has one band. */
@@ -637,7 +645,7 @@ int log_room(struct kv *kv, const struct kv_batch *b, u32 reserve)
 	 * The log's thread commits the band while writes go on.  Without the thread the write does
 	 * so here, and not a sync.
 	 */
-	err = kv->has_thread ? 0 : log_enter_bands(kv);
+	err = kv->worker.running ? 0 : log_enter_bands(kv);
 	if (err)
 		return err;
 	/* Only a batch that is larger than the buffer, which is empty then, needs more memory. */
@@ -680,14 +688,14 @@ u64 log_add(struct kv *kv, const struct kv_batch *batch, u64 seq, u32 *place)
 	pthread_mutex_lock(&l->lock);
 	memcpy(l->fill.data + l->fill.used, &h, sizeof(h));
 	l->fill.used += (u32)sizeof(h);
-	*place = l->at + l->fill.used;
+	*place = l->open.at + l->fill.used;
 	while (at < batch->buf.used &&
 	       !entry_decode(batch->buf.data + at, (u32)(batch->buf.used - at), &e)) {
 		at += entry_bytes(&e);
 		e.seq += seq;
 		l->fill.used += entry_encode(&e, l->fill.data + l->fill.used);
 	}
-	number = ++l->batches;
+	number = ++l->sync.batches;
 	pthread_mutex_unlock(&l->lock);
 	return number;
 }
@@ -704,8 +712,8 @@ static void gather(struct log *l)
 
 	for (;;) {
 		pthread_mutex_lock(&l->lock);
-		all = l->asked - l->answered >= l->together ||
-			now_us() - began >= l->flush_us / 8;
+		all = l->sync.requested - l->sync.answered >= l->sync.together ||
+			now_us() - began >= l->sync.flush_us / 8;
 		pthread_mutex_unlock(&l->lock);
 		if (all)
 			return;
@@ -737,12 +745,12 @@ static int lead(struct kv *kv)
 	}
 	if (!err) {
 		pthread_mutex_lock(&l->lock);
-		l->synced = max(l->synced, p.batches);
-		if (p.band.id == l->band.id)
-			l->chunk_synced = p.chunks;
-		l->together = l->asked - l->answered;
-		l->answered = l->included;
-		l->flush_us = now_us() - began;
+		l->sync.synced = max(l->sync.synced, p.batches);
+		if (p.band.id == l->open.band.id)
+			l->open.chunk_synced = p.chunks;
+		l->sync.together = l->sync.requested - l->sync.answered;
+		l->sync.answered = l->sync.included;
+		l->sync.flush_us = now_us() - began;
 		pthread_mutex_unlock(&l->lock);
 	}
 	pthread_mutex_unlock(&l->io);
@@ -766,24 +774,26 @@ int log_sync(struct kv *kv, u64 number)
 	int err = 0;
 
 	pthread_mutex_lock(&l->lock);
-	l->asked += l->synced < number;
-	while (l->synced < number && l->leading && !store_broken(kv))
-		pthread_cond_wait(&l->turn[(l->round + (number > l->covered)) % 2], &l->lock);
-	if (l->synced < number) {
+	l->sync.requested += l->sync.synced < number;
+	while (l->sync.synced < number && l->sync.leading && !store_broken(kv))
+		pthread_cond_wait(&l->sync.turn[(l->sync.round + (number > l->sync.covered)) % 2],
+				  &l->lock);
+	if (l->sync.synced < number) {
 		err = store_broken(kv);
 		if (!err) {
-			l->leading = true;
+			l->sync.leading = true;
 			pthread_mutex_unlock(&l->lock);
 			err = lead(kv);
 			pthread_mutex_lock(&l->lock);
-			l->leading = false;
-			pthread_cond_broadcast(&l->turn[l->round % 2]);
+			l->sync.leading = false;
+			pthread_cond_broadcast(&l->sync.turn[l->sync.round % 2]);
 		}
 		/*
 		 * Wake the next leader; after an error wake all, as nothing will be flushed any
 		 * more.
 		 */
-		(err ? pthread_cond_broadcast : pthread_cond_signal)(&l->turn[(l->round + 1) % 2]);
+		(err ? pthread_cond_broadcast :
+		 pthread_cond_signal)(&l->sync.turn[(l->sync.round + 1) % 2]);
 	}
 	pthread_mutex_unlock(&l->lock);
 	return err;

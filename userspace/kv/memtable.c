@@ -235,7 +235,7 @@ struct mem_cursor {
 	struct node *n;
 };
 
-static int settle(struct mem_cursor *mc)
+static int set_entry(struct mem_cursor *mc)
 {
 	mc->c.valid = mc->n;
 	if (mc->n)
@@ -249,7 +249,7 @@ static int mem_seek(struct cursor *c, struct slice key)
 	struct entry want = { .key = key, .seq = U64_MAX };
 
 	mc->n = find(mc->m, &want, NULL);
-	return settle(mc);
+	return set_entry(mc);
 }
 
 static int mem_next(struct cursor *c)
@@ -257,7 +257,7 @@ static int mem_next(struct cursor *c)
 	struct mem_cursor *mc = container_of(c, struct mem_cursor, c);
 
 	mc->n = load(node_next(mc->n, 0));
-	return settle(mc);
+	return set_entry(mc);
 }
 
 /* Return: the last node before @e, or the last of all if @e is NULL; NULL if there is none. */
@@ -281,7 +281,7 @@ static int mem_seek_before(struct cursor *c, const struct slice *key)
 	if (key)
 		want.key = *key;
 	mc->n = find_before(mc->m, key ? &want : NULL);
-	return settle(mc);
+	return set_entry(mc);
 }
 
 static int mem_prev(struct cursor *c)
@@ -289,7 +289,7 @@ static int mem_prev(struct cursor *c)
 	struct mem_cursor *mc = container_of(c, struct mem_cursor, c);
 
 	mc->n = find_before(mc->m, &mc->c.at);
-	return settle(mc);
+	return set_entry(mc);
 }
 
 static void mem_free(struct cursor *c)

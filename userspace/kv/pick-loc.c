@@ -154,7 +154,7 @@ int pick_loc(struct kv *kv, struct pick *p)
 		return 0;
 	best = spare ? 0 : best;
 	p->part[p->nr++] = spare ?: best ?
-		next_by_key(&p->version->level[best], buffer_slice(&kv->round[best])) :
+		next_by_key(&p->version->level[best], buffer_slice(&kv->pick.begin[best])) :
 		oldest(&p->version->level[0]);
 	/* If a key has many versions, they may be in two tables of a level. */
 	pick_close(p, best, true, true, U32_MAX);

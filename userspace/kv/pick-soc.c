@@ -276,14 +276,14 @@ static u32 tidies(u32 cover)
 }
 
 /* An overlap that merges could not reduce, because of snapshots, causes no further merge. */
-static u32 crowded(struct kv *kv)
+static u32 stuck_cover(struct kv *kv)
 {
 	u32 cover;
 
 	pthread_mutex_lock(&kv->lock);
-	if (kv->crowded_released != kv->released)
-		kv->crowded = 0;
-	cover = kv->crowded;
+	if (kv->pick.stuck_released != kv->bands.released)
+		kv->pick.stuck = 0;
+	cover = kv->pick.stuck;
 	pthread_mutex_unlock(&kv->lock);
 	return cover;
 }
@@ -306,7 +306,8 @@ int pick_soc(struct kv *kv, struct pick *p)
 	int err;
 
 	p->level = 1;
-	if (cover >= TIDY_COVER && cover > crowded(kv) && (!due || kv->tidied < tidies(cover)))
+	if (cover >= TIDY_COVER && cover > stuck_cover(kv) &&
+	    (!due || kv->pick.tidied < tidies(cover)))
 		tidy(kv, p);
 	if (!due || p->nr)
 		return 0;

@@ -6,11 +6,11 @@
 /* Number of logs and tables on the offload device; the caller holds the lock. */
 static u32 spares(const struct kv *kv)
 {
-	const struct level *l = &kv->version->level[0];
+	const struct level *l = &kv->current.version->level[0];
 	u32 i, n = 0;
 
-	for (i = 0; i < kv->nr_logs; i++)
-		n += is_spare(kv, kv->logs[i].band);
+	for (i = 0; i < kv->bandtable.nr_logs; i++)
+		n += is_spare(kv, kv->bandtable.logs[i].band);
 	for (i = 0; i < l->nr; i++)
 		n += is_spare(kv, l->part[i]->table->band);
 	return n;
@@ -26,14 +26,14 @@ static u32 pending(const struct kv *kv, u32 *spares)
 	u32 i, n = 0;
 
 	*spares = 0;
-	for (u64 at = l->entered; at != l->begun; at++) {
-		const struct log_band *b = &l->pending[at % LOG_PENDING].band;
+	for (u64 at = l->pending.entered; at != l->pending.begun; at++) {
+		const struct log_band *b = &l->pending.band[at % LOG_PENDING].band;
 
 		/* For a short while after its commit, a band is still pending. */
-		for (i = 0; i < kv->nr_logs && kv->logs[i].id != b->id; i++)
+		for (i = 0; i < kv->bandtable.nr_logs && kv->bandtable.logs[i].id != b->id; i++)
 			;
-		n += i == kv->nr_logs;
-		*spares += i == kv->nr_logs && is_spare(kv, b->band);
+		n += i == kv->bandtable.nr_logs;
+		*spares += i == kv->bandtable.nr_logs && is_spare(kv, b->band);
 	}
 	return n;
 }
@@ -48,32 +48,32 @@ static void all_stats(struct kv *kv, struct kv_stats *stats)
 	for (i = 0; i < sizeof(*stats) / sizeof(*to); i++)
 		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 	stats->ring_error = (uint64_t)(kv->disk->ring_error ?:
-				       kv->offload ? kv->offload->ring_error : 0);
+				       kv->offload.disk ? kv->offload.disk->ring_error : 0);
 	pthread_mutex_lock(&kv->log.lock);
 	pthread_mutex_lock(&kv->lock);
 	logs = pending(kv, &spare_logs);
 	stats->bands = kv->head.bands;
-	stats->bands_free = kv->free;
-	stats->bands_log = kv->nr_logs + logs;
+	stats->bands_free = kv->bands.free;
+	stats->bands_log = kv->bandtable.nr_logs + logs;
 	stats->band_bytes = kv->head.band_bytes;
 	for (i = 0; i < KV_LEVELS; i++) {
-		stats->level_bands[i] = kv->version->level[i].nr;
-		stats->level_bytes[i] = kv->version->level[i].bytes;
+		stats->level_bands[i] = kv->current.version->level[i].nr;
+		stats->level_bytes[i] = kv->current.version->level[i].bytes;
 	}
-	for (i = 0; i < kv->version->level[0].nr; i++) {
-		const struct table *t = kv->version->level[0].part[i]->table;
+	for (i = 0; i < kv->current.version->level[0].nr; i++) {
+		const struct table *t = kv->current.version->level[0].part[i]->table;
 
 		stats->unsorted_bands += t->unsorted;
 		stats->unsorted_bytes += t->unsorted ? t->bytes : 0;
 	}
-	stats->offload_bands = kv->spare.bands;
-	stats->offload_bands_free = kv->spare_free;
-	used = kv->version->nr + kv->nr_logs + kv->free - spares(kv) +
+	stats->offload_bands = kv->offload.head.bands;
+	stats->offload_bands_free = kv->bands.spare_free;
+	used = kv->current.version->nr + kv->bandtable.nr_logs + kv->bands.free - spares(kv) +
 		logs - spare_logs;
 	/* Bands that are being written count, too. */
 	stats->bands_pinned = kv->head.bands > used ? kv->head.bands - used : 0;
-	stats->memtable_bytes = __atomic_load_n(&kv->mem->bytes, __ATOMIC_RELAXED) +
-		(kv->frozen ? kv->frozen->bytes : 0);
+	stats->memtable_bytes = __atomic_load_n(&kv->current.mem->bytes, __ATOMIC_RELAXED) +
+		(kv->current.frozen ? kv->current.frozen->bytes : 0);
 	pthread_mutex_unlock(&kv->lock);
 	pthread_mutex_unlock(&kv->log.lock);
 }
@@ -103,7 +103,8 @@ EXPORTED int kv_shape(struct kv *kv, struct kv_shape *shape)
 	pthread_mutex_lock(&kv->lock);
 	all = (struct kv_shape){ .size = shape->size, .organisation = kv->head.organisation,
 				    .band_bytes = kv->head.band_bytes,
-				    .bands = kv->head.bands, .generation = kv->generation };
+				    .bands = kv->head.bands,
+				    .generation = kv->bandtable.generation };
 	memcpy(all.uuid, kv->head.uuid, sizeof(all.uuid));
 	pthread_mutex_unlock(&kv->lock);
 	give_sized(shape, shape->size, &all, sizeof(all));
@@ -121,10 +122,10 @@ EXPORTED int kv_bands(struct kv *kv, int (*fn)(void *ctx, const struct kv_band *
 	if (got)
 		return got;
 	pthread_mutex_lock(&kv->lock);
-	v = kv->version;
+	v = kv->current.version;
 	__atomic_fetch_add(&v->refs, 1, __ATOMIC_RELAXED);
-	nr = kv->nr_logs;
-	memcpy(logs, kv->logs, nr * sizeof(*logs));
+	nr = kv->bandtable.nr_logs;
+	memcpy(logs, kv->bandtable.logs, nr * sizeof(*logs));
 	pthread_mutex_unlock(&kv->lock);
 	for (i = 0; i < nr && !got; i++) {
 		struct kv_band b = { .band = logs[i].band,

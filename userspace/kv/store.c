@@ -165,9 +165,9 @@ void give_sized(void *to, u64 size, const void *from, size_t ours)
 void store_break(struct kv *kv, int err, const char *text)
 {
 	pthread_mutex_lock(&kv->lock);
-	if (!kv->broken) {
-		snprintf(kv->broken_text, sizeof(kv->broken_text), "%s", text);
-		__atomic_store_n(&kv->broken, err, __ATOMIC_RELEASE);
+	if (!kv->broken.err) {
+		snprintf(kv->broken.text, sizeof(kv->broken.text), "%s", text);
+		__atomic_store_n(&kv->broken.err, err, __ATOMIC_RELEASE);
 	}
 	pthread_cond_broadcast(&kv->changed);
 	pthread_mutex_unlock(&kv->lock);
@@ -176,9 +176,9 @@ void store_break(struct kv *kv, int err, const char *text)
 /* Return: -EROFS with the message set, or 0 while the store is not broken. */
 int store_broken(struct kv *kv)
 {
-	if (!__atomic_load_n(&kv->broken, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&kv->broken.err, __ATOMIC_ACQUIRE))
 		return 0;
-	return kv_says(-EROFS, "the store is read-only, because %s", kv->broken_text);
+	return kv_says(-EROFS, "the store is read-only, because %s", kv->broken.text);
 }
 
 /**
@@ -225,7 +225,8 @@ static int flush(struct kv_disk *disk)
  */
 int store_flush_disk(struct kv *kv, struct kv_disk *disk)
 {
-	pthread_mutex_t *flushing = disk == kv->offload ? &kv->spare_flushing : &kv->flushing;
+	pthread_mutex_t *flushing = disk == kv->offload.disk ? &kv->offload.flushing :
+								 &kv->flushing;
 	int err;
 
 	pthread_mutex_lock(flushing);
@@ -243,38 +244,38 @@ int store_flush_disk(struct kv *kv, struct kv_disk *disk)
 /* store_flush_disk() for both disks. */
 int store_flush(struct kv *kv)
 {
-	return (kv->offload ? store_flush_disk(kv, kv->offload) : 0) ?:
+	return (kv->offload.disk ? store_flush_disk(kv, kv->offload.disk) : 0) ?:
 		store_flush_disk(kv, kv->disk);
 }
 
 static void store_free(struct kv *kv)
 {
-	memtable_put(kv->mem);
-	memtable_put(kv->frozen);
-	version_put(kv, kv->version);
+	memtable_put(kv->current.mem);
+	memtable_put(kv->current.frozen);
+	version_put(kv, kv->current.version);
 	cache_free(kv->cache);
 	log_destroy(kv);
-	free(kv->state);
-	free(kv->zeroes);
+	free(kv->bands.state);
+	free(kv->bands.stream.zeroes);
 	for (u32 i = 0; i < KV_LEVELS; i++)
-		free(kv->round[i].data);
-	for (u32 i = 0; i < ARRAY_SIZE(kv->log.turn); i++)
-		pthread_cond_destroy(&kv->log.turn[i]);
-	pthread_cond_destroy(&kv->log.work);
-	pthread_cond_destroy(&kv->work);
+		free(kv->pick.begin[i].data);
+	for (u32 i = 0; i < ARRAY_SIZE(kv->log.sync.turn); i++)
+		pthread_cond_destroy(&kv->log.sync.turn[i]);
+	pthread_cond_destroy(&kv->log.worker.work);
+	pthread_cond_destroy(&kv->worker.work);
 	pthread_cond_destroy(&kv->changed);
 	pthread_mutex_destroy(&kv->log.lock);
 	pthread_mutex_destroy(&kv->log.io);
 	pthread_mutex_destroy(&kv->lock);
-	pthread_mutex_destroy(&kv->spare_flushing);
+	pthread_mutex_destroy(&kv->offload.flushing);
 	pthread_mutex_destroy(&kv->flushing);
 	pthread_mutex_destroy(&kv->committing);
 	pthread_mutex_destroy(&kv->compacting);
 	pthread_mutex_destroy(&kv->writer);
 	if (kv->disk)
 		kv->disk->ops->close(kv->disk);
-	if (kv->offload)
-		kv->offload->ops->close(kv->offload);
+	if (kv->offload.disk)
+		kv->offload.disk->ops->close(kv->offload.disk);
 	free(kv);
 }
 
@@ -288,23 +289,23 @@ static struct kv *store_new(struct kv_disk *disk)
 	pthread_once(&once, count_forks);
 	kv->forks = forks;
 	kv->disk = disk;
-	kv->next = NO_BAND;
-	kv->unit.band = NO_BAND;
+	kv->bands.stream.next = NO_BAND;
+	kv->flush.unit.band = NO_BAND;
 	kv->snapshots.next = &kv->snapshots;
 	kv->snapshots.prev = &kv->snapshots;
 	pthread_mutex_init(&kv->writer, NULL);
 	pthread_mutex_init(&kv->compacting, NULL);
 	pthread_mutex_init(&kv->committing, NULL);
 	pthread_mutex_init(&kv->flushing, NULL);
-	pthread_mutex_init(&kv->spare_flushing, NULL);
+	pthread_mutex_init(&kv->offload.flushing, NULL);
 	pthread_mutex_init(&kv->lock, NULL);
 	pthread_mutex_init(&kv->log.io, NULL);
 	pthread_mutex_init(&kv->log.lock, NULL);
-	for (u32 i = 0; i < ARRAY_SIZE(kv->log.turn); i++)
-		wait_init(&kv->log.turn[i]);
+	for (u32 i = 0; i < ARRAY_SIZE(kv->log.sync.turn); i++)
+		wait_init(&kv->log.sync.turn[i]);
 	wait_init(&kv->changed);
-	wait_init(&kv->log.work);
-	wait_init(&kv->work);
+	wait_init(&kv->log.worker.work);
+	wait_init(&kv->worker.work);
 	return kv;
 }
 
@@ -357,19 +358,19 @@ static int format_all(struct kv *kv)
 	if (!zeroes)
 		return kv_no_memory();
 	memset(zeroes, 0, BLOCK_BYTES);
-	kv->next_id = 1;
-	kv->next_age = 1;
-	kv->next_seq = 1;
-	kv->version = version_new(&none, 0);
-	err = kv->version ? 0 : kv_no_memory();
+	kv->next.id = 1;
+	kv->next.age = 1;
+	kv->next.seq = 1;
+	kv->current.version = version_new(&none, 0);
+	err = kv->current.version ? 0 : kv_no_memory();
 	/* Until the end there is no valid store. */
 	if (!err)
 		err = store_write(kv, disk, 0, zeroes, BLOCK_BYTES) ?: store_flush(kv);
 	if (!err)
 		disk->ops->discard(disk, kv->head.bands_offset,
 				   (u64)kv->head.bands * kv->head.band_bytes);
-	err = err ?: bandtable_write(kv, kv->version, NULL, 0, 2, true) ?: store_flush(kv) ?:
-		header_write(disk, &kv->head) ?: store_flush(kv);
+	err = err ?: bandtable_write(kv, kv->current.version, NULL, 0, 2, true) ?:
+		store_flush(kv) ?: header_write(disk, &kv->head) ?: store_flush(kv);
 	free(zeroes);
 	return err;
 }
@@ -487,7 +488,7 @@ static int take_options(struct kv *kv, const struct kv_options *opt)
 	o->around_bytes = o->around_bytes ?: DEFAULT_AROUND;
 	o->memtable_bytes = min(o->memtable_bytes ?: band, band);
 	/* Until a flush was measured. */
-	kv->flush_expected_us = o->memtable_bytes / USUAL_MB_S;
+	kv->flush.expected_us = o->memtable_bytes / USUAL_MB_S;
 	o->slowdown_us = o->slowdown_us ?: 1000;
 	o->idle_ms = o->idle_ms ?: 10000;
 	half = rounddown(band / 2, BLOCK_BYTES);
@@ -522,9 +523,10 @@ static int look_through(struct kv *kv, int *lost)
 	int err = 0;
 
 	*lost = 0;
-	for (i = 0; i < kv->nr_logs && !err && !*lost; i++) {
+	for (i = 0; i < kv->bandtable.nr_logs && !err && !*lost; i++) {
 		m = memtable_new(0);
-		err = m ? log_replay(kv, &kv->logs[i], m, &next_seq, lost) : kv_no_memory();
+		err = m ? log_replay(kv, &kv->bandtable.logs[i], m, &next_seq, lost) :
+			  kv_no_memory();
 		memtable_put(m);
 	}
 	return err;
@@ -535,35 +537,35 @@ static int replay(struct kv *kv)
 {
 	struct log_band logs[MAX_LOG_BANDS];
 	bool read_only = kv->opt.flags & KV_READ_ONLY;
-	u32 nr = kv->nr_logs, i;
+	u32 nr = kv->bandtable.nr_logs, i;
 	u64 next_seq = 0;
 	int err = 0, lost = 0, damaged = 0;
 
-	if (kv->repair)
+	if (kv->recovery.repair)
 		err = look_through(kv, &damaged);
 	if (damaged && !err)
-		kv->repair->report(kv->repair->ctx, kv_error());
-	memcpy(logs, kv->logs, sizeof(logs));
+		kv->recovery.repair->report(kv->recovery.repair->ctx, kv_error());
+	memcpy(logs, kv->bandtable.logs, sizeof(logs));
 	for (i = 0; i < nr && !err && !lost; i++) {
-		err = damaged ? log_salvage(kv, &logs[i], kv->mem, &next_seq) :
-				log_replay(kv, &logs[i], kv->mem, &next_seq, &lost);
-		kv->next_seq = max(kv->next_seq, next_seq);
+		err = damaged ? log_salvage(kv, &logs[i], kv->current.mem, &next_seq) :
+				log_replay(kv, &logs[i], kv->current.mem, &next_seq, &lost);
+		kv->next.seq = max(kv->next.seq, next_seq);
 		if (lost && !err)
-			snprintf(kv->lost, sizeof(kv->lost), "%s", kv_error());
+			snprintf(kv->recovery.text, sizeof(kv->recovery.text), "%s", kv_error());
 		if (err || read_only ||
 		    (i + 1 < nr && logs[i + 1].memtable == logs[i].memtable))
 			continue;
 		if (lost)
 			break;
-		kv->mem->number = logs[i].memtable;
-		kv->frozen = kv->mem;
-		kv->mem = memtable_new(logs[i].memtable + 1);
-		kv->seq = kv->next_seq - 1;
-		err = kv->mem ? compact_frozen(kv) : kv_no_memory();
+		kv->current.mem->number = logs[i].memtable;
+		kv->current.frozen = kv->current.mem;
+		kv->current.mem = memtable_new(logs[i].memtable + 1);
+		kv->current.seq = kv->next.seq - 1;
+		err = kv->current.mem ? compact_frozen(kv) : kv_no_memory();
 	}
-	kv->lost_error = lost;
+	kv->recovery.err = lost;
 	if (!err && lost && !read_only)
-		err = kv_says(lost, "%s; %s", kv->lost, lost == -EUCLEAN ?
+		err = kv_says(lost, "%s; %s", kv->recovery.text, lost == -EUCLEAN ?
 			      "the rest can only be read" :
 			      "nothing was changed, and the next read may succeed");
 	return err;
@@ -572,15 +574,15 @@ static int replay(struct kv *kv)
 /* Does the offload device belong to this store? */
 static int take_offload(struct kv *kv)
 {
-	int err = header_read(kv->offload, HEADER_OFFLOAD, &kv->spare);
+	int err = header_read(kv->offload.disk, HEADER_OFFLOAD, &kv->offload.head);
 
 	if (err)
 		return err;
-	if (memcmp(kv->spare.uuid, kv->head.uuid, sizeof(kv->head.uuid)) ||
-	    kv->spare.band_bytes != kv->head.band_bytes ||
-	    kv->spare.organisation != kv->head.organisation)
+	if (memcmp(kv->offload.head.uuid, kv->head.uuid, sizeof(kv->head.uuid)) ||
+	    kv->offload.head.band_bytes != kv->head.band_bytes ||
+	    kv->offload.head.organisation != kv->head.organisation)
 		return kv_says(-EMEDIUMTYPE, "%s is the offload device of another store than %s",
-			       kv->offload->name, kv->disk->name);
+			       kv->offload.disk->name, kv->disk->name);
 	return 0;
 }
 
@@ -588,14 +590,14 @@ static int begin_threads(struct kv *kv)
 {
 	bool logs = !(kv->opt.flags & KV_NO_LOG);
 
-	if (logs && thread_start(&kv->log.thread, log_thread, kv))
+	if (logs && thread_start(&kv->log.worker.thread, log_thread, kv))
 		return kv_says(-EAGAIN, "no thread can be started");
-	if (thread_start(&kv->thread, compact_thread, kv)) {
+	if (thread_start(&kv->worker.thread, compact_thread, kv)) {
 		if (logs)
 			log_stop(kv);
 		return kv_says(-EAGAIN, "no thread can be started");
 	}
-	kv->has_thread = true;
+	kv->worker.running = true;
 	return 0;
 }
 
@@ -606,27 +608,27 @@ static int open_all(struct kv *kv, const struct kv_options *opt)
 
 	if (!err)
 		err = take_options(kv, opt);
-	if (!err && kv->offload)
+	if (!err && kv->offload.disk)
 		err = take_offload(kv);
 	if (err)
 		return err;
 	read_only = kv->opt.flags & KV_READ_ONLY;
 	/* Until the band table is read, all bands are BAND_UNKNOWN. */
-	kv->state = malloc((size_t)kv->head.bands + kv->spare.bands);
+	kv->bands.state = malloc((size_t)kv->head.bands + kv->offload.head.bands);
 	kv->cache = cache_new(kv->opt.cache_bytes);
-	kv->mem = memtable_new(1);
-	if (!kv->state || !kv->cache || !kv->mem)
+	kv->current.mem = memtable_new(1);
+	if (!kv->bands.state || !kv->cache || !kv->current.mem)
 		return kv_no_memory();
-	memset(kv->state, BAND_UNKNOWN, (size_t)kv->head.bands + kv->spare.bands);
+	memset(kv->bands.state, BAND_UNKNOWN, (size_t)kv->head.bands + kv->offload.head.bands);
 	if (streams(kv) && !read_only) {
-		kv->zero_bytes = min(MOST_ZEROES, kv->head.band_bytes);
-		kv->zeroes = aligned_alloc(BLOCK_BYTES, kv->zero_bytes);
-		if (!kv->zeroes)
+		kv->bands.stream.zero_bytes = min(MOST_ZEROES, kv->head.band_bytes);
+		kv->bands.stream.zeroes = aligned_alloc(BLOCK_BYTES, kv->bands.stream.zero_bytes);
+		if (!kv->bands.stream.zeroes)
 			return kv_no_memory();
-		memset(kv->zeroes, 0, kv->zero_bytes);
+		memset(kv->bands.stream.zeroes, 0, kv->bands.stream.zero_bytes);
 	}
-	kv->free = kv->head.bands;
-	kv->spare_free = kv->spare.bands;
+	kv->bands.free = kv->head.bands;
+	kv->bands.spare_free = kv->offload.head.bands;
 	err = bandtable_read(kv);
 	if (!err && !read_only)
 		err = header_copies(kv, NULL, NULL) ?: bandtable_copies(kv, NULL, NULL) ?:
@@ -635,7 +637,7 @@ static int open_all(struct kv *kv, const struct kv_options *opt)
 		err = replay(kv);
 	if (err)
 		return err;
-	kv->seq = kv->next_seq - 1;
+	kv->current.seq = kv->next.seq - 1;
 	if (read_only)
 		return 0;
 	/* A program that opens the store for a single write has no later time for due merges. */
@@ -665,7 +667,7 @@ int store_open(struct kv **kv, struct kv_disk *disk, struct kv_disk *offload,
 			offload->ops->close(offload);
 		return kv_no_memory();
 	}
-	n->offload = offload;
+	n->offload.disk = offload;
 	err = open_all(n, opt);
 	if (err)
 		store_free(n);
@@ -751,8 +753,8 @@ int store_repair(struct kv_disk *disk, struct kv_disk *offload, const struct kv_
 			offload->ops->close(offload);
 		return kv_no_memory();
 	}
-	kv->offload = offload;
-	kv->repair = repair;
+	kv->offload.disk = offload;
+	kv->recovery.repair = repair;
 	err = open_all(kv, &plain);
 	if (err) {
 		store_free(kv);
@@ -809,12 +811,12 @@ EXPORTED int kv_open(struct kv **kv, const char *path, const struct kv_options *
 
 EXPORTED const char *kv_lost(const struct kv *kv)
 {
-	return *kv->lost ? kv->lost : NULL;
+	return *kv->recovery.text ? kv->recovery.text : NULL;
 }
 
 EXPORTED int kv_lost_error(const struct kv *kv)
 {
-	return kv->lost_error;
+	return kv->recovery.err;
 }
 
 /* In a child of fork() the memory stays: a lock of the parent may be held for ever. */
@@ -823,8 +825,8 @@ static void leave(struct kv *kv)
 	live_leave(kv->live);
 	if (kv->disk->ops->leave)
 		kv->disk->ops->leave(kv->disk);
-	if (kv->offload && kv->offload->ops->leave)
-		kv->offload->ops->leave(kv->offload);
+	if (kv->offload.disk && kv->offload.disk->ops->leave)
+		kv->offload.disk->ops->leave(kv->offload.disk);
 }
 
 EXPORTED int kv_close(struct kv *kv)
@@ -838,13 +840,13 @@ EXPORTED int kv_close(struct kv *kv)
 		return 0;
 	}
 	pthread_mutex_lock(&kv->lock);
-	kv->stop = true;
-	pthread_cond_broadcast(&kv->work);
+	kv->worker.stop = true;
+	pthread_cond_broadcast(&kv->worker.work);
 	pthread_mutex_unlock(&kv->lock);
 	live_stop(kv->live);
-	if (kv->has_thread)
-		pthread_join(kv->thread, NULL);
-	if (kv->has_thread && !(kv->opt.flags & KV_NO_LOG))
+	if (kv->worker.running)
+		pthread_join(kv->worker.thread, NULL);
+	if (kv->worker.running && !(kv->opt.flags & KV_NO_LOG))
 		log_stop(kv);
 	if (!(kv->opt.flags & (KV_READ_ONLY | KV_NO_LOG)))
 		err = kv_sync(kv) ?: log_end_band(kv) ?: log_seal(kv);

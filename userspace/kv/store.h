@@ -195,58 +195,74 @@ struct log_pending {
  * struct log - the write-ahead log, to which writes go first
  * @io: held while a chunk is written, a band is committed, and the device is flushed for the log
  * @lock: guards the fields below; taken after @io and before the lock of the store
- * @thread: log_thread(), if the store has threads
- * @stop: @thread shall end
- * @work: signalled when @thread has something to do
- * @fill: buffer of writes that are in no chunk yet
- * @queue: chunks that are to be written: number n is at n modulo LOG_QUEUE.  The holder of @io may
- *	read them without @lock
- * @queued: number of chunks ever added to @queue
- * @written: number of those that are written or no longer needed; changes only under @io and @lock
- * @batches: number of batches ever added to @fill
- * @synced: number of those that are durable
- * @covered: number of those in the last flush that log_sync() has begun, or in an earlier one
- * @leading: a thread is flushing for all threads that wait in log_sync()
- * @round: number of that flush
- * @asked: number of syncs that have ever waited for a flush
- * @included: number of those in the last flush that log_sync() has begun, or in an earlier one
- * @answered: number of those with a flush that has ended
- * @together: number of syncs that waited when the last flush ended, plus those it served
- * @flush_us: duration of that flush
- * @turn: wait queues, one for flushes with an even number and one for those with an odd number
- * @band: the band that is written now
- * @has_band: @band is valid
- * @pending: bands that are not in the band table yet, so they must not be written to: number n is at
- *	n modulo LOG_PENDING.  The holder of @io may read them without @lock
- * @begun: number of bands ever added to @pending
- * @entered: number of those that entered the band table or are no longer needed; changes only under
- *	@io and @lock
- * @at: bytes used of @band
- * @end: bytes of @band that may be used; equal to @at once the band has been filled with zeroes
- * @prepared: end of the range that was last passed to the disk's prepare(); guarded by @io
- * @prepared_id: the band of that range, likewise
- * @chunk: number of the next chunk in @band
- * @chunk_synced: chunks with a smaller number are durable
- * @bands: number of log bands of the current memtable
+ * @worker: the thread that writes chunks; guarded by @lock
+ * @worker.thread: log_thread(), if the store has threads
+ * @worker.stop: the thread shall end
+ * @worker.work: signalled when the thread has something to do
+ * @fill: buffer of writes that are in no chunk yet; guarded by @lock
+ * @queue: chunks that are to be written; guarded by @lock
+ * @queue.chunk: number n is at n modulo LOG_QUEUE.  The holder of @io may read them without @lock
+ * @queue.added: number of chunks ever added
+ * @queue.written: number of those that are written or no longer needed; changes only under @io and
+ *	@lock
+ * @sync: flushes that threads share; guarded by @lock
+ * @sync.batches: number of batches ever added to @fill
+ * @sync.synced: number of those that are durable
+ * @sync.covered: number of those in the last flush that log_sync() has begun, or in an earlier one
+ * @sync.round: number of that flush
+ * @sync.requested: number of syncs that have ever waited for a flush
+ * @sync.included: number of those in the last flush that log_sync() has begun, or in an earlier one
+ * @sync.answered: number of those with a flush that has ended
+ * @sync.together: number of syncs that waited when the last flush ended, plus those it served
+ * @sync.flush_us: duration of that flush
+ * @sync.leading: a thread is flushing for all threads that wait in log_sync()
+ * @sync.turn: wait queues, one for flushes with an even number and one for those with an odd number
+ * @open: the band that is written now; guarded by @lock
+ * @open.band: the band
+ * @open.valid: there is such a band
+ * @open.at: bytes used of it
+ * @open.end: bytes of it that may be used; equal to @open.at once it has been filled with zeroes
+ * @open.prepared: end of the range that was last passed to the disk's prepare(); guarded by @io
+ * @open.prepared_id: the band of that range, likewise
+ * @open.chunk: number of the next chunk in the band
+ * @open.chunk_synced: chunks with a smaller number are durable
+ * @pending: bands that are not in the band table yet, so they must not be written to; guarded by
+ *	@lock
+ * @pending.band: number n is at n modulo LOG_PENDING.  The holder of @io may read them without
+ *	@lock
+ * @pending.begun: number of bands ever added
+ * @pending.entered: number of those that entered the band table or are no longer needed; changes
+ *	only under @io and @lock
+ * @bands: number of log bands of the current memtable; guarded by @lock
  */
 struct log {
 	pthread_mutex_t io, lock;
-	pthread_t thread;
-	bool stop;
-	pthread_cond_t work;
+	struct {
+		pthread_t thread;
+		bool stop;
+		pthread_cond_t work;
+	} worker;
 	struct log_buffer fill;
-	struct log_chunk queue[LOG_QUEUE];
-	u64 queued, written;
-	u64 batches, synced, covered, round;
-	u64 asked, included, answered, together, flush_us;
-	bool leading;
-	pthread_cond_t turn[2];
-	struct log_band band;
-	bool has_band;
-	struct log_pending pending[LOG_PENDING];
-	u64 begun, entered;
-	u32 at, end, prepared;
-	u64 prepared_id, chunk, chunk_synced;
+	struct {
+		struct log_chunk chunk[LOG_QUEUE];
+		u64 added, written;
+	} queue;
+	struct {
+		u64 batches, synced, covered, round;
+		u64 requested, included, answered, together, flush_us;
+		bool leading;
+		pthread_cond_t turn[2];
+	} sync;
+	struct {
+		struct log_band band;
+		bool valid;
+		u32 at, end, prepared;
+		u64 prepared_id, chunk, chunk_synced;
+	} open;
+	struct {
+		struct log_pending band[LOG_PENDING];
+		u64 begun, entered;
+	} pending;
 	u32 bands;
 };
 
@@ -268,70 +284,93 @@ struct kv_snapshot {
 };
 
 /**
+ * struct view - what a reader sees
+ * @mem: the memtable that takes writes
+ * @frozen: memtable that is becoming a table; or NULL
+ * @version: the set of tables
+ * @seq: number of the last write that is visible
+ */
+struct view {
+	struct memtable *mem, *frozen;
+	struct version *version;
+	u64 seq;
+};
+
+/**
  * struct kv - an open store
  * @disk: the disk
  * @head: contents of the header
- * @offload: device that takes writes while a merge runs; or NULL
- * @spare: contents of the header of @offload; all zero without one
+ * @offload: device that takes writes while a merge runs; does not change, except for its lock
+ * @offload.disk: the device; or NULL
+ * @offload.head: contents of its header; all zero without a device
+ * @offload.flushing: held to flush the device; a separate lock, so that syncs there do not wait
+ *	for flushes of @disk
  * @opt: options, with defaults filled in
  * @writer: held to write to the memtable and the log
  * @compacting: held to make tables
  * @committing: held to write the band table
- * @flushing: held to flush the device
- * @spare_flushing: held to flush the offload device; a separate lock, so that syncs there do not
- *	wait for flushes of the device
+ * @flushing: held to flush @disk
  * @lock: guards all other fields that change; taken last, except for the locks of the cache
  * @changed: signalled when something under @lock changes that other threads wait for
- * @work: signalled when there is work for @thread
- * @thread: background thread that compacts
- * @has_thread: @thread is running
- * @stop: @thread must end
- * @merging: number of merges that are running
- * @claimed: bands that the running merge may need; writers leave them free
- * @version: the current version; changed under both @committing and @lock
- * @mem: memtable that takes writes
- * @frozen: memtable that is becoming a table; or NULL
- * @frozen_us: time when @frozen was frozen
- * @flush_expected_us: time from there until it is expected to be a table
- * @unit: KV_BUFFERED: the log of @frozen, if it becomes a table as it is; else @unit.band is
- *	NO_BAND
+ * @worker: the background thread, which compacts; guarded by @lock
+ * @worker.thread: the thread
+ * @worker.work: signalled when there is work for it
+ * @worker.running: the thread exists
+ * @worker.stop: the thread must end
+ * @worker.merging: number of merges that are running, in any thread; accessed atomically
+ * @current: what new readers see; guarded by @lock.  Its version changes under both @committing and
+ *	@lock
+ * @flush: how the frozen memtable becomes a table; guarded by @lock
+ * @flush.began_us: time when it was frozen
+ * @flush.expected_us: time from there until it is expected to be a table
+ * @flush.unit: KV_BUFFERED: its log, if that becomes a table as it is; else the band is NO_BAND
  * @log: the log
- * @logs: log bands in the band table; changed like @version
- * @nr_logs: number of @logs
- * @snapshots: head of the list of all snapshots, in no order
- * @seq: number of the last write that readers see
- * @next_seq: number of the next write; guarded by @writer
- * @next_id: number of the next table or log
- * @next_age: age of the next part
- * @generation: generation of the band table; changed like @version
- * @logged: newest generation that is named by a chunk of the logs that were read back
- * @state: enum band_state of each band
- * @free: number of bands that are not BAND_USED
- * @spare_free: the same for the offload device
- * @stale: number of bands that are BAND_STALE, on both devices
- * @hand: where the search for a free band begins
- * @next: KV_STREAM: the band behind the one that was written last; NO_BAND if unknown
- * @copy_bytes: bytes of the last copy of the band table that was written
- * @zeroes: KV_STREAM: a buffer of zeroes
- * @zero_bytes: size of @zeroes
- * @round: KV_LOC and KV_BUFFERED: for each level, the key where its last compaction began
- * @broken: error of the write or flush that failed; 0 if none has
- * @broken_text: message for @broken
- * @held: error of a compaction that failed; none is tried before the version changes
- * @held_until: end of the wait after a read error; 0: wait until the version changes
- * @held_text: message for @held
- * @held_generation: generation of the band table when the compaction failed
- * @tidied: KV_SOC: number of merges within level 1 since the last merge from level 0
- * @crowded: KV_SOC: number of tables at a key of level 1 that a merge could not reduce because
+ * @bandtable: what the band table has besides the version; changes under both @committing and @lock
+ * @bandtable.logs: log bands
+ * @bandtable.nr_logs: number of @logs
+ * @bandtable.generation: generation of the newest copy
+ * @bandtable.copy_bytes: bytes of the last copy that was written; set by the holder of @committing,
+ *	read without a lock
+ * @snapshots: head of the list of all snapshots, in no order; guarded by @lock
+ * @next: the next numbers; accessed atomically
+ * @next.seq: of a write; changed by the holder of @writer
+ * @next.id: of a table or log
+ * @next.age: of a part
+ * @bands: the free bands; guarded by @lock
+ * @bands.state: enum band_state of each band
+ * @bands.free: number of bands that are not BAND_USED
+ * @bands.spare_free: the same for the offload device
+ * @bands.stale: number of bands that are BAND_STALE, on both devices
+ * @bands.claimed: bands that the running merge may need; writers leave them free
+ * @bands.search_from: where the search for a free band begins
+ * @bands.full: number of the memtable since which nothing could be freed
+ * @bands.full_released: value of @bands.released at that time
+ * @bands.released: number of snapshots and bands ever released
+ * @bands.stream: KV_STREAM: where the next band begins
+ * @bands.stream.next: the band behind the one that was written last; NO_BAND if unknown
+ * @bands.stream.zeroes: a buffer of zeroes; does not change
+ * @bands.stream.zero_bytes: size of @bands.stream.zeroes
+ * @pick: what the choice of a merge remembers; @pick.begin and @pick.tidied are guarded by
+ *	@compacting, the others by @lock
+ * @pick.begin: KV_LOC and KV_BUFFERED: for each level, the key where its last compaction began
+ * @pick.tidied: KV_SOC: number of merges within level 1 since the last merge from level 0
+ * @pick.stuck: KV_SOC: number of tables at a key of level 1 that a merge could not reduce because
  *	snapshots keep versions of the key; that number or a smaller one causes no merge
- * @crowded_released: value of @released at that time
+ * @pick.stuck_released: value of @bands.released at that time
+ * @pick.failed: the compaction that failed, after which none is tried for a while
+ * @pick.failed.err: its error; 0 if none has failed
+ * @pick.failed.until: end of the wait after a read error; 0: wait until the version changes
+ * @pick.failed.generation: generation of the band table at that time
+ * @pick.failed.text: its message
+ * @broken: the write or flush that failed, after which nothing is written; guarded by @lock
+ * @broken.err: its error; 0 if none has failed
+ * @broken.text: its message
+ * @recovery: what was read when the store was opened; does not change afterwards
+ * @recovery.repair: what kv_repair() shall do; NULL for a store that is only opened
+ * @recovery.generation: newest generation that is named by a chunk of the logs that were read
+ * @recovery.err: -EUCLEAN, or the error of the read, if a part of the log is missing; else 0
+ * @recovery.text: message about what is missing of the log
  * @live: answers other programs; or NULL
- * @repair: what kv_repair() shall do; NULL for a store that is only opened
- * @lost: message about what is missing of the log
- * @lost_error: -EUCLEAN, or the error of the read; 0 if nothing is missing
- * @full: number of the memtable since which nothing could be freed
- * @full_released: value of @released at that time
- * @released: number of snapshots and bands ever released
  * @cache: the cache
  * @forks: number of forks that had led to this process when the store was opened
  * @stats: counters, updated atomically
@@ -339,41 +378,65 @@ struct kv_snapshot {
 struct kv {
 	struct kv_disk *disk;
 	struct shape head;
-	struct kv_disk *offload;
-	struct shape spare;
+	struct {
+		struct kv_disk *disk;
+		struct shape head;
+		pthread_mutex_t flushing;
+	} offload;
 	struct kv_options opt;
-	pthread_mutex_t writer, compacting, committing, flushing, spare_flushing, lock;
-	pthread_cond_t changed, work;
-	pthread_t thread;
-	bool has_thread, stop;
-	u32 merging, claimed;
-	struct version *version;
-	struct memtable *mem, *frozen;
-	u64 frozen_us, flush_expected_us;
-	struct log_band unit;
+	pthread_mutex_t writer, compacting, committing, flushing, lock;
+	pthread_cond_t changed;
+	struct {
+		pthread_t thread;
+		pthread_cond_t work;
+		bool running, stop;
+		u32 merging;
+	} worker;
+	struct view current;
+	struct {
+		u64 began_us, expected_us;
+		struct log_band unit;
+	} flush;
 	struct log log;
-	struct log_band logs[MAX_LOG_BANDS];
-	u32 nr_logs;
+	struct {
+		struct log_band logs[MAX_LOG_BANDS];
+		u32 nr_logs, copy_bytes;
+		u64 generation;
+	} bandtable;
 	struct kv_snapshot snapshots;
-	u64 seq, next_seq;
-	u64 next_id, next_age, generation, logged;
-	u8 *state;
-	u32 free, spare_free, stale, hand, next, copy_bytes, zero_bytes;
-	void *zeroes;
-	struct buffer round[KV_LEVELS];
-	int broken;
-	char broken_text[400];
-	int held;
-	u64 held_until;
-	char held_text[400];
-	u64 held_generation;
-	u32 tidied, crowded;
-	u64 crowded_released;
+	struct {
+		u64 seq, id, age;
+	} next;
+	struct {
+		u8 *state;
+		u32 free, spare_free, stale, claimed, search_from;
+		u64 full, full_released, released;
+		struct {
+			u32 next, zero_bytes;
+			void *zeroes;
+		} stream;
+	} bands;
+	struct {
+		struct buffer begin[KV_LEVELS];
+		u32 tidied, stuck;
+		u64 stuck_released;
+		struct {
+			int err;
+			char text[400];
+			u64 until, generation;
+		} failed;
+	} pick;
+	struct {
+		int err;
+		char text[400];
+	} broken;
+	struct {
+		const struct repair *repair;
+		u64 generation;
+		int err;
+		char text[400];
+	} recovery;
 	struct live *live;
-	const struct repair *repair;
-	char lost[400];
-	int lost_error;
-	u64 full, full_released, released;
 	struct cache *cache;
 	u32 forks;
 	struct kv_stats stats;
@@ -533,19 +596,6 @@ int compact_all(struct kv *kv);
 int compact_range(struct kv *kv, struct slice from, struct slice to);
 void *compact_thread(void *arg);
 int freeze(struct kv *kv);
-
-/**
- * struct view - what a reader sees
- * @mem: see struct kv
- * @frozen: see struct kv, or NULL
- * @version: see struct kv
- * @seq: number of the last write that is visible
- */
-struct view {
-	struct memtable *mem, *frozen;
-	struct version *version;
-	u64 seq;
-};
 
 /* get.c */
 void view_take(struct kv *kv, const struct kv_snapshot *snap, struct view *view);

@@ -3,7 +3,7 @@
 #include "table.h"
 
 /**
- * struct table_writer - a table that is being written
+ * struct table_writer - a table that is being written, by one thread
  * @kv: the store
  * @counter: counter of bytes written
  * @id: id of the table
@@ -21,11 +21,12 @@
  * @hashes: hashes of all keys, for the Bloom filter
  * @last: the last key
  * @min: the first key
- * @entries: number of entries so far
- * @tombstones: number of those that are deletions
- * @bytes: bytes of the entries
- * @max_key: length of the longest key
- * @seq: number of the newest entry
+ * @count: the entries so far
+ * @count.entries: number of entries
+ * @count.tombstones: number of those that are deletions
+ * @count.bytes: bytes of the entries
+ * @count.seq: number of the newest entry
+ * @count.max_key: length of the longest key
  * @blocks: number of blocks so far
  * @block_data: copy of the current block, while @keep
  * @keep: the cache has room for what is written
@@ -44,10 +45,12 @@ struct table_writer {
 	u32 turn, room, used, at, block, crc;
 	struct buffer index, place, hashes, last, min, block_data;
 	struct cache_item *bloom;
-	u64 entries, tombstones, bytes;
-	u32 max_key, blocks;
+	struct {
+		u64 entries, tombstones, bytes, seq;
+		u32 max_key;
+	} count;
+	u32 blocks;
 	bool unsorted, filled, keep;
-	u64 seq;
 	int err;
 };
 
@@ -247,7 +250,7 @@ int table_writer_new(struct kv *kv, uint64_t *counter, u32 level, struct table_w
 		free(n);
 		return err;
 	}
-	n->id = __atomic_fetch_add(&kv->next_id, 1, __ATOMIC_RELAXED);
+	n->id = __atomic_fetch_add(&kv->next.id, 1, __ATOMIC_RELAXED);
 	*w = n;
 	return 0;
 }
@@ -407,11 +410,11 @@ static int take_key(struct table_writer *w, const struct entry *e)
 
 static void count_entry(struct table_writer *w, const struct entry *e)
 {
-	w->entries++;
-	w->tombstones += e->op == OP_DELETE;
-	w->bytes += entry_bytes(e);
-	w->max_key = max(w->max_key, e->key.bytes);
-	w->seq = max(w->seq, e->seq);
+	w->count.entries++;
+	w->count.tombstones += e->op == OP_DELETE;
+	w->count.bytes += entry_bytes(e);
+	w->count.max_key = max(w->count.max_key, e->key.bytes);
+	w->count.seq = max(w->count.seq, e->seq);
 }
 
 /**
@@ -425,8 +428,8 @@ static void count_entry(struct table_writer *w, const struct entry *e)
  */
 bool table_has_room(const struct table_writer *w, u32 entries, u64 bytes, u32 max_key)
 {
-	return table_fits(w->kv->head.band_bytes, w->entries + entries, w->bytes + bytes,
-			  max(w->max_key, max_key));
+	return table_fits(w->kv->head.band_bytes, w->count.entries + entries, w->count.bytes + bytes,
+			  max(w->count.max_key, max_key));
 }
 
 /**
@@ -445,7 +448,7 @@ int table_add(struct table_writer *w, const struct entry *e, bool *full)
 	*full = !table_has_room(w, 1, entry_bytes(e), e->key.bytes);
 	if (*full)
 		return 0;
-	if (!w->entries) {
+	if (!w->count.entries) {
 		w->crc = crc_begin(w->kv, w->id, 0);
 		err = buffer_set(&w->min, e->key);
 		if (err)
@@ -475,7 +478,7 @@ int table_note(struct table_writer *w, const struct entry *e)
 {
 	u8 head[UNSORTED_HEAD], bare[ENTRY_HEAD];
 	u32 crc = crc_begin(w->kv, w->id, e->place);
-	int err = w->entries ? 0 : buffer_set(&w->min, e->key);
+	int err = w->count.entries ? 0 : buffer_set(&w->min, e->key);
 
 	entry_head(e, bare);
 	crc = crc32c(crc32c(crc, bare, sizeof(bare)), e->key.data, e->key.bytes);
@@ -501,7 +504,7 @@ static int put_bloom(struct table_writer *w, u32 bytes)
 		return kv_no_memory();
 	bits = w->bloom->data;
 	memset(bits, 0, bytes);
-	for (i = 0; i < w->entries; i++) {
+	for (i = 0; i < w->count.entries; i++) {
 		memcpy(&hash, w->hashes.data + 4 * (size_t)i, 4);
 		bloom_set(bits, bytes, hash);
 	}
@@ -554,9 +557,9 @@ static int put_footer(struct table_writer *w, const struct footer *foot)
 	f->version = cpu_to_le32(FORMAT_VERSION);
 	memcpy(f->uuid, w->kv->head.uuid, sizeof(f->uuid));
 	f->id = cpu_to_le64(w->id);
-	f->entries = cpu_to_le64(w->entries);
-	f->tombstones = cpu_to_le64(w->tombstones);
-	f->seq = cpu_to_le64(w->seq);
+	f->entries = cpu_to_le64(w->count.entries);
+	f->tombstones = cpu_to_le64(w->count.tombstones);
+	f->seq = cpu_to_le64(w->count.seq);
 	f->data_bytes = cpu_to_le32(foot->data_bytes);
 	f->index_bytes = cpu_to_le32(foot->index_bytes);
 	f->bloom_bytes = cpu_to_le32(foot->bloom_bytes);
@@ -578,7 +581,7 @@ static int put_rest(struct table_writer *w, struct footer *foot)
 	*foot = (struct footer){
 		.data_bytes = w->at,
 		.index_bytes = (u32)(w->index.used + w->place.used),
-		.bloom_bytes = (u32)bloom_bytes(w->entries),
+		.bloom_bytes = (u32)bloom_bytes(w->count.entries),
 		.blocks = w->blocks,
 	};
 	w->crc = crc_begin(w->kv, w->id, w->at);
@@ -655,7 +658,7 @@ int table_finish(struct table_writer *w, u32 level, u64 age, struct part **part)
 
 	if (!err) {
 		*t = (struct table){ .id = w->id, .band = w->band, .bytes = w->at,
-				     .entries = w->entries, .tombstones = w->tombstones,
+				     .entries = w->count.entries, .tombstones = w->count.tombstones,
 				     .unsorted = w->unsorted, .foot = foot, .footed = true };
 		*part = part_new(t, level, age, buffer_slice(&w->min), buffer_slice(&w->last));
 		err = *part ? 0 : kv_no_memory();

@@ -296,7 +296,7 @@ struct version *version_get(struct kv *kv)
 	struct version *v;
 
 	pthread_mutex_lock(&kv->lock);
-	v = kv->version;
+	v = kv->current.version;
 	__atomic_fetch_add(&v->refs, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&kv->lock);
 	return v;

@@ -18,7 +18,8 @@ static bool in_vain(struct kv *kv)
 	bool is;
 
 	pthread_mutex_lock(&kv->lock);
-	is = kv->full == kv->mem->number && kv->full_released == kv->released;
+	is = kv->bands.full == kv->current.mem->number &&
+	     kv->bands.full_released == kv->bands.released;
 	pthread_mutex_unlock(&kv->lock);
 	return is;
 }
@@ -30,8 +31,8 @@ static void has_not_helped(struct kv *kv, int err)
 	if (err && err != -ENOSPC && err != -EUCLEAN && err != -E2BIG)
 		return;
 	pthread_mutex_lock(&kv->lock);
-	kv->full = kv->mem->number;
-	kv->full_released = kv->released;
+	kv->bands.full = kv->current.mem->number;
+	kv->bands.full_released = kv->bands.released;
 	pthread_mutex_unlock(&kv->lock);
 }
 
@@ -75,7 +76,7 @@ static int wait_frozen(struct kv *kv)
 
 	for (;;) {
 		pthread_mutex_lock(&kv->lock);
-		frozen = kv->frozen;
+		frozen = kv->current.frozen;
 		pthread_mutex_unlock(&kv->lock);
 		err = store_broken(kv);
 		if (!frozen || err)
@@ -87,7 +88,7 @@ static int wait_frozen(struct kv *kv)
 		}
 		/* A running merge looks for frozen memtables from time to time. */
 		pthread_mutex_lock(&kv->lock);
-		if (kv->frozen)
+		if (kv->current.frozen)
 			wait_us(&kv->changed, &kv->lock, 10000);
 		pthread_mutex_unlock(&kv->lock);
 	}
@@ -98,7 +99,7 @@ static int turn_over(struct kv *kv)
 {
 	int err = wait_frozen(kv) ?: freeze(kv);
 
-	if (err || kv->has_thread)
+	if (err || kv->worker.running)
 		return err;
 	pthread_mutex_lock(&kv->compacting);
 	err = compact_frozen(kv) ?: compact_due(kv);
@@ -117,10 +118,10 @@ static int find_room(struct kv *kv, const struct kv_batch *b)
 		if (err)
 			return err;
 		err = -EAGAIN;
-		if (!kv->mem->entries ||
-		    (memtable_fits(kv->mem, kv->opt.memtable_bytes, b->entries, bytes) &&
-		     table_fits(kv->opt.memtable_bytes, (u64)kv->mem->entries + b->entries,
-				kv->mem->bytes + bytes, KV_KEY_MAX)))
+		if (!kv->current.mem->entries ||
+		    (memtable_fits(kv->current.mem, kv->opt.memtable_bytes, b->entries, bytes) &&
+		     table_fits(kv->opt.memtable_bytes, (u64)kv->current.mem->entries + b->entries,
+				kv->current.mem->bytes + bytes, KV_KEY_MAX)))
 			err = kv->opt.flags & KV_NO_LOG ?
 				bands_enough(kv, reserve) ? 0 : -ENOSPC :
 				log_room(kv, b, reserve);
@@ -142,10 +143,10 @@ static int find_room(struct kv *kv, const struct kv_batch *b)
 static u64 pace_us(struct kv *kv)
 {
 	u64 most = kv->opt.memtable_bytes;
-	u64 used = __atomic_load_n(&kv->mem->bytes, __ATOMIC_RELAXED);
+	u64 used = __atomic_load_n(&kv->current.mem->bytes, __ATOMIC_RELAXED);
 	/* Flushes take differently long. */
-	u64 due = min(used, most) * (kv->flush_expected_us * 3 / 2) / most;
-	u64 passed = now_us() - kv->frozen_us;
+	u64 due = min(used, most) * (kv->flush.expected_us * 3 / 2) / most;
+	u64 passed = now_us() - kv->flush.began_us;
 
 	return due < passed + PACE_LEAST_US ? 0 : min(due - passed, (u64)PACE_MOST_US);
 }
@@ -159,10 +160,10 @@ static void slow_down(struct kv *kv)
 	u64 began, us = 0;
 
 	pthread_mutex_lock(&kv->lock);
-	if (kv->has_thread && kv->version->level[0].nr >= kv->opt.l0_slowdown &&
-	    !(kv->held && kv->held_generation == kv->generation))
+	if (kv->worker.running && kv->current.version->level[0].nr >= kv->opt.l0_slowdown &&
+	    !(kv->pick.failed.err && kv->pick.failed.generation == kv->bandtable.generation))
 		us = kv->opt.slowdown_us;
-	else if (kv->has_thread && kv->frozen)
+	else if (kv->worker.running && kv->current.frozen)
 		us = pace_us(kv);
 	pthread_mutex_unlock(&kv->lock);
 	if (!us)
@@ -175,7 +176,7 @@ static void slow_down(struct kv *kv)
 /* Add a batch; the caller holds @writer. */
 static int add(struct kv *kv, const struct kv_batch *b, u64 *number)
 {
-	u64 seq = kv->next_seq, began = now_us();
+	u64 seq = kv->next.seq, began = now_us();
 	u32 place = 0;
 	int err;
 
@@ -186,20 +187,20 @@ static int add(struct kv *kv, const struct kv_batch *b, u64 *number)
 	err = find_room(kv, b);
 	count(&kv->stats.slow_us, now_us() - began);
 	if (!err)
-		err = memtable_prepare(kv->mem, buffer_slice(&b->buf));
+		err = memtable_prepare(kv->current.mem, buffer_slice(&b->buf));
 	if (err)
 		return err;
-	__atomic_store_n(&kv->next_seq, seq + b->entries, __ATOMIC_RELAXED);
+	__atomic_store_n(&kv->next.seq, seq + b->entries, __ATOMIC_RELAXED);
 	if (!(kv->opt.flags & KV_NO_LOG))
 		*number = log_add(kv, b, seq, &place);
-	memtable_add(kv->mem, buffer_slice(&b->buf), seq, place);
+	memtable_add(kv->current.mem, buffer_slice(&b->buf), seq, place);
 	pthread_mutex_lock(&kv->lock);
-	kv->seq = seq + b->entries - 1;
+	kv->current.seq = seq + b->entries - 1;
 	pthread_mutex_unlock(&kv->lock);
 	count(&kv->stats.puts, b->puts);
 	count(&kv->stats.deletes, b->entries - b->puts);
 	count(&kv->stats.user_bytes, b->user_bytes);
-	if (place && is_spare(kv, kv->log.band.band)) {
+	if (place && is_spare(kv, kv->log.open.band.band)) {
 		count(&kv->stats.offloaded_writes, b->entries);
 		count(&kv->stats.offloaded_bytes, b->user_bytes);
 	}
@@ -268,7 +269,7 @@ EXPORTED int kv_sync(struct kv *kv)
 	if (err || (kv->opt.flags & KV_READ_ONLY))
 		return err;
 	pthread_mutex_lock(&kv->log.lock);
-	number = kv->log.batches;
+	number = kv->log.sync.batches;
 	pthread_mutex_unlock(&kv->log.lock);
 	return log_sync(kv, number) ?: store_broken(kv);
 }
@@ -288,7 +289,7 @@ EXPORTED int kv_flush(struct kv *kv)
 		return err;
 	pthread_mutex_lock(&kv->writer);
 	err = wait_frozen(kv);
-	if (!err && kv->mem->entries)
+	if (!err && kv->current.mem->entries)
 		err = freeze(kv);
 	/* No other thread may write to the log while the table is written. */
 	if (!err && streams(kv))
@@ -333,7 +334,7 @@ EXPORTED int kv_settle(struct kv *kv)
 	begin_compacting(kv);
 	/* The caller may have removed the cause of an earlier failure. */
 	pthread_mutex_lock(&kv->lock);
-	kv->held = 0;
+	kv->pick.failed.err = 0;
 	pthread_mutex_unlock(&kv->lock);
 	err = compact_frozen(kv);
 	while (!err && did)

@@ -285,7 +285,7 @@ static int arrivals_run(const struct command *cmd, int argc, char **argv)
 		free(w);
 		return EXIT_USAGE;
 	}
-	settings_settle(&s);
+	settings_derive(&s);
 	rc = places(cmd, w, &s, size_bytes, reads_percent);
 	why = rc ? NULL : arrivals_begin(&w->arrivals, &s.arrivals);
 	if (why)

@@ -201,7 +201,7 @@ static bool take(struct job *job, int c, const char *v)
 }
 
 /* Derive all other values after the last option.  Return: an exit code. */
-static int settle(const struct command *cmd, struct job *job)
+static int derive(const struct command *cmd, struct job *job)
 {
 	struct settings *s = &job->s;
 	const char *why;
@@ -210,7 +210,7 @@ static int settle(const struct command *cmd, struct job *job)
 		memset(s->work.share, 0, sizeof(s->work.share));
 		s->work.share[OP_INSERT] = 1;
 	}
-	settings_settle(s);
+	settings_derive(s);
 	if (!s->ops && s->work.share[OP_INSERT] == 1)
 		s->ops = s->records;
 	why = workload_wrong(&s->work);
@@ -241,7 +241,7 @@ static int settle(const struct command *cmd, struct job *job)
 	return EXIT_CLEAN;
 }
 
-static int told(const struct job *job, const struct run_result *r)
+static int exit_code(const struct job *job, const struct run_result *r)
 {
 	u64 wrong = 0;
 	u32 i;
@@ -279,7 +279,7 @@ static int measured(const struct command *cmd, const struct job *job,
 
 		(job->json ? report_json : report_text)(&r);
 	}
-	err = told(job, &result);
+	err = exit_code(job, &result);
 	run_result_free(&result);
 	return err;
 }
@@ -372,7 +372,7 @@ static int run_run(const struct command *cmd, int argc, char **argv)
 	}
 	if (!parse_operands(cmd, argc, argv, 0))
 		return EXIT_USAGE;
-	rc = settle(cmd, &job);
+	rc = derive(cmd, &job);
 	if (rc)
 		return rc;
 	return job.dry ? dry(&job) : executed(cmd, &job);

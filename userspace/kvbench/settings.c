@@ -189,7 +189,7 @@ static bool is_foreign(const char *name)
 	return strchr(name, '.');
 }
 
-/* Collect the names; settings_settle() prints them once. */
+/* Collect the names; settings_derive() prints them once. */
 static bool take_foreign(struct settings *s, const char *name)
 {
 	size_t n = strlen(s->foreign);
@@ -356,10 +356,10 @@ bool settings_take(struct settings *s, int c, const char *value)
 }
 
 /**
- * settings_settle() - derive all other values, after the last option
+ * settings_derive() - derive all other values, after the last option
  * @s: the settings; @arrivals and @work are complete afterwards
  */
-void settings_settle(struct settings *s)
+void settings_derive(struct settings *s)
 {
 	struct workload_options *w = &s->work;
 

@@ -60,6 +60,6 @@ enum {
 void settings_print_help(void);
 void settings_init(struct settings *s);
 bool settings_take(struct settings *s, int c, const char *value);
-void settings_settle(struct settings *s);
+void settings_derive(struct settings *s);
 
 #endif /* KVBENCH_SETTINGS_H */

@@ -104,16 +104,16 @@ static bool may_be_written(const struct disk_options *opt)
 {
 	struct device look;
 	char what[256];
-	bool holds;
+	bool found;
 
 	if (!device_open(&look, "DEVICE", opt->path, DEVICE_READ))
 		return false;
-	holds = device_holds(&look, what, sizeof(what));
+	found = device_has_content(&look, what, sizeof(what));
 	device_close(&look);
-	if (holds && !opt->force)
+	if (found && !opt->force)
 		fail("DEVICE %s holds %s: it was left alone; --force writes over it", opt->path,
 		     what);
-	return !holds || opt->force;
+	return !found || opt->force;
 }
 
 static bool open_checked(struct disk *d)
@@ -269,14 +269,14 @@ static void check_unit(struct disk *d, const struct extent *e, u64 at, const u8 
 	char what[96];
 	u32 i;
 
-	d->ledger.verified_blocks += bytes / BLOCK;
+	d->stats.verified_blocks += bytes / BLOCK;
 	fill_unit(d->expected, e->id, at, bytes);
 	if (!memcmp(buf, d->expected, bytes))
 		return;
 	for (i = 0; i < bytes; i += BLOCK) {
 		if (!memcmp(buf + i, d->expected + i, BLOCK))
 			continue;
-		if (d->ledger.bad_blocks++ >= MAX_SENTENCES)
+		if (d->stats.bad_blocks++ >= MAX_SENTENCES)
 			continue;
 		block_describe((const struct block *)(buf + i), what, sizeof(what));
 		fail("block %llu of file %llu, at track %u, is lost: there is %s",
@@ -291,7 +291,7 @@ static u64 device_offset(const struct disk *d, const struct extent *e, u64 at)
 }
 
 /* Add a request to the current step, cut into units. */
-static int ask(struct disk *d, struct request r)
+static int add_request(struct disk *d, struct request r)
 {
 	u64 left = r.bytes;
 
@@ -319,11 +319,11 @@ static int ask(struct disk *d, struct request r)
 static void count(struct disk *d, const struct request *r)
 {
 	if (r->writing) {
-		d->ledger.writes++;
-		d->ledger.written_bytes += r->bytes;
+		d->stats.writes++;
+		d->stats.written_bytes += r->bytes;
 	} else {
-		d->ledger.reads++;
-		d->ledger.read_bytes += r->bytes;
+		d->stats.reads++;
+		d->stats.read_bytes += r->bytes;
 	}
 }
 
@@ -404,23 +404,23 @@ static void execute_timed(struct disk *d)
 /* Execute all requests of the step in order, up to DISK_DEPTH in flight. */
 static int execute(struct disk *d, const struct extent *e)
 {
-	u32 under_way = 0, next = 0, slot;
+	u32 in_flight = 0, next = 0, slot;
 	int err = 0;
 
 	if (d->timed) {
 		execute_timed(d);
 		return 0;
 	}
-	while (next < d->nr_requests && under_way < DISK_DEPTH)
-		submit(d, e, next++, under_way++);
-	while (under_way) {
+	while (next < d->nr_requests && in_flight < DISK_DEPTH)
+		submit(d, e, next++, in_flight++);
+	while (in_flight) {
 		int one = reap(d, e, &slot);
 
-		under_way--;
+		in_flight--;
 		err = err ?: one;
 		if (!err && next < d->nr_requests) {
 			submit(d, e, next++, slot);
-			under_way++;
+			in_flight++;
 		}
 	}
 	d->nr_requests = 0;
@@ -439,7 +439,7 @@ static int transfer(struct disk *d, const struct extent *e, bool writing, u64 at
 			.bytes = (u32)min(d->opt.track_bytes - at % d->opt.track_bytes, end - at),
 		};
 
-		err = ask(d, r);
+		err = add_request(d, r);
 		at += r.bytes;
 	}
 	return err ?: execute(d, e);
@@ -461,7 +461,7 @@ static int each_run(struct disk *d, const struct extent *e,
 }
 
 /* Send a message of shingle-imr.h about @n tracks of a file. */
-static int tell(struct disk *d, const struct extent *e, u32 track, u32 n,
+static int send_message(struct disk *d, const struct extent *e, u32 track, u32 n,
 		int (*message)(struct shingle_imr *imr, uint64_t offset, uint64_t length,
 			       unsigned int level))
 {
@@ -472,18 +472,18 @@ static int tell(struct disk *d, const struct extent *e, u32 track, u32 n,
 		fail("telling %s that tracks %u to %u are of level %u: %s", d->opt.path, track,
 		     track + n - 1, e->level, strerror(-err));
 	else
-		d->ledger.messages++;
+		d->stats.messages++;
 	return err;
 }
 
-static int say_level(struct disk *d, const struct extent *e, u32 track, u32 n)
+static int send_level(struct disk *d, const struct extent *e, u32 track, u32 n)
 {
-	return tell(d, e, track, n, shingle_imr_level);
+	return send_message(d, e, track, n, shingle_imr_level);
 }
 
-static int say_relevel(struct disk *d, const struct extent *e, u32 track, u32 n)
+static int send_relevel(struct disk *d, const struct extent *e, u32 track, u32 n)
 {
-	return tell(d, e, track, n, shingle_imr_relevel);
+	return send_message(d, e, track, n, shingle_imr_relevel);
 }
 
 static int discard(struct disk *d, const struct extent *e, u32 track, u32 n)
@@ -502,8 +502,8 @@ static int discard(struct disk *d, const struct extent *e, u32 track, u32 n)
 		     strerror(-err));
 		return err;
 	}
-	d->ledger.discards++;
-	d->ledger.discarded_bytes += range[1];
+	d->stats.discards++;
+	d->stats.discarded_bytes += range[1];
 	return 0;
 }
 
@@ -517,7 +517,7 @@ static int flush(struct disk *d, const struct extent *e)
 		err = -errno;
 	if (err)
 		fail("flushing %s for file %llu: %s", d->opt.path, e->id, strerror(-err));
-	d->ledger.flushes++;
+	d->stats.flushes++;
 	return err;
 }
 
@@ -558,7 +558,7 @@ static struct slot *slot_of(struct disk *d, u32 track)
 }
 
 /* Write a copy to the backup region, or read it there. */
-static int ask_copy(struct disk *d, const struct slot *s, bool writing)
+static int add_copy_request(struct disk *d, const struct slot *s, bool writing)
 {
 	struct request r = {
 		/* The copies lie on tops of the region, and its bottoms stay empty. */
@@ -566,7 +566,7 @@ static int ask_copy(struct disk *d, const struct slot *s, bool writing)
 		.bytes = d->valid_bytes[s->track], .data = s->data, .writing = writing,
 	};
 
-	return ask(d, r);
+	return add_request(d, r);
 }
 
 /* The same with all copies of the current read-modify-write. */
@@ -576,7 +576,7 @@ static int copies(struct disk *d, bool writing)
 	u32 i;
 
 	for (i = 0; i < d->slots_used && !err; i++)
-		err = ask_copy(d, &d->slot[i], writing);
+		err = add_copy_request(d, &d->slot[i], writing);
 	return err ?: execute(d, d->file);
 }
 
@@ -586,7 +586,7 @@ static int copy_one(struct disk *d, const struct slot *s, bool writing)
 	/* First execute the earlier requests: when saving, they include the read of the top. */
 	int err = execute(d, d->file);
 
-	err = err ?: ask_copy(d, s, writing);
+	err = err ?: add_copy_request(d, s, writing);
 	return err ?: execute(d, d->file);
 }
 
@@ -619,7 +619,7 @@ static int step(struct disk *d, char op, u32 track)
 		d->slots_open++;
 		r.bytes = d->valid_bytes[track];
 		r.data = s->data;
-		return ask(d, r);
+		return add_request(d, r);
 	case 'K':
 		/* Without copy_each the copies are written after all reads of the step. */
 		return d->opt.copy_each ? copy_one(d, slot_of(d, track), true) : 0;
@@ -632,7 +632,7 @@ static int step(struct disk *d, char op, u32 track)
 		r.bytes = d->valid_bytes[track];
 		r.data = s->data;
 		r.writing = true;
-		err = ask(d, r);
+		err = add_request(d, r);
 		return err ?: d->opt.copy_each ? execute(d, e) : 0;
 	case 'W':
 		for (i = 0; e->track[i] != track; i++)
@@ -642,7 +642,7 @@ static int step(struct disk *d, char op, u32 track)
 					(u64)BLOCK);
 		r.writing = true;
 		d->valid_bytes[track] = r.bytes;
-		return ask(d, r);
+		return add_request(d, r);
 	}
 	err = execute(d, e);
 	if (track == MODEL_SYNC_BACKUP && !d->opt.copy_each)
@@ -660,7 +660,7 @@ static void on_step(void *ctx, char op, u32 track)
 	if (op != 'S')
 		return;
 	now = disk_now(d);
-	d->ledger.step_s[track] += now - d->step_began;
+	d->stats.step_s[track] += now - d->step_began;
 	d->step_began = now;
 }
 
@@ -680,7 +680,7 @@ int disk_write_by(struct disk *d, const struct extent *e, struct model *m)
 	m->event = on_step;
 	m->ctx = d;
 	model_persist(m, e->track, e->tracks);
-	d->ledger.persist_s += disk_now(d) - began;
+	d->stats.persist_s += disk_now(d) - began;
 	return d->err;
 }
 
@@ -697,11 +697,11 @@ int disk_write(struct disk *d, const struct extent *e)
 	int err = 0;
 
 	if (d->opt.hints)
-		err = each_run(d, e, say_level);
+		err = each_run(d, e, send_level);
 	if (!err)
 		err = transfer(d, e, true, 0, e->bytes);
 	err = err ?: flush(d, e);
-	d->ledger.persist_s += disk_now(d) - began;
+	d->stats.persist_s += disk_now(d) - began;
 	return err;
 }
 
@@ -711,7 +711,7 @@ int disk_read(struct disk *d, const struct extent *e, u64 at, u64 bytes)
 	double began = disk_now(d);
 	int err = transfer(d, e, false, at, bytes);
 
-	d->ledger.read_s += disk_now(d) - began;
+	d->stats.read_s += disk_now(d) - began;
 	return err;
 }
 
@@ -721,14 +721,14 @@ int disk_get(struct disk *d, const struct extent *e, u64 at)
 	double began = disk_now(d);
 	int err = transfer(d, e, false, at / BLOCK * BLOCK, BLOCK);
 
-	d->ledger.get_s += disk_now(d) - began;
+	d->stats.get_s += disk_now(d) - began;
 	return err;
 }
 
 /* A file stays where it is, on another level. */
 int disk_relevel(struct disk *d, const struct extent *e)
 {
-	return d->opt.hints ? each_run(d, e, say_relevel) : 0;
+	return d->opt.hints ? each_run(d, e, send_relevel) : 0;
 }
 
 /* A file is deleted. */
@@ -737,6 +737,6 @@ int disk_drop(struct disk *d, const struct extent *e)
 	double began = disk_now(d);
 	int err = d->opt.discards ? each_run(d, e, discard) : 0;
 
-	d->ledger.discard_s += disk_now(d) - began;
+	d->stats.discard_s += disk_now(d) - began;
 	return err;
 }

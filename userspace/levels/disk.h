@@ -51,7 +51,7 @@ struct disk_options {
 };
 
 /**
- * struct disk_ledger - operations sent to the device
+ * struct disk_stats - operations sent to the device
  * @writes: requests of at most @unit_bytes
  * @reads: the same
  * @written_bytes: by them
@@ -70,7 +70,7 @@ struct disk_options {
  *	backup's has tracks of the file, too: those written since the sync before it,
  *	which go to the device in one batch with its reads
  */
-struct disk_ledger {
+struct disk_stats {
 	u64 writes, reads, written_bytes, read_bytes, flushes, messages;
 	u64 discards, discarded_bytes;
 	u64 verified_blocks, bad_blocks;
@@ -144,7 +144,7 @@ struct slot {
  * @slot: see there
  * @slots_used: of them
  * @slots_open: not yet written back
- * @ledger: see there
+ * @stats: see there
  */
 struct disk {
 	struct disk_options opt;
@@ -167,7 +167,7 @@ struct disk {
 	u32 *valid_bytes;
 	struct slot *slot;
 	u32 slots_used, slots_open;
-	struct disk_ledger ledger;
+	struct disk_stats stats;
 };
 
 double disk_now(const struct disk *d);

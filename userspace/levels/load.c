@@ -150,7 +150,7 @@ static struct load_file *file_new(struct load *l, u32 level, u64 *key, u32 n, in
 		file_free(f);
 		return NULL;
 	}
-	l->ledger.written_bytes += load_file_bytes(l, f);
+	l->stats.written_bytes += load_file_bytes(l, f);
 	return f;
 }
 
@@ -158,7 +158,7 @@ static int drop(struct load *l, struct load_file *f)
 {
 	int err = l->ops->drop(l->ctx, f);
 
-	l->ledger.dropped++;
+	l->stats.dropped++;
 	file_free(f);
 	return err;
 }
@@ -167,7 +167,7 @@ static int read_part(struct load *l, struct load_file *f, u64 at)
 {
 	u64 bytes = min((u64)l->opt.readahead_bytes, load_file_bytes(l, f) - at);
 
-	l->ledger.read_bytes += bytes;
+	l->stats.read_bytes += bytes;
 	return l->ops->read(l->ctx, f, at, bytes);
 }
 
@@ -259,7 +259,7 @@ static int merge(struct load *l, struct stream *s, u32 streams, u32 level,
 		if (!f)
 			return err;
 		out[(*nr_out)++] = f;
-		l->ledger.merged++;
+		l->stats.merged++;
 	}
 	return err;
 }
@@ -303,7 +303,7 @@ static int compact(struct load *l, u32 level, struct load_file **in, u32 nr_in, 
 		err = err ?: one;
 	}
 	l->ops->compaction(l->ctx, false);
-	l->ledger.compactions++;
+	l->stats.compactions++;
 out:
 	free(s);
 	free(out);
@@ -320,7 +320,7 @@ static int move(struct load *l, struct load_file *f)
 	if (l->opt.moves != LOAD_REWRITE) {
 		level_remove(l, f);
 		f->level++;
-		l->ledger.moved++;
+		l->stats.moved++;
 		if (l->opt.moves == LOAD_KEEP)
 			err = l->ops->move(l->ctx, f, from);
 		return err ?: level_insert(l, f);
@@ -338,7 +338,7 @@ static int move(struct load *l, struct load_file *f)
 	copy = file_new(l, from + 1, key, f->records, &err);
 	if (!copy)
 		return err;
-	l->ledger.rewritten++;
+	l->stats.rewritten++;
 	level_remove(l, f);
 	err = level_insert(l, copy);
 	return drop(l, f) ?: err;
@@ -418,7 +418,7 @@ static int compact_level(struct load *l, u32 level)
 }
 
 /* The level that exceeds its bound most; -1 if none does. */
-static int neediest(const struct load *l)
+static int fullest_level(const struct load *l)
 {
 	double bound = (double)l->opt.level1_records, best = 1;
 	int level = -1;
@@ -471,9 +471,9 @@ static int flush(struct load *l)
 	f = file_new(l, 0, key, n, &err);
 	if (!f)
 		return err;
-	l->ledger.flushes++;
+	l->stats.flushes++;
 	err = level_insert(l, f);
-	while (!err && (level = neediest(l)) >= 0)
+	while (!err && (level = fullest_level(l)) >= 0)
 		err = level ? compact_level(l, (u32)level) : compact_level0(l);
 	return err ?: l->ops->tick(l->ctx);
 }
@@ -494,7 +494,7 @@ static bool mem_seen(struct load *l, u64 key, bool put)
 
 static int insert(struct load *l, u64 key)
 {
-	l->ledger.inserted++;
+	l->stats.inserted++;
 	l->mem[l->nr_mem++] = key;
 	return l->nr_mem == l->opt.file_records ? flush(l) : 0;
 }
@@ -546,7 +546,7 @@ static int get_from(struct load *l, struct load_file *f, u64 key)
 	found = file_find(f, key, &pos);
 	if (!found && mix64(key ^ f->id) % BLOOM_ONE_IN)
 		return 0;
-	l->ledger.false_positives += !found;
+	l->stats.false_positives += !found;
 	err = l->ops->get(l->ctx, f, (u64)pos * l->opt.record_bytes, found);
 	return err ?: found;
 }
@@ -556,9 +556,9 @@ static int get(struct load *l, u64 key)
 	int done = 0;
 	u32 i;
 
-	l->ledger.gets++;
+	l->stats.gets++;
 	if (mem_seen(l, key, false)) {
-		l->ledger.got_memtable++;
+		l->stats.got_memtable++;
 		return 0;
 	}
 	for (i = l->level[0].n; i-- && !done; )

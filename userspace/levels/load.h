@@ -88,7 +88,7 @@ struct load_ops {
 };
 
 /**
- * struct load_ledger - what happened
+ * struct load_stats - what happened
  * @inserted: records, by load and mix
  * @flushes: files written from the memtable
  * @merged: files that compactions wrote
@@ -102,7 +102,7 @@ struct load_ops {
  * @got_memtable: of them found in memory
  * @false_positives: files read in vain
  */
-struct load_ledger {
+struct load_stats {
 	u64 inserted;
 	u64 flushes, merged, rewritten, moved, dropped, compactions;
 	u64 written_bytes, read_bytes;
@@ -137,7 +137,7 @@ struct load_level {
  * @next_id: of the next file
  * @rng: state of the random numbers
  * @zipfian: ranks of its records
- * @ledger: see there
+ * @stats: see there
  */
 struct load {
 	struct load_options opt;
@@ -151,7 +151,7 @@ struct load {
 	u64 next_id;
 	u64 rng;
 	struct zipfian zipfian;
-	struct load_ledger ledger;
+	struct load_stats stats;
 };
 
 int load_init(struct load *l, const struct load_options *opt, const struct load_ops *ops,

@@ -407,7 +407,7 @@ static bool scale(struct words *w)
 }
 
 /* The size of the disk, and what of it the load takes. */
-static bool settle(struct words *w, struct run *r)
+static bool set_tracks(struct words *w, struct run *r)
 {
 	u64 tracks = r->on_disk ? r->disk.bytes / w->track_bytes : 50000;
 	u64 region = 0;
@@ -505,7 +505,7 @@ static bool close_logs(const struct words *w, struct outfile *trace, FILE **mani
 }
 
 /* The program's status, if what it has printed went somewhere. */
-static int told(int rc)
+static int flush_output(int rc)
 {
 	errno = 0;
 	if ((fflush(stdout) || ferror(stdout)) && rc == EXIT_CLEAN)
@@ -513,7 +513,7 @@ static int told(int rc)
 	return rc;
 }
 
-static bool ready_models(const struct words *w, struct run *r)
+static bool init_models(const struct words *w, struct run *r)
 {
 	bool ok = !r->on_disk || !model_init(&r->place, &w->place, r->tracks);
 	u32 i;
@@ -570,16 +570,16 @@ static int finish(const struct words *w, struct run *r)
 	else
 		report_people(r, &target);
 	free(target.text);
-	return r->disk.ledger.bad_blocks ? EXIT_UNCORRECTED : EXIT_CLEAN;
+	return r->disk.stats.bad_blocks ? EXIT_UNCORRECTED : EXIT_CLEAN;
 }
 
 static int check(const struct words *w, struct run *r)
 {
 	if (run_check(r, w->check))
 		return EXIT_OPERATION;
-	say("%llu blocks verified, %llu lost", r->disk.ledger.verified_blocks,
-	    r->disk.ledger.bad_blocks);
-	return r->disk.ledger.bad_blocks ? EXIT_UNCORRECTED : EXIT_CLEAN;
+	say("%llu blocks verified, %llu lost", r->disk.stats.verified_blocks,
+	    r->disk.stats.bad_blocks);
+	return r->disk.stats.bad_blocks ? EXIT_UNCORRECTED : EXIT_CLEAN;
 }
 
 static int run_trace(const struct words *w)
@@ -607,7 +607,7 @@ static int run(struct words *w)
 	r.on_disk = w->disk.path || w->disk.drive;
 	if (r.on_disk && disk_open(&r.disk, &w->disk))
 		goto out;
-	if (!settle(w, &r) || !ready_models(w, &r) ||
+	if (!set_tracks(w, &r) || !init_models(w, &r) ||
 	    !open_trace(w->record, &trace, &r.record) ||
 	    !open_manifest(w->manifest, &r.manifest))
 		goto out;
@@ -641,11 +641,11 @@ int main(int argc, char **argv)
 	while ((c = next_option(argc, argv, ":hV", long_options, NULL)) != -1) {
 		if (c == 'h') {
 			fputs(help, stdout);
-			return told(EXIT_CLEAN);
+			return flush_output(EXIT_CLEAN);
 		}
 		if (c == 'V') {
 			say("shingle-levels %s", tool_release);
-			return told(EXIT_CLEAN);
+			return flush_output(EXIT_CLEAN);
 		}
 		if (c == ':')
 			return misused("the last option needs a value");
@@ -680,5 +680,5 @@ int main(int argc, char **argv)
 		return misused("--reread and --copy-each require --place with naive or merged");
 	if (!scale(&w))
 		return EXIT_USAGE;
-	return told(w.trace ? run_trace(&w) : run(&w));
+	return flush_output(w.trace ? run_trace(&w) : run(&w));
 }

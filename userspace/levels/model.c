@@ -270,13 +270,13 @@ static u32 pick(struct model *m, u32 level)
 			class = 1;
 			i = next_in(m, &m->avail[1], 1);
 			if (i >= 0 && largest)
-				m->ledger.surplus++;
+				m->stats.surplus++;
 		}
 		if (i < 0) {
 			class = 0;
 			i = pick_bottom(m);
 			if (i >= 0 && !largest)
-				m->ledger.tier_miss++;
+				m->stats.tier_miss++;
 		}
 	} else {
 		for (class = 0; class < MODEL_CLASSES; class++) {
@@ -291,9 +291,9 @@ static u32 pick(struct model *m, u32 level)
 	m->level[track] = (u8)level;
 	m->alive[level]++;
 	if (is_top(track))
-		m->ledger.tops++;
+		m->stats.tops++;
 	else
-		m->ledger.bottoms++;
+		m->stats.bottoms++;
 	return track;
 }
 
@@ -317,45 +317,45 @@ int model_allocate(struct model *m, u32 level, u32 *list, u32 n)
 	return 0;
 }
 
-static void tell(struct model *m, char op, u32 track)
+static void emit(struct model *m, char op, u32 track)
 {
 	if (m->event)
 		m->event(m->ctx, op, track);
 }
 
-static void sync_for(struct model *m, enum model_sync why)
+static void count_sync(struct model *m, enum model_sync why)
 {
 	while (m->nr_dirty)
 		bits_put(&m->unsynced, m->dirty[--m->nr_dirty], false);
-	m->ledger.sync[why]++;
-	tell(m, 'S', why);
+	m->stats.sync[why]++;
+	emit(m, 'S', why);
 }
 
-static void put(struct model *m, char op, u32 t)
+static void write_track(struct model *m, char op, u32 t)
 {
 	if (!bits_test(&m->unsynced, t)) {
 		bits_put(&m->unsynced, t, true);
 		m->dirty[m->nr_dirty++] = t;
 	}
 	bits_put(&m->valid, t, true);
-	tell(m, op, t);
+	emit(m, op, t);
 }
 
 static void back_up(struct model *m, u32 top)
 {
-	m->ledger.backups++;
-	tell(m, 'R', top);
-	tell(m, 'K', top);
+	m->stats.backups++;
+	emit(m, 'R', top);
+	emit(m, 'K', top);
 }
 
-static void put_back(struct model *m, u32 top)
+static void restore(struct model *m, u32 top)
 {
-	m->ledger.rewrites++;
-	put(m, 'r', top);
+	m->stats.rewrites++;
+	write_track(m, 'r', top);
 }
 
 /* The valid tops that writing a track would destroy. */
-static u32 victims(const struct model *m, u32 t, u32 *top)
+static u32 tops_destroyed(const struct model *m, u32 t, u32 *top)
 {
 	u32 n = 0;
 
@@ -386,26 +386,26 @@ static void persist_naive(struct model *m, const u32 *list, u32 n)
 		u32 top[2], tops;
 
 		if (neighbour_unsynced(m, list[i]))
-			sync_for(m, MODEL_SYNC_ADJACENT);
-		tops = victims(m, list[i], top);
+			count_sync(m, MODEL_SYNC_ADJACENT);
+		tops = tops_destroyed(m, list[i], top);
 		if (!tops) {
-			put(m, 'W', list[i]);
+			write_track(m, 'W', list[i]);
 			continue;
 		}
 		any = true;
-		m->ledger.bottoms_rmw++;
-		m->ledger.backup_peak = max_t(u64, m->ledger.backup_peak, tops);
+		m->stats.bottoms_rmw++;
+		m->stats.backup_peak = max_t(u64, m->stats.backup_peak, tops);
 		for (j = 0; j < tops; j++)
 			back_up(m, top[j]);
-		sync_for(m, MODEL_SYNC_BACKUP);
-		put(m, 'W', list[i]);
-		sync_for(m, MODEL_SYNC_BOTTOM);
+		count_sync(m, MODEL_SYNC_BACKUP);
+		write_track(m, 'W', list[i]);
+		count_sync(m, MODEL_SYNC_BOTTOM);
 		for (j = 0; j < tops; j++)
-			put_back(m, top[j]);
-		sync_for(m, MODEL_SYNC_RESTORE);
+			restore(m, top[j]);
+		count_sync(m, MODEL_SYNC_RESTORE);
 	}
-	sync_for(m, MODEL_SYNC_LAST);
-	m->ledger.rmw_files += any;
+	count_sync(m, MODEL_SYNC_LAST);
+	m->stats.rmw_files += any;
 }
 
 /*
@@ -420,10 +420,10 @@ static void persist_merged(struct model *m, const u32 *list, u32 n)
 
 	assert(tops && rmw);
 	for (i = 0; i < n; i++) {
-		u32 top[2], nr = victims(m, list[i], top);
+		u32 top[2], nr = tops_destroyed(m, list[i], top);
 
 		rmw[i] = nr;
-		m->ledger.bottoms_rmw += rmw[i];
+		m->stats.bottoms_rmw += rmw[i];
 		for (j = 0; j < nr; j++) {
 			if (bits_test(&m->unsynced, top[j]))
 				continue;
@@ -436,32 +436,32 @@ static void persist_merged(struct model *m, const u32 *list, u32 n)
 		safe += !is_top(list[i]) && !rmw[i];
 	}
 	if (nr_tops) {
-		m->ledger.rmw_files++;
-		m->ledger.backup_peak = max_t(u64, m->ledger.backup_peak, nr_tops);
+		m->stats.rmw_files++;
+		m->stats.backup_peak = max_t(u64, m->stats.backup_peak, nr_tops);
 		for (i = 0; i < nr_tops; i++)
 			back_up(m, tops[i]);
-		sync_for(m, MODEL_SYNC_BACKUP);
+		count_sync(m, MODEL_SYNC_BACKUP);
 		for (i = 0; i < n; i++) {
 			if (rmw[i])
-				put(m, 'W', list[i]);
+				write_track(m, 'W', list[i]);
 		}
-		sync_for(m, MODEL_SYNC_BOTTOM);
+		count_sync(m, MODEL_SYNC_BOTTOM);
 		for (i = 0; i < nr_tops; i++)
-			put_back(m, tops[i]);
-		sync_for(m, MODEL_SYNC_RESTORE);
+			restore(m, tops[i]);
+		count_sync(m, MODEL_SYNC_RESTORE);
 	}
 	for (i = 0; i < n; i++) {
 		if (!is_top(list[i]) && !rmw[i])
-			put(m, 'W', list[i]);
+			write_track(m, 'W', list[i]);
 	}
 	if (m->opt.syncs_literal || (safe && own))
-		sync_for(m, MODEL_SYNC_FREE);
+		count_sync(m, MODEL_SYNC_FREE);
 	for (i = 0; i < n; i++) {
 		if (is_top(list[i]))
-			put(m, 'W', list[i]);
+			write_track(m, 'W', list[i]);
 	}
 	if (m->opt.syncs_literal || safe || own)
-		sync_for(m, MODEL_SYNC_LAST);
+		count_sync(m, MODEL_SYNC_LAST);
 	free(tops);
 	free(rmw);
 }
@@ -471,7 +471,7 @@ static void forget(struct model *m, u32 t)
 {
 	bits_put(&m->valid, t, false);
 	m->alive[m->level[t]]--;
-	m->ledger.freed++;
+	m->stats.freed++;
 }
 
 /**
@@ -487,8 +487,8 @@ void model_persist(struct model *m, const u32 *list, u32 n)
 	switch (m->opt.rmw) {
 	case MODEL_NO_RMW:
 		for (i = 0; i < n; i++)
-			put(m, 'W', list[i]);
-		sync_for(m, MODEL_SYNC_LAST);
+			write_track(m, 'W', list[i]);
+		count_sync(m, MODEL_SYNC_LAST);
 		break;
 	case MODEL_NAIVE:
 		persist_naive(m, list, n);
@@ -497,10 +497,10 @@ void model_persist(struct model *m, const u32 *list, u32 n)
 		persist_merged(m, list, n);
 		break;
 	}
-	m->ledger.files++;
-	m->ledger.tracks += n;
+	m->stats.files++;
+	m->stats.tracks += n;
 	if (m->opt.map)
-		sync_for(m, MODEL_SYNC_MAP);
+		count_sync(m, MODEL_SYNC_MAP);
 	while (m->nr_held)
 		set_used(m, m->held[--m->nr_held], false);
 }
@@ -556,6 +556,6 @@ u64 model_syncs(const struct model *m)
 	u32 i;
 
 	for (i = 0; i < MODEL_NR_SYNCS; i++)
-		sum += m->ledger.sync[i];
+		sum += m->stats.sync[i];
 	return sum;
 }

@@ -62,7 +62,7 @@ struct model_options {
 };
 
 /**
- * struct model_ledger - what happened
+ * struct model_stats - what happened
  * @files: persisted
  * @tracks: written, without rewrites
  * @freed: tracks
@@ -77,7 +77,7 @@ struct model_options {
  * @backup_peak: most backup tracks in use at once
  * @sync: by cause
  */
-struct model_ledger {
+struct model_stats {
 	u64 files, tracks, freed;
 	u64 bottoms, bottoms_rmw, tops;
 	u64 tier_miss, surplus;
@@ -103,7 +103,7 @@ struct model_ledger {
  * @held: freed, but not to be had yet
  * @nr_held: how many
  * @max_held: room in @held
- * @ledger: see there
+ * @stats: see there
  * @event: told each step, or NULL: R read top, K write its copy, r write it
  *	back, W write, S sync, with its cause for the track
  * @ctx: for @event
@@ -121,7 +121,7 @@ struct model {
 	u32 nr_dirty;
 	u32 *held;
 	u32 nr_held, max_held;
-	struct model_ledger ledger;
+	struct model_stats stats;
 	void (*event)(void *ctx, char op, u32 track);
 	void *ctx;
 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The ledgers: the store's, the device's, the target's and the models'. */
+/* Statistics: the store's, the device's, the target's and the models'. */
 #include "../shingle/json.h"
 #include "run.h"
 
 #define LABEL	26
 
-static u64 files_written(const struct load_ledger *l)
+static u64 files_written(const struct load_stats *l)
 {
 	return l->flushes + l->merged + l->rewritten;
 }
@@ -32,7 +32,7 @@ static void line_seconds(const char *label, double s)
 
 static double load_bytes(const struct run *r)
 {
-	return (double)r->load_ledger.inserted * r->load.opt.record_bytes;
+	return (double)r->load_stats.inserted * r->load.opt.record_bytes;
 }
 
 /* How fast the last of the load went; 0 if that is not known. */
@@ -56,7 +56,7 @@ static bool protects(const struct run *r)
 static void people_store(const struct run *r)
 {
 	const struct load *l = &r->load;
-	const struct load_ledger *g = &l->ledger;
+	const struct load_stats *g = &l->stats;
 	u32 i;
 
 	say("store");
@@ -85,7 +85,7 @@ static void people_store(const struct run *r)
 
 static void people_device(const struct run *r)
 {
-	const struct disk_ledger *d = &r->disk.ledger;
+	const struct disk_stats *d = &r->disk.stats;
 
 	say("\ndevice");
 	line("writes", d->writes);
@@ -96,13 +96,14 @@ static void people_device(const struct run *r)
 	line("level messages", d->messages);
 	line("discards", d->discards);
 	line_seconds("seconds of the load", r->load_s);
-	line_seconds("  persisting files", r->load_disk.persist_s);
-	/* With the few tracks of files that went along, see struct disk_ledger. */
+	line_seconds("  persisting files", r->load_disk_stats.persist_s);
+	/* With the few tracks of files that went along, see struct disk_stats. */
 	if (protects(r))
-		line_seconds("    backing up, restoring", r->load_disk.step_s[MODEL_SYNC_BACKUP] +
-			     r->load_disk.step_s[MODEL_SYNC_RESTORE]);
-	line_seconds("  reading to compact", r->load_disk.read_s);
-	line_seconds("  discarding", r->load_disk.discard_s);
+		line_seconds("    backing up, restoring",
+			     r->load_disk_stats.step_s[MODEL_SYNC_BACKUP] +
+			     r->load_disk_stats.step_s[MODEL_SYNC_RESTORE]);
+	line_seconds("  reading to compact", r->load_disk_stats.read_s);
+	line_seconds("  discarding", r->load_disk_stats.discard_s);
 	line_seconds("  in compactions", r->load_compact.s);
 	line_seconds("    persisting files", r->load_compact.persist_s);
 	line_seconds("load, MB/s", per(load_bytes(r), r->load_s) / 1e6);
@@ -120,7 +121,7 @@ static void people_device(const struct run *r)
 
 static void people_model(const char *title, const struct model *m)
 {
-	const struct model_ledger *g = &m->ledger;
+	const struct model_stats *g = &m->stats;
 	u32 i;
 
 	printf("\n%s\n", title);
@@ -149,7 +150,7 @@ static void people_model(const char *title, const struct model *m)
 }
 
 /**
- * report_people() - all ledgers, as a table
+ * report_people() - all statistics, as a table
  * @r: the run
  * @target: the target's own
  */
@@ -179,7 +180,7 @@ void report_people(const struct run *r, const struct target_stats *target)
 	}
 }
 
-static void json_store(struct json_object *in, const char *key, const struct load_ledger *g)
+static void json_store(struct json_object *in, const char *key, const struct load_stats *g)
 {
 	struct json_object *j = json_dict(in, key);
 
@@ -210,7 +211,7 @@ static void json_levels(struct json_object *in, const struct run *r)
 	}
 }
 
-static void json_disk(struct json_object *in, const char *key, const struct disk_ledger *d)
+static void json_disk(struct json_object *in, const char *key, const struct disk_stats *d)
 {
 	struct json_object *j = json_dict(in, key), *steps;
 	u32 i;
@@ -249,17 +250,17 @@ static void json_device(struct json_object *in, const struct run *r)
 	json_double(j, "last_bytes_per_s", last_point_speed(r));
 	json_double(j, "mix_s", r->mix_s);
 	json_double(j, "mix_ops_per_s", per((double)r->load.opt.ops, r->mix_s));
-	json_disk(j, "load", &r->load_disk);
-	json_disk(j, "all", &r->disk.ledger);
-	json_u64(j, "verified_blocks", r->disk.ledger.verified_blocks);
-	json_u64(j, "bad_blocks", r->disk.ledger.bad_blocks);
+	json_disk(j, "load", &r->load_disk_stats);
+	json_disk(j, "all", &r->disk.stats);
+	json_u64(j, "verified_blocks", r->disk.stats.verified_blocks);
+	json_u64(j, "bad_blocks", r->disk.stats.bad_blocks);
 }
 
 static void json_model(struct json_object *in, const char *key, const char *name,
 		       const struct model *m)
 {
 	struct json_object *j = json_dict(in, key), *syncs;
-	const struct model_ledger *g = &m->ledger;
+	const struct model_stats *g = &m->stats;
 	u32 i;
 
 	json_str(j, "name", name);
@@ -330,7 +331,7 @@ static void json_target(struct json_object *in, const struct run *r,
 }
 
 /**
- * report_json() - all ledgers, as one object
+ * report_json() - all statistics, as one object
  * @r: the run
  * @target: the target's own
  */
@@ -343,8 +344,8 @@ void report_json(const struct run *r, const struct target_stats *target)
 	json_u64(j, "track_bytes", r->track_bytes);
 	json_u64(j, "record_bytes", r->load.opt.record_bytes);
 	json_u64(j, "file_records", r->load.opt.file_records);
-	json_store(j, "load", &r->load_ledger);
-	json_store(j, "store", &r->load.ledger);
+	json_store(j, "load", &r->load_stats);
+	json_store(j, "store", &r->load.stats);
 	json_levels(j, r);
 	if (r->on_disk)
 		json_device(j, r);

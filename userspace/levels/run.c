@@ -63,7 +63,7 @@ static int manifest_remove(FILE *f, u64 id)
 static int no_room(const struct run *r, const char *where)
 {
 	fail("%s is full: its %u tracks have no room for another file after %llu records", where,
-	     r->tracks, r->load.ledger.inserted);
+	     r->tracks, r->load.stats.inserted);
 	return -ENOSPC;
 }
 
@@ -159,12 +159,12 @@ static int on_drop(void *ctx, struct load_file *f)
 
 static struct spent spent_so_far(const struct run *r)
 {
-	const struct disk_ledger *d = &r->disk.ledger;
+	const struct disk_stats *d = &r->disk.stats;
 
 	return (struct spent){
 		.s = disk_now(&r->disk), .persist_s = d->persist_s,
 		.rewriting_s = d->step_s[MODEL_SYNC_BACKUP] + d->step_s[MODEL_SYNC_RESTORE],
-		.rewrites = r->place.ledger.rewrites,
+		.rewrites = r->place.stats.rewrites,
 	};
 }
 
@@ -183,7 +183,7 @@ static void on_compaction(void *ctx, bool begin)
 	r->compact.rewrites += now.rewrites - r->compact_began.rewrites;
 }
 
-static u64 files_written(const struct load_ledger *l)
+static u64 files_written(const struct load_stats *l)
 {
 	return l->flushes + l->merged + l->rewritten;
 }
@@ -196,19 +196,19 @@ static int on_tick(void *ctx)
 	u64 due = (r->points + 1) * l->opt.records / max(r->points_wanted, 1U);
 	u32 i;
 
-	progress_add(&r->progress, l->ledger.inserted - r->shown);
-	r->shown = l->ledger.inserted;
+	progress_add(&r->progress, l->stats.inserted - r->shown);
+	r->shown = l->stats.inserted;
 	/* The mix inserts as well, and is no part of the load. */
-	if (!r->filling || r->points >= r->points_wanted || l->ledger.inserted < due)
+	if (!r->filling || r->points >= r->points_wanted || l->stats.inserted < due)
 		return 0;
-	p->inserted = l->ledger.inserted;
-	p->files = files_written(&l->ledger);
+	p->inserted = l->stats.inserted;
+	p->files = files_written(&l->stats);
 	p->seconds = disk_now(&r->disk) - r->began;
-	p->persist_s = r->disk.ledger.persist_s;
-	p->done_rewrites = r->place.ledger.rewrites;
+	p->persist_s = r->disk.stats.persist_s;
+	p->done_rewrites = r->place.stats.rewrites;
 	p->done_syncs = model_syncs(&r->place);
 	for (i = 0; i < r->models; i++) {
-		p->rewrites[i] = r->model[i].ledger.rewrites;
+		p->rewrites[i] = r->model[i].stats.rewrites;
 		p->syncs[i] = model_syncs(&r->model[i]);
 	}
 	r->points++;
@@ -241,8 +241,8 @@ int run_load(struct run *r, const struct load_options *opt)
 	}
 	r->load_s = disk_now(&r->disk) - r->began;
 	r->load_compact = r->compact;
-	r->load_ledger = r->load.ledger;
-	r->load_disk = r->disk.ledger;
+	r->load_stats = r->load.stats;
+	r->load_disk_stats = r->disk.stats;
 	if (!err && opt->ops) {
 		double began = disk_now(&r->disk);
 

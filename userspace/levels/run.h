@@ -32,7 +32,7 @@ struct point {
  * struct spent - what something took
  * @s: seconds
  * @persist_s: of them persisting files
- * @rewriting_s: of them in steps that back up or restore, see struct disk_ledger
+ * @rewriting_s: of them in steps that back up or restore, see struct disk_stats
  * @rewrites: tops written back, by the program itself
  */
 struct spent {
@@ -74,8 +74,8 @@ struct target_stats {
  * @compact: what compactions took, reads included; the memtable's files are written
  *	outside of them, and so are moves
  * @load_compact: of it during the load
- * @load_ledger: the store's ledger at the end of the load
- * @load_disk: the device's then
+ * @load_stats: the store's statistics at the end of the load
+ * @load_disk_stats: the device's then
  */
 struct run {
 	struct load load;
@@ -96,8 +96,8 @@ struct run {
 	u64 shown;
 	double began, load_s, mix_s;
 	struct spent compact_began, compact, load_compact;
-	struct load_ledger load_ledger;
-	struct disk_ledger load_disk;
+	struct load_stats load_stats;
+	struct disk_stats load_disk_stats;
 };
 
 int run_load(struct run *r, const struct load_options *opt);

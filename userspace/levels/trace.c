@@ -36,7 +36,7 @@ static struct traced *find(struct traced *list, u32 n, u64 id)
 
 static void do_write(struct model *m, struct traced *f, u64 id, u32 level, u32 tracks)
 {
-	struct model_ledger before = m->ledger;
+	struct model_stats before = m->stats;
 	u64 syncs = model_syncs(m);
 	u32 i;
 
@@ -56,7 +56,7 @@ static void do_write(struct model *m, struct traced *f, u64 id, u32 level, u32 t
 		printf("%c%u", i ? ',' : ' ', f->track[i]);
 	printf(" events");
 	model_persist(m, f->track, tracks);
-	printf(" rewrites %llu syncs %llu\n", m->ledger.rewrites - before.rewrites,
+	printf(" rewrites %llu syncs %llu\n", m->stats.rewrites - before.rewrites,
 	       model_syncs(m) - syncs);
 }
 

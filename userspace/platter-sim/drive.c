@@ -27,17 +27,17 @@ const char *drive_init(struct drive *d)
 	u64 next = 0;
 	u32 i;
 
-	if (!d->segments || d->segments > DRIVE_MAX_SEGMENTS ||
-	    d->segments <= !!d->write_segment)
+	if (!d->buffer.segments || d->buffer.segments > DRIVE_MAX_SEGMENTS ||
+	    d->buffer.segments <= !!d->buffer.write_segment)
 		return "A buffer must have 1 to 64 segments, and one of them for reads";
-	if (!d->segment_sectors)
+	if (!d->buffer.segment_sectors)
 		return "A segment must have at least one sector";
-	if (d->ahead >= DRIVE_AHEAD_KINDS)
+	if (d->buffer.ahead >= DRIVE_AHEAD_KINDS)
 		return "Reading ahead must be 0 to 4";
-	if (d->fast_write >= DRIVE_WRITE_KINDS)
+	if (d->buffer.fast_write >= DRIVE_WRITE_KINDS)
 		return "The fast write level must be 0 to 2";
-	for (i = 0; i < d->nr_map; i++) {
-		const struct drive_map *m = &d->map[i];
+	for (i = 0; i < d->map.nr; i++) {
+		const struct drive_map *m = &d->map.extent[i];
 
 		if (m->lbn != next || !m->count)
 			return "The map must have every LBN once and in order";
@@ -45,33 +45,33 @@ const char *drive_init(struct drive *d)
 			return "The map must stay within the zones";
 		next += m->count;
 	}
-	d->lbns = d->nr_map ? next : d->geo->blocks;
+	d->map.lbns = d->map.nr ? next : d->geo->blocks;
 	d->mech->lookahead_blocks = 0;
-	d->last_write = false;
-	memset(d->seg, 0, sizeof(d->seg));
-	d->tick = 0;
-	d->ahead_seg = -1;
-	d->ahead_ns = 0;
-	d->write_end_ns = 0;
-	d->write_seg = -1;
+	d->state.last_write = false;
+	memset(d->state.seg, 0, sizeof(d->state.seg));
+	d->state.tick = 0;
+	d->state.ahead_seg = -1;
+	d->state.ahead_ns = 0;
+	d->state.write_end_ns = 0;
+	d->state.write_seg = -1;
 	return NULL;
 }
 
 static u64 block_of(const struct drive *d, u64 lbn)
 {
-	u32 lo = 0, hi = d->nr_map;
+	u32 lo = 0, hi = d->map.nr;
 
-	if (!d->nr_map)
+	if (!d->map.nr)
 		return lbn;
 	while (hi - lo > 1) {
 		u32 mid = (lo + hi) / 2;
 
-		if (d->map[mid].lbn <= lbn)
+		if (d->map.extent[mid].lbn <= lbn)
 			lo = mid;
 		else
 			hi = mid;
 	}
-	return d->map[lo].block + (lbn - d->map[lo].lbn);
+	return d->map.extent[lo].block + (lbn - d->map.extent[lo].lbn);
 }
 
 /**
@@ -126,43 +126,43 @@ static u64 would_pass(struct drive *d, u64 at_ns, u64 lbn, bool write,
 
 static void slide(const struct drive *d, struct drive_segment *s)
 {
-	if (s->end - s->start > d->segment_sectors)
-		s->start = s->end - d->segment_sectors;
+	if (s->end - s->start > d->buffer.segment_sectors)
+		s->start = s->end - d->buffer.segment_sectors;
 }
 
 static bool ahead_may_go(struct drive *d, const struct drive_segment *s)
 {
 	struct platter_pos pos;
 
-	if (s->end >= s->max || s->end >= d->lbns)
+	if (s->end >= s->max || s->end >= d->map.lbns)
 		return false;
-	if (d->ahead != DRIVE_AHEAD_TRACK && d->ahead != DRIVE_AHEAD_CYL)
+	if (d->buffer.ahead != DRIVE_AHEAD_TRACK && d->buffer.ahead != DRIVE_AHEAD_CYL)
 		return true;
 	place_of(d, s->end, &pos);
 	return pos.cyl == d->mech->cyl &&
-	       (d->ahead == DRIVE_AHEAD_CYL || pos.surface == d->mech->surface);
+	       (d->buffer.ahead == DRIVE_AHEAD_CYL || pos.surface == d->mech->surface);
 }
 
 /* Let reading ahead go on until a point in time. */
 static void advance(struct drive *d, u64 now_ns)
 {
-	while (d->ahead_seg >= 0) {
-		struct drive_segment *s = &d->seg[d->ahead_seg];
+	while (d->state.ahead_seg >= 0) {
+		struct drive_segment *s = &d->state.seg[d->state.ahead_seg];
 		u32 cyl = d->mech->cyl, surface = d->mech->surface;
 		struct platter_service svc;
 		u64 end;
 
 		if (!ahead_may_go(d, s)) {
-			d->ahead_seg = -1;
+			d->state.ahead_seg = -1;
 			return;
 		}
-		end = pass(d, d->ahead_ns, s->end, false, &svc);
+		end = pass(d, d->state.ahead_ns, s->end, false, &svc);
 		if (end > now_ns) {
 			d->mech->cyl = cyl;
 			d->mech->surface = surface;
 			return;
 		}
-		d->ahead_ns = end;
+		d->state.ahead_ns = end;
 		s->end++;
 		slide(d, s);
 	}
@@ -179,21 +179,21 @@ static u64 stop_ahead(struct drive *d, u64 now_ns)
 	u32 cyl, surface;
 
 	advance(d, now_ns);
-	if (d->ahead_seg < 0)
+	if (d->state.ahead_seg < 0)
 		return now_ns;
 	cyl = d->mech->cyl;
 	surface = d->mech->surface;
-	end = pass(d, d->ahead_ns, d->seg[d->ahead_seg].end, false, &svc);
-	moved = d->ahead_ns + svc.seek_ns;
+	end = pass(d, d->state.ahead_ns, d->state.seg[d->state.ahead_seg].end, false, &svc);
+	moved = d->state.ahead_ns + svc.seek_ns;
 	over = moved + svc.rotation_ns;
-	d->ahead_seg = -1;
+	d->state.ahead_seg = -1;
 	if (now_ns < moved)
 		return moved;
-	if (moved == d->ahead_ns) {
+	if (moved == d->state.ahead_ns) {
 		d->mech->cyl = cyl;
 		d->mech->surface = surface;
 	}
-	if (d->stop_in_sector)
+	if (d->buffer.stop_in_sector)
 		return now_ns;
 	return now_ns < over ? now_ns : end;
 }
@@ -205,11 +205,11 @@ static u64 ahead_limit(const struct drive *d, const struct drive_segment *s, u64
 	struct platter_pos at, pos;
 	u64 first = end, last = end;
 
-	switch (d->ahead) {
+	switch (d->buffer.ahead) {
 	case DRIVE_AHEAD_NONE:
 		return end;
 	case DRIVE_AHEAD_NEXT_TRACK:
-		if (end >= d->lbns)
+		if (end >= d->map.lbns)
 			return end;
 		place_of(d, end, &at);
 		while (first) {
@@ -218,16 +218,16 @@ static u64 ahead_limit(const struct drive *d, const struct drive_segment *s, u64
 				break;
 			first--;
 		}
-		for (; last < d->lbns; last++) {
+		for (; last < d->map.lbns; last++) {
 			place_of(d, last, &pos);
 			if (!same_track(&at, &pos))
 				break;
 		}
 		return s->start < first ? last + at.track_blocks : last;
 	default:
-		if (d->ahead_sectors)
-			return end + d->ahead_sectors;
-		return (d->ahead_keeps ? lbn : end) + d->segment_sectors;
+		if (d->buffer.ahead_sectors)
+			return end + d->buffer.ahead_sectors;
+		return (d->buffer.ahead_keeps ? lbn : end) + d->buffer.segment_sectors;
 	}
 }
 
@@ -236,9 +236,9 @@ static u64 ahead_limit(const struct drive *d, const struct drive_segment *s, u64
  */
 static u64 water_mark(const struct drive *d, u32 permille, u64 n)
 {
-	if (d->water_by_request)
-		return max_t(u64, min_t(u64, d->segment_sectors, n) * permille / 1000, 1);
-	return ((u64)d->segment_sectors * permille + 999) / 1000;
+	if (d->bus.water_by_request)
+		return max_t(u64, min_t(u64, d->buffer.segment_sectors, n) * permille / 1000, 1);
+	return ((u64)d->buffer.segment_sectors * permille + 999) / 1000;
 }
 
 static int find_read(const struct drive *d, u64 lbn, u64 n, enum match *match)
@@ -248,14 +248,14 @@ static int find_read(const struct drive *d, u64 lbn, u64 n, enum match *match)
 	u32 i;
 
 	*match = MISS;
-	for (i = !!d->write_segment; i < d->segments; i++) {
-		const struct drive_segment *s = &d->seg[i];
+	for (i = !!d->buffer.write_segment; i < d->buffer.segments; i++) {
+		const struct drive_segment *s = &d->state.seg[i];
 		bool whole = s->end >= lbn + n;
 		int v;
 
 		if (lbn < s->start || lbn >= s->end)
 			continue;
-		v = (whole ? 4 : 0) + ((int)i == d->ahead_seg);
+		v = (whole ? 4 : 0) + ((int)i == d->state.ahead_seg);
 		if (best < 0 || v > value || (v == value && s->used < oldest)) {
 			best = i;
 			value = v;
@@ -277,9 +277,9 @@ static int take_segment(struct drive *d, u32 from, u32 to, u64 lbn, u64 n, bool 
 	u32 i;
 
 	for (i = from; i < to; i++) {
-		const struct drive_segment *s = &d->seg[i];
+		const struct drive_segment *s = &d->state.seg[i];
 		bool overlaps = s->start < lbn + n && lbn < s->end;
-		int v = (int)i == d->ahead_seg ? 1 :
+		int v = (int)i == d->state.ahead_seg ? 1 :
 			write && overlaps ? 4 : s->end == s->start ? 3 : 2;
 
 		if (best < 0 || v > value || (v == value && s->used < oldest)) {
@@ -306,7 +306,7 @@ static u64 read_medium(struct drive *d, struct drive_segment *s, u64 at_ns, u64 
 		struct platter_service svc;
 
 		place_of(d, from, &here);
-		if (d->zero_latency)
+		if (d->buffer.zero_latency)
 			for (; to < end; to++) {
 				place_of(d, to, &pos);
 				if (!same_track(&here, &pos))
@@ -342,7 +342,7 @@ static u64 read_medium(struct drive *d, struct drive_segment *s, u64 at_ns, u64 
 static u64 bus_read(const struct drive *d, u64 t, bool held, const u64 *there_ns,
 		    u64 n, u64 water)
 {
-	bool after_write = d->last_write;
+	bool after_write = d->state.last_write;
 	u64 out = 0;
 
 	for (;;) {
@@ -352,22 +352,22 @@ static u64 bus_read(const struct drive *d, u64 t, bool held, const u64 *there_ns
 			u64 want = out + water < n ? out + water : n;
 
 			t = max_t(u64, t, there_ns[want - 1]);
-			t += d->reselect_ns[0] + d->prep_ns;
+			t += d->delay.reselect_ns[0] + d->delay.prep_ns;
 		}
 		while (have < n && there_ns[have] <= t)
 			have++;
 		if (have > out) {
-			t += (have - out) * d->bus_ns[0];
+			t += (have - out) * d->bus.sector_ns[0];
 			out = have;
 			if (out == n)
 				return t;
 			held = true;
 			continue;
 		}
-		if (d->hold_read || d->never_disconnect) {
+		if (d->bus.hold_read || d->bus.never_disconnect) {
 			t = there_ns[out];
 		} else {
-			t += d->read_disconnect_ns[after_write];
+			t += d->delay.read_disconnect_ns[after_write];
 			held = false;
 		}
 	}
@@ -376,8 +376,8 @@ static u64 bus_read(const struct drive *d, u64 t, bool held, const u64 *there_ns
 static void serve_read(struct drive *d, u64 arrival_ns, u64 lbn, u64 n,
 		       struct drive_answer *a)
 {
-	u64 *there = d->there_ns;
-	u64 begin_ns = arrival_ns + d->read_miss_ns[d->last_write];
+	u64 *there = d->state.there_ns;
+	u64 begin_ns = arrival_ns + d->delay.read_miss_ns[d->state.last_write];
 	u64 free_ns = arrival_ns, bus_ns, water, i;
 	struct drive_segment *s;
 	bool queued, streaming;
@@ -385,19 +385,19 @@ static void serve_read(struct drive *d, u64 arrival_ns, u64 lbn, u64 n,
 	int nr;
 
 	advance(d, arrival_ns);
-	queued = d->write_end_ns > arrival_ns;
+	queued = d->state.write_end_ns > arrival_ns;
 	if (queued)
-		free_ns = d->write_end_ns;
+		free_ns = d->state.write_end_ns;
 	nr = find_read(d, lbn, n, &match);
-	streaming = match != MISS && nr == d->ahead_seg;
+	streaming = match != MISS && nr == d->state.ahead_seg;
 	if (match == MISS)
-		nr = take_segment(d, !!d->write_segment, d->segments, lbn, n, false);
+		nr = take_segment(d, !!d->buffer.write_segment, d->buffer.segments, lbn, n, false);
 	if (!streaming)
 		free_ns = max_t(u64, free_ns, stop_ahead(d, arrival_ns));
 	begin_ns = max_t(u64, begin_ns, free_ns);
 
-	s = &d->seg[nr];
-	s->used = ++d->tick;
+	s = &d->state.seg[nr];
+	s->used = ++d->state.tick;
 	if (match == MISS) {
 		s->start = lbn;
 		s->end = lbn;
@@ -410,29 +410,30 @@ static void serve_read(struct drive *d, u64 arrival_ns, u64 lbn, u64 n,
 	s->max = max_t(u64, s->max, ahead_limit(d, s, lbn, lbn + n));
 	a->hit = match == WHOLE;
 	if (match != WHOLE) {
-		d->ahead_ns = read_medium(d, s, streaming ? d->ahead_ns : begin_ns,
+		d->state.ahead_ns = read_medium(d, s, streaming ? d->state.ahead_ns : begin_ns,
 					  lbn + n, there + i, a);
-		d->ahead_seg = nr;
-	} else if (!streaming && d->ahead_on_hit) {
-		d->ahead_ns = begin_ns;
-		d->ahead_seg = nr;
+		d->state.ahead_seg = nr;
+	} else if (!streaming && d->buffer.ahead_on_hit) {
+		d->state.ahead_ns = begin_ns;
+		d->state.ahead_seg = nr;
 	}
 
-	water = max_t(u64, water_mark(d, d->read_water_permille, n), 1);
-	if (d->never_disconnect || (match != MISS && !queued)) {
-		bus_ns = arrival_ns + d->prep_ns +
-			 (match == MISS ? d->read_miss_ns : d->read_hit_ns)[d->last_write];
+	water = max_t(u64, water_mark(d, d->bus.read_water_permille, n), 1);
+	if (d->bus.never_disconnect || (match != MISS && !queued)) {
+		bus_ns = arrival_ns + d->delay.prep_ns +
+			 (match == MISS ? d->delay.read_miss_ns :
+			  d->delay.read_hit_ns)[d->state.last_write];
 		bus_ns = bus_read(d, bus_ns, true, there, n, water);
 	} else {
-		bus_ns = arrival_ns + d->read_miss_ns[d->last_write] +
-			 d->read_disconnect_ns[d->last_write];
+		bus_ns = arrival_ns + d->delay.read_miss_ns[d->state.last_write] +
+			 d->delay.read_disconnect_ns[d->state.last_write];
 		if (queued)
-			bus_ns = max_t(u64, bus_ns, d->write_end_ns);
+			bus_ns = max_t(u64, bus_ns, d->state.write_end_ns);
 		bus_ns = bus_read(d, bus_ns, false, there, n, water);
 	}
-	if (d->forget_read && s->end >= lbn + n)
+	if (d->buffer.forget_read && s->end >= lbn + n)
 		s->start = max_t(u64, s->start, lbn + n);
-	a->done_ns = bus_ns + d->read_done_ns;
+	a->done_ns = bus_ns + d->delay.read_done_ns;
 }
 
 /*
@@ -442,17 +443,18 @@ static void serve_read(struct drive *d, u64 arrival_ns, u64 lbn, u64 n,
  */
 static u64 bus_room(const struct drive *d, u64 bus_ns, u64 moved, u64 n, bool extra)
 {
-	const u64 *written_ns = d->there_ns;
-	u64 room_ns = written_ns[moved - d->segment_sectors], left;
+	const u64 *written_ns = d->state.there_ns;
+	u64 room_ns = written_ns[moved - d->buffer.segment_sectors], left;
 
 	if (room_ns <= bus_ns)
 		return bus_ns;
-	if (d->hold_write || d->never_disconnect)
+	if (d->bus.hold_write || d->bus.never_disconnect)
 		return room_ns;
-	left = min_t(u64, water_mark(d, d->write_water_permille, n), d->segment_sectors - 1);
-	bus_ns += extra ? d->extra_ns[3] : d->write_disconnect_ns;
-	return max_t(u64, bus_ns, written_ns[moved - left - 1]) + d->reselect_ns[extra] +
-	       d->prep_ns;
+	left = min_t(u64, water_mark(d, d->bus.write_water_permille, n),
+		     d->buffer.segment_sectors - 1);
+	bus_ns += extra ? d->delay.extra_ns[3] : d->delay.write_disconnect_ns;
+	return max_t(u64, bus_ns, written_ns[moved - left - 1]) + d->delay.reselect_ns[extra] +
+	       d->delay.prep_ns;
 }
 
 /*
@@ -463,16 +465,16 @@ static u64 bus_room(const struct drive *d, u64 bus_ns, u64 moved, u64 n, bool ex
 static u64 write_medium(struct drive *d, u64 at_ns, u64 lbn, u64 n, u64 *bus_ns,
 			u64 first_ns, bool extra, struct drive_answer *a)
 {
-	u64 i, t = at_ns, *written_ns = d->there_ns;
+	u64 i, t = at_ns, *written_ns = d->state.there_ns;
 
 	for (i = 0; i < n; i++) {
 		struct platter_service svc;
 		u64 end = pass(d, t, lbn + i, true, &svc);
 		u64 over = end - svc.transfer_ns, have;
 
-		if (i >= d->segment_sectors)
+		if (i >= d->buffer.segment_sectors)
 			*bus_ns = bus_room(d, *bus_ns, i, n, extra);
-		*bus_ns += d->bus_ns[1];
+		*bus_ns += d->bus.sector_ns[1];
 		have = max_t(u64, *bus_ns, first_ns);
 		if (!i) {
 			a->seek_ns = svc.seek_ns;
@@ -492,8 +494,9 @@ static u64 write_medium(struct drive *d, u64 at_ns, u64 lbn, u64 n, u64 *bus_ns,
 static void serve_write(struct drive *d, u64 arrival_ns, u64 lbn, u64 n,
 			struct drive_answer *a)
 {
-	bool fast = d->fast_write != DRIVE_WRITE_THROUGH;
-	u64 command_ns = (fast ? d->write_hit_ns : d->write_miss_ns)[d->last_write];
+	bool fast = d->buffer.fast_write != DRIVE_WRITE_THROUGH;
+	u64 command_ns = (fast ? d->delay.write_hit_ns :
+			  d->delay.write_miss_ns)[d->state.last_write];
 	u64 begin_ns = arrival_ns + command_ns, bus_ns, first_ns, stop_ns, end_ns;
 	bool busy, joins, extra = false;
 	struct platter_service svc;
@@ -502,23 +505,24 @@ static void serve_write(struct drive *d, u64 arrival_ns, u64 lbn, u64 n,
 	u32 i;
 
 	advance(d, arrival_ns);
-	busy = d->write_end_ns > arrival_ns;
-	joins = busy && d->combine && d->write_seg >= 0 && lbn == d->seg[d->write_seg].end;
+	busy = d->state.write_end_ns > arrival_ns;
+	joins = busy && d->buffer.combine && d->state.write_seg >= 0 &&
+		lbn == d->state.seg[d->state.write_seg].end;
 	if (joins)
-		nr = d->write_seg;
-	else if (d->write_segment)
+		nr = d->state.write_seg;
+	else if (d->buffer.write_segment)
 		nr = 0;
 	else
-		nr = take_segment(d, 0, d->segments, lbn, n, true);
-	s = &d->seg[nr];
-	if (d->extra_disconnect && !d->never_disconnect && !busy)
-		extra = s->written && s->used == d->tick && lbn != s->end;
+		nr = take_segment(d, 0, d->buffer.segments, lbn, n, true);
+	s = &d->state.seg[nr];
+	if (d->delay.extra_disconnect && !d->bus.never_disconnect && !busy)
+		extra = s->written && s->used == d->state.tick && lbn != s->end;
 	stop_ns = stop_ahead(d, arrival_ns);
-	for (i = 0; i < d->segments; i++)
-		if ((int)i != nr && d->seg[i].start < lbn + n &&
-		    lbn < d->seg[i].end)
-			d->seg[i].start = d->seg[i].end = 0;
-	s->used = ++d->tick;
+	for (i = 0; i < d->buffer.segments; i++)
+		if ((int)i != nr && d->state.seg[i].start < lbn + n &&
+		    lbn < d->state.seg[i].end)
+			d->state.seg[i].start = d->state.seg[i].end = 0;
+	s->used = ++d->state.tick;
 	if (!joins)
 		s->start = lbn;
 	s->end = lbn + n;
@@ -526,44 +530,46 @@ static void serve_write(struct drive *d, u64 arrival_ns, u64 lbn, u64 n,
 	slide(d, s);
 
 	if (extra) {
-		begin_ns = arrival_ns + d->extra_ns[0] + d->extra_ns[4];
-		bus_ns = arrival_ns + d->extra_ns[0] + d->extra_ns[1] + d->extra_ns[2] +
-			 d->reselect_ns[0] + d->prep_ns;
-	} else if (busy && !joins && !d->never_disconnect) {
-		bus_ns = arrival_ns + command_ns + d->write_disconnect_ns;
-		bus_ns = max_t(u64, bus_ns, d->write_end_ns) + d->reselect_ns[0] + d->prep_ns;
+		begin_ns = arrival_ns + d->delay.extra_ns[0] + d->delay.extra_ns[4];
+		bus_ns = arrival_ns + d->delay.extra_ns[0] + d->delay.extra_ns[1] +
+			 d->delay.extra_ns[2] +
+			 d->delay.reselect_ns[0] + d->delay.prep_ns;
+	} else if (busy && !joins && !d->bus.never_disconnect) {
+		bus_ns = arrival_ns + command_ns + d->delay.write_disconnect_ns;
+		bus_ns = max_t(u64, bus_ns, d->state.write_end_ns) +
+			 d->delay.reselect_ns[0] + d->delay.prep_ns;
 	} else {
-		bus_ns = arrival_ns + command_ns + d->prep_ns;
+		bus_ns = arrival_ns + command_ns + d->delay.prep_ns;
 		if (busy && !joins)
-			bus_ns = max_t(u64, bus_ns, d->write_end_ns);
+			bus_ns = max_t(u64, bus_ns, d->state.write_end_ns);
 	}
 	begin_ns = max_t(u64, begin_ns, stop_ns);
 	if (busy)
-		begin_ns = max_t(u64, begin_ns, d->write_end_ns);
-	if (!joins && d->min_write_seek_ns) {
+		begin_ns = max_t(u64, begin_ns, d->state.write_end_ns);
+	if (!joins && d->delay.min_write_seek_ns) {
 		would_pass(d, begin_ns, lbn, true, &svc);
-		if (svc.seek_ns < d->min_write_seek_ns)
-			begin_ns += d->min_write_seek_ns - svc.seek_ns;
+		if (svc.seek_ns < d->delay.min_write_seek_ns)
+			begin_ns += d->delay.min_write_seek_ns - svc.seek_ns;
 	}
 	first_ns = 0;
-	if (d->extra_disconnect)
-		first_ns = bus_ns + d->bus_ns[1] *
+	if (d->delay.extra_disconnect)
+		first_ns = bus_ns + d->bus.sector_ns[1] *
 				    (n < EXTRA_LONG_SECTORS ?
 				     min_t(u64, n, EXTRA_SHORT_AWAITS) : EXTRA_LONG_AWAITS);
 	end_ns = write_medium(d, begin_ns, lbn, n, &bus_ns, first_ns, extra, a);
-	d->write_seg = nr;
+	d->state.write_seg = nr;
 	a->hit = fast;
 	if (fast) {
-		d->write_end_ns = end_ns;
-		a->done_ns = bus_ns + d->write_done_ns;
+		d->state.write_end_ns = end_ns;
+		a->done_ns = bus_ns + d->delay.write_done_ns;
 		return;
 	}
-	if (!d->never_disconnect)
-		bus_ns += extra ? d->extra_ns[3] : d->write_disconnect_ns;
-	a->done_ns = max_t(u64, bus_ns, end_ns) + d->write_done_ns;
-	if (!d->never_disconnect)
-		a->done_ns += d->reselect_ns[extra];
-	d->write_end_ns = end_ns;
+	if (!d->bus.never_disconnect)
+		bus_ns += extra ? d->delay.extra_ns[3] : d->delay.write_disconnect_ns;
+	a->done_ns = max_t(u64, bus_ns, end_ns) + d->delay.write_done_ns;
+	if (!d->bus.never_disconnect)
+		a->done_ns += d->delay.reselect_ns[extra];
+	d->state.write_end_ns = end_ns;
 }
 
 /**
@@ -583,5 +589,5 @@ void drive_serve(struct drive *d, u64 arrival_ns, bool write, u64 lbn, u64 n,
 		serve_write(d, arrival_ns, lbn, n, answer);
 	else
 		serve_read(d, arrival_ns, lbn, n, answer);
-	d->last_write = write;
+	d->state.last_write = write;
 }

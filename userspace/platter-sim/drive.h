@@ -20,7 +20,7 @@ enum drive_ahead {
 	DRIVE_AHEAD_NONE,
 	DRIVE_AHEAD_TRACK,	/* not beyond the track the head is on */
 	DRIVE_AHEAD_CYL,	/* not beyond the cylinder */
-	DRIVE_AHEAD_SEGMENT,	/* until so many are ahead */
+	DRIVE_AHEAD_SEGMENT,	/* until ahead_sectors are ahead */
 	DRIVE_AHEAD_NEXT_TRACK,	/* to the end of the track after the segment's first */
 	DRIVE_AHEAD_KINDS
 };
@@ -64,100 +64,92 @@ struct drive_segment {
  * struct drive - its parameters, given by the caller, and its state
  * @geo: its geometry
  * @mech: its moving parts, without look-ahead of their own
- * @map: where LBNs lie, ascending, without holes
- * @nr_map: 0 = each at the block of its number
- * @lbns: how many there are
- * @read_hit_ns: until the bus moves data that are buffered, after a read, a write
- * @read_miss_ns: until the arm moves
- * @write_hit_ns: until the bus moves data, in a drive that writes later
- * @write_miss_ns: the same in one that does not
- * @read_done_ns: from the last data to the answer
- * @write_done_ns: the same
- * @prep_ns: before each run of data on the bus
- * @read_disconnect_ns: letting the bus go, after a read, a write
- * @write_disconnect_ns: the same after a write's data
- * @reselect_ns: taking the bus again; after an extra disconnect
- * @extra_disconnect: a write after another elsewhere lets the bus go at once
- * @extra_ns: then: command, letting go, pause, letting go again, seek later by
- * @min_write_seek_ns: no seek of a write is shorter
- * @bus_ns: a sector on the bus, read, written
- * @read_water_permille: of the request or a segment, that must be there before
- *	the bus is taken
- * @write_water_permille: the same, that may be left to write when the bus is taken
- *	again for the rest of a write that had filled its segment
- * @water_by_request: of the request
- * @hold_read: the bus is held until all is read
- * @hold_write: the bus is held until all data of a write are in the buffer
- * @never_disconnect: the bus is never let go
- * @segments: of the buffer
- * @segment_sectors: size of one
- * @write_segment: segment 0 is for writes and nothing else
- * @ahead: how far to read ahead
- * @ahead_sectors: at most, after the request; 0 = a segment
- * @ahead_keeps: a segment's size counts the request
- * @forget_read: what has been read out is dropped
- * @ahead_on_hit: go on reading ahead after a hit in a segment that is at rest
- * @stop_in_sector: reading ahead is broken off at once
- * @fast_write: when a write is done
- * @combine: a write that continues the one under way joins it
- * @zero_latency: a read begins wherever the head arrives
- * @last_write: the request before was one
- * @seg: the buffer
- * @tick: for replacement
- * @ahead_seg: segment that is being filled, or -1
- * @ahead_ns: when the head was at its end
- * @write_end_ns: when the last write is on the medium
- * @write_seg: its segment
+ * @map: the place of each LBN; given by the caller, except for @map.lbns
+ * @map.extent: where LBNs lie, ascending, without holes
+ * @map.nr: number of extents; 0: each LBN is at the block of its number
+ * @map.lbns: number of LBNs
+ * @delay: time of the electronics; given by the caller.  Arrays have a value after a read and one
+ *	after a write
+ * @delay.read_hit_ns: until the bus moves data that are buffered
+ * @delay.read_miss_ns: until the arm moves
+ * @delay.write_hit_ns: until the bus moves data, in a drive that writes later
+ * @delay.write_miss_ns: the same in a drive that does not
+ * @delay.read_done_ns: from the last data to the answer
+ * @delay.write_done_ns: the same
+ * @delay.prep_ns: before each run of data on the bus
+ * @delay.read_disconnect_ns: to release the bus
+ * @delay.write_disconnect_ns: the same after the data of a write
+ * @delay.reselect_ns: to acquire the bus again; the second value is after an extra disconnection
+ * @delay.extra_disconnect: a write after another one elsewhere releases the bus at once
+ * @delay.extra_ns: the times of that: command, release, pause, second release, delay of the seek
+ * @delay.min_write_seek_ns: minimum time of a write's seek
+ * @bus: use of the bus; given by the caller
+ * @bus.sector_ns: time of a sector on the bus, read and written
+ * @bus.read_water_permille: part of the request or of a segment that must be in the buffer before
+ *	the bus is acquired
+ * @bus.write_water_permille: part that may still have to be written when the bus is acquired again
+ *	for the rest of a write that had filled its segment
+ * @bus.water_by_request: the two are parts of the request
+ * @bus.hold_read: the bus is held until all is read
+ * @bus.hold_write: the bus is held until all data of a write are in the buffer
+ * @bus.never_disconnect: the bus is never released
+ * @buffer: use of the buffer; given by the caller
+ * @buffer.segments: number of segments
+ * @buffer.segment_sectors: size of a segment
+ * @buffer.write_segment: segment 0 is for writes and for nothing else
+ * @buffer.ahead: enum drive_ahead
+ * @buffer.ahead_sectors: most sectors after the request; 0: a segment
+ * @buffer.ahead_keeps: the size of a segment includes the request
+ * @buffer.forget_read: data that the host has read are dropped
+ * @buffer.ahead_on_hit: continue to read ahead after a hit in a segment that is at rest
+ * @buffer.stop_in_sector: reading ahead stops within a sector
+ * @buffer.fast_write: enum drive_fast_write
+ * @buffer.combine: a write that continues the one in progress joins it
+ * @buffer.zero_latency: a read begins wherever the head arrives
+ * @state: what changes from request to request
+ * @state.last_write: the previous request was a write
+ * @state.seg: the segments
+ * @state.tick: number of the last use of a segment, for replacement
+ * @state.ahead_seg: segment that is being filled, or -1
+ * @state.ahead_ns: time when the head was at the end of that segment
+ * @state.write_end_ns: time when the last write is on the medium
+ * @state.write_seg: the segment of that write
+ * @state.there_ns: time when each sector of the present request is in the buffer
  */
 struct drive {
 	const struct platter_geo *geo;
 	struct platter_mech *mech;
-	struct drive_map *map;
-	u32 nr_map;
-	u64 lbns;
-
-	u64 read_hit_ns[2];
-	u64 read_miss_ns[2];
-	u64 write_hit_ns[2];
-	u64 write_miss_ns[2];
-	u64 read_done_ns;
-	u64 write_done_ns;
-	u64 prep_ns;
-	u64 read_disconnect_ns[2];
-	u64 write_disconnect_ns;
-	u64 reselect_ns[2];
-	u32 extra_disconnect;
-	u64 extra_ns[5];
-	u64 min_write_seek_ns;
-	u64 bus_ns[2];
-	u32 read_water_permille;
-	u32 write_water_permille;
-	u32 water_by_request;
-	u32 hold_read;
-	u32 hold_write;
-	u32 never_disconnect;
-
-	u32 segments;
-	u32 segment_sectors;
-	u32 write_segment;
-	u32 ahead;
-	u32 ahead_sectors;
-	u32 ahead_keeps;
-	u32 forget_read;
-	u32 ahead_on_hit;
-	u32 stop_in_sector;
-	u32 fast_write;
-	u32 combine;
-	u32 zero_latency;
-
-	bool last_write;
-	struct drive_segment seg[DRIVE_MAX_SEGMENTS];
-	u64 tick;
-	int ahead_seg;
-	u64 ahead_ns;
-	u64 write_end_ns;
-	int write_seg;
-	u64 there_ns[DRIVE_MAX_REQUEST];
+	struct {
+		struct drive_map *extent;
+		u32 nr;
+		u64 lbns;
+	} map;
+	struct {
+		u64 read_hit_ns[2], read_miss_ns[2], write_hit_ns[2], write_miss_ns[2];
+		u64 read_done_ns, write_done_ns, prep_ns;
+		u64 read_disconnect_ns[2], write_disconnect_ns, reselect_ns[2];
+		u32 extra_disconnect;
+		u64 extra_ns[5], min_write_seek_ns;
+	} delay;
+	struct {
+		u64 sector_ns[2];
+		u32 read_water_permille, write_water_permille, water_by_request;
+		u32 hold_read, hold_write, never_disconnect;
+	} bus;
+	struct {
+		u32 segments, segment_sectors, write_segment;
+		u32 ahead, ahead_sectors, ahead_keeps, forget_read, ahead_on_hit, stop_in_sector;
+		u32 fast_write, combine, zero_latency;
+	} buffer;
+	struct {
+		bool last_write;
+		struct drive_segment seg[DRIVE_MAX_SEGMENTS];
+		u64 tick;
+		int ahead_seg;
+		u64 ahead_ns, write_end_ns;
+		int write_seg;
+		u64 there_ns[DRIVE_MAX_REQUEST];
+	} state;
 };
 
 /**

@@ -8,11 +8,11 @@
  * A request is a line "TIME r|w BLOCK COUNT": TIME in microseconds is the think
  * time since the last completion, or with -o the time of arrival.  The answer is
  * a line "ARRIVAL_US SERVICE_US SEEK_US ROTATION_US TRANSFER_US h|m", h for what
- * was in the buffer; with -q there is none but the mean.  -b: the drive has so many
- * blocks; -l: a look-ahead segment has so many, 0: no look-ahead; -t: the
- * electronics of a geometry file give way to the target's own look-ahead.  -z: no
- * requests; its zones as the target's message geometry has them, and where along its
- * blocks a track has as many: "stretch START BLOCKS TRACK_BLOCKS ZONE".
+ * was in the buffer; with -q there is none but the mean.  -b: size of the drive in blocks;
+ * -l: size of a look-ahead segment in blocks, 0: no look-ahead; -t: the target's own look-ahead
+ * replaces the electronics of a geometry file.  -z: print the zones as the target's message
+ * geometry has them, without any request, and the parts with tracks of equal size:
+ * "stretch START BLOCKS TRACK_BLOCKS ZONE".
  *
  * A geometry file has lines of words, numbers in the drive's own sectors and in
  * nanoseconds; # begins a comment:
@@ -39,7 +39,7 @@ static const char usage[] =
 static struct platter_geo geo;
 static struct platter_mech mech;
 static struct drive drive = {
-	.segments = 1, .segment_sectors = 1,
+	.buffer = { .segments = 1, .segment_sectors = 1 },
 };
 static u64 read_hit_ns, write_hit_ns;
 static u64 bus_ns[2];
@@ -70,38 +70,38 @@ static const struct word {
 	U32("seek_max_ns", mech.seek.max_ns),
 	U32("head_switch_ns", mech.head_switch_ns),
 	U64("write_settle_ns", mech.write_settle_ns),
-	U64("read_hit_ns", drive.read_hit_ns),
-	U64("read_miss_ns", drive.read_miss_ns),
-	U64("write_hit_ns", drive.write_hit_ns),
-	U64("write_miss_ns", drive.write_miss_ns),
-	U64("read_done_ns", drive.read_done_ns),
-	U64("write_done_ns", drive.write_done_ns),
-	U64("prep_ns", drive.prep_ns),
-	U64("read_disconnect_ns", drive.read_disconnect_ns),
-	U64("write_disconnect_ns", drive.write_disconnect_ns),
-	U64("reselect_ns", drive.reselect_ns),
-	U32("extra_disconnect", drive.extra_disconnect),
-	U64("extra_ns", drive.extra_ns),
-	U64("min_write_seek_ns", drive.min_write_seek_ns),
-	U64("bus_ns", drive.bus_ns),
-	U32("read_water_permille", drive.read_water_permille),
-	U32("write_water_permille", drive.write_water_permille),
-	U32("water_by_request", drive.water_by_request),
-	U32("hold_read", drive.hold_read),
-	U32("hold_write", drive.hold_write),
-	U32("never_disconnect", drive.never_disconnect),
-	U32("segments", drive.segments),
-	U32("segment_sectors", drive.segment_sectors),
-	U32("write_segment", drive.write_segment),
-	U32("ahead", drive.ahead),
-	U32("ahead_sectors", drive.ahead_sectors),
-	U32("ahead_keeps", drive.ahead_keeps),
-	U32("forget_read", drive.forget_read),
-	U32("ahead_on_hit", drive.ahead_on_hit),
-	U32("stop_in_sector", drive.stop_in_sector),
-	U32("fast_write", drive.fast_write),
-	U32("combine", drive.combine),
-	U32("zero_latency", drive.zero_latency),
+	U64("read_hit_ns", drive.delay.read_hit_ns),
+	U64("read_miss_ns", drive.delay.read_miss_ns),
+	U64("write_hit_ns", drive.delay.write_hit_ns),
+	U64("write_miss_ns", drive.delay.write_miss_ns),
+	U64("read_done_ns", drive.delay.read_done_ns),
+	U64("write_done_ns", drive.delay.write_done_ns),
+	U64("prep_ns", drive.delay.prep_ns),
+	U64("read_disconnect_ns", drive.delay.read_disconnect_ns),
+	U64("write_disconnect_ns", drive.delay.write_disconnect_ns),
+	U64("reselect_ns", drive.delay.reselect_ns),
+	U32("extra_disconnect", drive.delay.extra_disconnect),
+	U64("extra_ns", drive.delay.extra_ns),
+	U64("min_write_seek_ns", drive.delay.min_write_seek_ns),
+	U64("bus_ns", drive.bus.sector_ns),
+	U32("read_water_permille", drive.bus.read_water_permille),
+	U32("write_water_permille", drive.bus.write_water_permille),
+	U32("water_by_request", drive.bus.water_by_request),
+	U32("hold_read", drive.bus.hold_read),
+	U32("hold_write", drive.bus.hold_write),
+	U32("never_disconnect", drive.bus.never_disconnect),
+	U32("segments", drive.buffer.segments),
+	U32("segment_sectors", drive.buffer.segment_sectors),
+	U32("write_segment", drive.buffer.write_segment),
+	U32("ahead", drive.buffer.ahead),
+	U32("ahead_sectors", drive.buffer.ahead_sectors),
+	U32("ahead_keeps", drive.buffer.ahead_keeps),
+	U32("forget_read", drive.buffer.forget_read),
+	U32("ahead_on_hit", drive.buffer.ahead_on_hit),
+	U32("stop_in_sector", drive.buffer.stop_in_sector),
+	U32("fast_write", drive.buffer.fast_write),
+	U32("combine", drive.buffer.combine),
+	U32("zero_latency", drive.buffer.zero_latency),
 };
 
 static void within(const char *line, const s64 *v, int n, s64 least, s64 most)
@@ -141,13 +141,13 @@ static void read_word(const char *key, const char *line, const s64 *v, int n)
 
 static void read_map(u64 lbn, u64 block, u64 count)
 {
-	if (!(drive.nr_map & (drive.nr_map + 1)) || !drive.map) {
-		drive.map = realloc(drive.map, (2 * (size_t)drive.nr_map + 2) *
-					       sizeof(*drive.map));
-		if (!drive.map)
+	if (!(drive.map.nr & (drive.map.nr + 1)) || !drive.map.extent) {
+		drive.map.extent = realloc(drive.map.extent, (2 * (size_t)drive.map.nr + 2) *
+					       sizeof(*drive.map.extent));
+		if (!drive.map.extent)
 			die("out of memory", NULL);
 	}
-	drive.map[drive.nr_map++] = (struct drive_map){ lbn, block, count };
+	drive.map.extent[drive.map.nr++] = (struct drive_map){ lbn, block, count };
 }
 
 static void read_geometry(const char *path)
@@ -211,19 +211,20 @@ static void read_geometry(const char *path)
 /* The target's own buffer in the place of a drive's: one overhead, one bus. */
 static void use_target(void)
 {
-	mech.overhead_ns = (drive.read_miss_ns[0] + drive.read_miss_ns[1]) / 2 +
-			   drive.read_done_ns;
-	mech.write_overhead_ns = (drive.write_miss_ns[0] + drive.write_miss_ns[1]) / 2 +
-				 drive.write_done_ns;
-	read_hit_ns = (drive.read_hit_ns[0] + drive.read_hit_ns[1]) / 2 + drive.read_done_ns;
-	write_hit_ns = (drive.write_hit_ns[0] + drive.write_hit_ns[1]) / 2 +
-		       drive.write_done_ns;
-	bus_ns[0] = drive.bus_ns[0];
-	bus_ns[1] = drive.bus_ns[1];
+	mech.overhead_ns = (drive.delay.read_miss_ns[0] + drive.delay.read_miss_ns[1]) / 2 +
+			   drive.delay.read_done_ns;
+	mech.write_overhead_ns = (drive.delay.write_miss_ns[0] + drive.delay.write_miss_ns[1]) / 2 +
+				 drive.delay.write_done_ns;
+	read_hit_ns = (drive.delay.read_hit_ns[0] + drive.delay.read_hit_ns[1]) / 2 +
+		      drive.delay.read_done_ns;
+	write_hit_ns = (drive.delay.write_hit_ns[0] + drive.delay.write_hit_ns[1]) / 2 +
+		       drive.delay.write_done_ns;
+	bus_ns[0] = drive.bus.sector_ns[0];
+	bus_ns[1] = drive.bus.sector_ns[1];
 	mech.bus_block_ns = bus_ns[0];
-	mech.nr_segments = drive.segments;
-	mech.lookahead_blocks = drive.segment_sectors;
-	write_cache = drive.fast_write != DRIVE_WRITE_THROUGH;
+	mech.nr_segments = drive.buffer.segments;
+	mech.lookahead_blocks = drive.buffer.segment_sectors;
+	write_cache = drive.buffer.fast_write != DRIVE_WRITE_THROUGH;
 	platter_mech_init(&mech, &geo);
 }
 
@@ -392,7 +393,7 @@ int main(int argc, char **argv)
 		if (sscanf(line, "%lf %c %llu %llu", &time_us, &op, &blk, &n) != 4 ||
 		    time_us < 0 || (op != 'r' && op != 'w') || !n)
 			die("not a request", line);
-		limit = profile ? geo.blocks : drive.lbns;
+		limit = profile ? geo.blocks : drive.map.lbns;
 		if (blk >= limit || n > limit - blk || n > DRIVE_MAX_REQUEST) {
 			skipped++;
 			continue;

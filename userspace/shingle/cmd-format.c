@@ -627,7 +627,7 @@ static bool nothing_there(struct image *img, bool creating)
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		struct device *d = &img->ds.dev[i];
 
-		if (!d->path || !device_holds(d, what, sizeof(what)))
+		if (!d->path || !device_has_content(d, what, sizeof(what)))
 			continue;
 		if (creating && strstr(what, "a dm-shingle device"))
 			fail("%s %s already contains %s: 'shingle open' opens it; --force formats it again, and its data are lost",
@@ -648,7 +648,7 @@ static void tell_overwritten(struct image *img)
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
 		struct device *d = &img->ds.dev[i];
 
-		if (d->path && device_holds(d, what, sizeof(what)))
+		if (d->path && device_has_content(d, what, sizeof(what)))
 			say("%s %s contained %s: overwritten, because of --force", d->arg, d->path, what);
 	}
 }

@@ -32,9 +32,9 @@ struct repair {
 /* Destination of the report: stdout, or with --json a buffer that becomes one string a line. */
 static FILE *report;
 
-static void tell(const char *fmt, ...) __printf(1, 2);
+static void note(const char *fmt, ...) __printf(1, 2);
 
-static void tell(const char *fmt, ...)
+static void note(const char *fmt, ...)
 {
 	va_list ap;
 
@@ -75,21 +75,21 @@ static int count_lost(void *ctx, u64 pos, const struct shingle_journal_block *b)
 	return 0;
 }
 
-static void tell_loss(struct image *img)
+static void print_loss(struct image *img)
 {
 	const struct shingle_recovery *rec = &img->rec;
 	struct lost lost = { .img = img };
 
 	ring_walk(img, 0, img->l.journal.blocks, count_lost, &lost);
-	tell("This will be lost: transactions %llu to %llu.", rec->next_seq, rec->max_seq);
-	tell("  The content of the damaged one is unknown.  The readable ones contain %llu records;",
+	note("This will be lost: transactions %llu to %llu.", rec->next_seq, rec->max_seq);
+	note("  The content of the damaged one is unknown.  The readable ones contain %llu records;",
 	     lost.records);
-	tell("  %llu of them change the mapping of %llu blocks.",
+	note("  %llu of them change the mapping of %llu blocks.",
 	    lost.maps, lost.named);
-	tell("  The device returns to the state after transaction %llu.  Blocks written or cleaned",
+	note("  The device returns to the state after transaction %llu.  Blocks written or cleaned",
 	     rec->next_seq - 1);
-	tell("  since may return older data, or data of other blocks: check its contents, or restore");
-	tell("  them from a backup.");
+	note("  since may return older data, or data of other blocks: check its contents, or restore");
+	note("  them from a backup.");
 }
 
 /*
@@ -102,7 +102,7 @@ static bool fall_back(struct image *img, struct check *c, struct repair *r)
 	const char *why = "";
 
 	if (image_recover(img, c->newest, true, true, c->lost_seq, &why)) {
-		tell("The newest checkpoint is damaged, and the older one cannot be used: %s.", why);
+		note("The newest checkpoint is damaged, and the older one cannot be used: %s.", why);
 		return false;
 	}
 	/*
@@ -110,8 +110,8 @@ static bool fall_back(struct image *img, struct check *c, struct repair *r)
 	 * unknown.
 	 */
 	if (!needed || img->rec.next_seq < needed) {
-		tell("The newest checkpoint is damaged, and the journal no longer reaches from the older one");
-		tell("to it (it ends at transaction %llu, and %llu is needed): it cannot be repaired.",
+		note("The newest checkpoint is damaged, and the journal no longer reaches from the older one");
+		note("to it (it ends at transaction %llu, and %llu is needed): it cannot be repaired.",
 		    img->rec.next_seq - 1, needed - 1);
 		return false;
 	}
@@ -125,7 +125,7 @@ static bool find_state(struct image *img, struct check *c, struct repair *r)
 	const char *why = "";
 
 	if (c->newest == SHINGLE_SLOT_NEWEST) {
-		tell("Neither checkpoint has a sound footer: it cannot be repaired.");
+		note("Neither checkpoint has a sound footer: it cannot be repaired.");
 		return false;
 	}
 	r->from = c->newest;
@@ -134,27 +134,27 @@ static bool find_state(struct image *img, struct check *c, struct repair *r)
 	if (c->lost_seq)
 		return fall_back(img, c, r);
 	if (image_recover(img, c->newest, true, true, 0, &why)) {
-		tell("The state cannot be rebuilt: %s: it cannot be repaired.", why);
+		note("The state cannot be rebuilt: %s: it cannot be repaired.", why);
 		return false;
 	}
 	if (img->rec.hole && !img->rec.transactions &&
 	    (c->slot[0].damaged || c->slot[1].damaged)) {
-		tell("A newer checkpoint is damaged, and the journal no longer reaches from the older one to");
-		tell("it: it cannot be repaired.");
+		note("A newer checkpoint is damaged, and the journal no longer reaches from the older one to");
+		note("it: it cannot be repaired.");
 		return false;
 	}
 	r->truncated = img->rec.hole;
 	return true;
 }
 
-static void tell_findings(const struct findings *f)
+static void print_findings(const struct findings *f)
 {
 	u32 i;
 
 	if (report == stdout)
 		findings_print(f);
 	for (i = 0; i < f->nr && report != stdout; i++)
-		tell("%s", f->f[i].text);
+		note("%s", f->f[i].text);
 }
 
 static bool make_plan(struct image *img, struct check *c, struct repair *r)
@@ -165,9 +165,9 @@ static bool make_plan(struct image *img, struct check *c, struct repair *r)
 	if (!find_state(img, c, r))
 		return false;
 	if (!c->recovered && check_map(img, &map)) {
-		tell_findings(&map);
+		print_findings(&map);
 		free(map.f);
-		tell("The rebuilt map is inconsistent: it cannot be repaired.");
+		note("The rebuilt map is inconsistent: it cannot be repaired.");
 		return false;
 	}
 	free(map.f);
@@ -192,13 +192,13 @@ static bool cut_short(const struct shingle_recovery *rec)
 	return rec->hole || rec->torn_end;
 }
 
-static void tell_lost_pages(struct image *img, const struct repair *r)
+static void print_lost_pages(struct image *img, const struct repair *r)
 {
 	const struct shingle_pages *p = img->engine->pages;
 	u64 lblk, n, end = 0, from = 0;
 	u32 nr;
 
-	tell("This will be lost: %u pages of the map, and with them the locations of these blocks:",
+	note("This will be lost: %u pages of the map, and with them the locations of these blocks:",
 	    r->pages_lost);
 	for (nr = 0; nr <= p->nr_pages; nr++) {
 		if (nr < p->nr_pages && shingle_place_of(p->places.now, nr) != SHINGLE_PAGE_LOST)
@@ -206,7 +206,7 @@ static void tell_lost_pages(struct image *img, const struct repair *r)
 		if (nr < p->nr_pages)
 			img->row->ops->pages.blocks(img->engine, nr, &lblk, &n);
 		if (end && (nr == p->nr_pages || lblk > end)) {
-			tell("  %llu to %llu", from, end - 1);
+			note("  %llu to %llu", from, end - 1);
 			end = 0;
 		}
 		if (nr == p->nr_pages)
@@ -214,53 +214,53 @@ static void tell_lost_pages(struct image *img, const struct repair *r)
 		from = end ? from : lblk;
 		end = max(end, lblk + n);
 	}
-	tell("  Reads and writes of them will fail; all other blocks are unchanged.");
+	note("  Reads and writes of them will fail; all other blocks are unchanged.");
 }
 
-static void tell_plan(struct image *img, const struct check *c, const struct repair *r)
+static void print_plan(struct image *img, const struct check *c, const struct repair *r)
 {
 	u32 i;
 
-	tell("Repair plan:");
+	note("Repair plan:");
 	if (r->checkpoint)
-		tell("- write the state after transaction %llu into checkpoint slot %u%s",
+		note("- write the state after transaction %llu into checkpoint slot %u%s",
 		    img->rec.next_seq - 1, !r->from,
 		    cut_short(&img->rec) ? ", and start an empty journal" : "");
 	for (i = 0; i < 2; i++) {
 		if (c->copy[i] != COPY_SOUND)
-			tell("- rewrite the superblock in block %llu from the other",
+			note("- rewrite the superblock in block %llu from the other",
 			    i ? image_last_block(img) : 0ULL);
 	}
 	for (i = 0; i < 2 * SHINGLE_NR_DEVS; i++) {
 		if (img->member[i / 2][i % 2] != SHINGLE_MEMBER_OK)
-			tell("- rewrite the header of %s in its block %llu",
+			note("- rewrite the header of %s in its block %llu",
 			    img->ds.dev[i / 2].arg, image_member_block(img, i / 2, i % 2));
 	}
 	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
-		tell("- clear the mark needs_check");
+		note("- clear the mark needs_check");
 	if (c->bad_settings)
-		tell("- delete the settings, which are invalid; 'shingle set' stores others");
+		note("- delete the settings, which are invalid; 'shingle set' stores others");
 	if (r->pages_idle)
-		tell("- clear %u damaged pages of the map, which locate no block",
+		note("- clear %u damaged pages of the map, which locate no block",
 		    r->pages_idle);
 	if (r->truncated)
-		tell_loss(img);
+		print_loss(img);
 	else if (img->rec.torn_end)
-		tell("This will be lost: transaction %llu, if it was complete; nothing if a power cut interrupted it.",
+		note("This will be lost: transaction %llu, if it was complete; nothing if a power cut interrupted it.",
 		    img->rec.next_seq);
 	else if (!r->pages_lost)
-		tell("Nothing will be lost.");
+		note("Nothing will be lost.");
 	if (r->pages_lost)
-		tell_lost_pages(img, r);
+		print_lost_pages(img, r);
 	if (img->rec.unread_blocks)
-		tell("%llu blocks of the journal cannot be read.", img->rec.unread_blocks);
+		note("%llu blocks of the journal cannot be read.", img->rec.unread_blocks);
 }
 
 /*
  * Report each device that fails to read without reporting a medium error; such a failure may
  * be temporary.  Returns true if there is one.
  */
-static bool tell_unread(const struct image *img)
+static bool print_unread(const struct image *img)
 {
 	bool any = false;
 	u32 i;
@@ -270,12 +270,12 @@ static bool tell_unread(const struct image *img)
 
 		if (!d->path || !d->unread)
 			continue;
-		tell("%s %s: reading failed (%s) with an error that is no medium error.",
+		note("%s %s: reading failed (%s) with an error that is no medium error.",
 		    d->arg, d->path, strerror(d->unread));
 		any = true;
 	}
 	if (any)
-		tell("The cause may be temporary, such as a cable or a link: fix it and check again.  The blocks\nthat cannot be read may contain more than this report assumes.");
+		note("The cause may be temporary, such as a cable or a link: fix it and check again.  The blocks\nthat cannot be read may contain more than this report assumes.");
 	return any;
 }
 
@@ -283,7 +283,7 @@ static bool tell_unread(const struct image *img)
  * Choose @journal so that a damaged block at its new first position cannot pass for a damaged
  * first transaction: neither its number nor its checksum chain matches.
  */
-static void tell_apart(struct image *img, struct journal_start *journal)
+static void print_apart(struct image *img, struct journal_start *journal)
 {
 	struct shingle_journal_block *b = shingle_zalloc_array(1, sizeof(*b));
 
@@ -319,7 +319,7 @@ static int write_checkpoint(struct image *img, const struct check *c, const stru
 			journal.seq += img->l.journal.blocks;
 		journal.pos = 0;
 		journal.prev_crc = 0;
-		tell_apart(img, &journal);
+		print_apart(img, &journal);
 	}
 	for (i = 0; i < 2; i++) {
 		seq = max3(seq, slot_seq(&c->slot[i]), c->slot[i].scan.beyond_seq);
@@ -367,13 +367,13 @@ static int carry_out(struct image *img, struct check *c, const struct repair *r,
 		return fail("%s: %s: %s", path, why, strerror(-err));
 
 	if (!check_run(img, &again) || again.found.nr_errors) {
-		tell_findings(&again.found);
+		print_findings(&again.found);
 		check_free(&again);
-		tell("%s: repaired, but still not clean", path);
+		note("%s: repaired, but still not clean", path);
 		return EXIT_UNCORRECTED;
 	}
 	check_free(&again);
-	tell("%s: repaired and clean", path);
+	note("%s: repaired and clean", path);
 	return EXIT_CORRECTED;
 }
 
@@ -388,29 +388,29 @@ static int plan_and_do(struct image *img, struct check *c, const struct offline_
 
 	*result = "clean";
 	if (!c->found.nr_errors) {
-		tell("%s: clean, nothing to repair", path);
+		note("%s: clean, nothing to repair", path);
 		return EXIT_CLEAN;
 	}
 	*result = "cannot be repaired";
 	if (!make_plan(img, c, &r)) {
-		tell_unread(img);
-		tell("%s: unchanged; copy what can be read before you format it again", path);
+		print_unread(img);
+		note("%s: unchanged; copy what can be read before you format it again", path);
 		return EXIT_UNCORRECTED;
 	}
-	tell_plan(img, c, &r);
-	unread = tell_unread(img);
+	print_plan(img, c, &r);
+	unread = print_unread(img);
 	*result = "can be repaired";
 	if (a->dry_run) {
-		tell("%s: unchanged, because of --dry-run", path);
+		note("%s: unchanged, because of --dry-run", path);
 		return EXIT_UNCORRECTED;
 	}
 	*result = "unchanged";
 	if (unread && a->yes) {
-		tell("%s: unchanged; without --yes, repair asks whether to continue without these blocks", path);
+		note("%s: unchanged; without --yes, repair asks whether to continue without these blocks", path);
 		return EXIT_UNCORRECTED;
 	}
 	if (!a->yes && !confirm(unread ? "Continue without the blocks that cannot be read?" : "Continue?")) {
-		tell("%s: unchanged", path);
+		note("%s: unchanged", path);
 		return EXIT_UNCORRECTED;
 	}
 	ret = carry_out(img, c, &r, path);
@@ -429,10 +429,10 @@ static int repair(struct image *img, struct check *c, const struct offline_args 
 		findings_print(&c->found);
 	if (checked)
 		return plan_and_do(img, c, a, result);
-	tell_unread(img);
+	print_unread(img);
 	if (!c->found.nr_errors)
 		return EXIT_OPERATION;
-	tell("%s: it cannot be repaired", a->path[SHINGLE_DEV_DATA]);
+	note("%s: it cannot be repaired", a->path[SHINGLE_DEV_DATA]);
 	return EXIT_UNCORRECTED;
 }
 

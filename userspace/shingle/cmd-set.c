@@ -79,19 +79,19 @@ static int merge(struct set_args *a, struct image *img, char *kept,
 	return table_checked(img, &a->table) && table_keep(&a->table, s) ? EXIT_CLEAN : EXIT_USAGE;
 }
 
-static int tell_words(const char *name, const char *words)
+static int print_words(const char *name, const char *words)
 {
 	say("settings stored on %s: %s", name, *words ? words : "none");
 	return EXIT_CLEAN;
 }
 
-static int tell(const char *name, const struct shingle_disk_settings *s)
+static int print_settings(const char *name, const struct shingle_disk_settings *s)
 {
 	char words[SHINGLE_SETTINGS_BYTES + 1];
 	const char *why;
 
 	shingle_settings_decode(s, words, &why);
-	return tell_words(name, words);
+	return print_words(name, words);
 }
 
 /*
@@ -140,7 +140,7 @@ static int set_closed(struct set_args *a, struct image *img)
 	    !image_load(img) || !image_settings(img, kept, "run 'shingle check'"))
 		return EXIT_OPERATION;
 	if (!changes(a))
-		return tell(a->name, &img->l.settings);
+		return print_settings(a->name, &img->l.settings);
 	if (img->l.flags & SHINGLE_SB_NEEDS_CHECK)
 		return fail("%s is marked needs_check: run 'shingle check', then 'shingle repair'",
 			    a->name);
@@ -154,7 +154,7 @@ static int set_closed(struct set_args *a, struct image *img)
 	err = image_write_superblocks(img, spare);
 	if (err)
 		return fail("%s: superblock cannot be written: %s", a->name, strerror(-err));
-	return tell(a->name, &img->l.settings);
+	return print_settings(a->name, &img->l.settings);
 }
 
 /* Set all keys that a message can change. */
@@ -204,7 +204,7 @@ static bool load_open(struct image *img, const char *name)
 	return ok;
 }
 
-static bool tells_nothing_live(const struct set_args *a, const struct engine_row *row)
+static bool has_no_message(const struct set_args *a, const struct engine_row *row)
 {
 	const struct table_args *t = &a->table;
 	u32 i;
@@ -258,7 +258,7 @@ static int set_open(struct set_args *a, struct image *img)
 	if (!table_known(row, &a->table))
 		return EXIT_USAGE;
 	if (a->one_time) {
-		if (tells_nothing_live(a, row))
+		if (has_no_message(a, row))
 			return EXIT_USAGE;
 		return set_live(row, a->name, &a->table) ? EXIT_CLEAN : EXIT_OPERATION;
 	}
@@ -271,7 +271,7 @@ static int set_open(struct set_args *a, struct image *img)
 	snprintf(words, sizeof(words), "%s", kept);
 	free(kept);
 	if (!changes(a))
-		return tell_words(a->name, words);
+		return print_words(a->name, words);
 	/* The kernel would overwrite the only sound superblock, too. */
 	if (!load_open(img, a->name) || !find_spare(img, &spare))
 		return EXIT_OPERATION;
@@ -284,7 +284,7 @@ static int set_open(struct set_args *a, struct image *img)
 	later = given.nr_features || given.nr_without || a->nr_unset;
 	for (i = 0; i < given.nr_keys; i++)
 		later |= by_table(row, given.key[i]);
-	tell(a->name, &s);
+	print_settings(a->name, &s);
 	if (later)
 		say("features, defaults and keys of a table take effect when the device is opened again");
 	return EXIT_CLEAN;

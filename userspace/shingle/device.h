@@ -60,8 +60,8 @@ bool devices_read_only(const struct devices *ds);
 struct shingle_reader devices_reader(struct devices *ds);
 enum shingle_dev devices_meta(const struct devices *ds);
 
-/* Detection of existing contents, see holds.c. */
-bool device_holds(struct device *d, char *what, size_t size);
+/* Detection of existing contents, see content.c. */
+bool device_has_content(struct device *d, char *what, size_t size);
 bool device_member_of(struct device *d, char *name, size_t size);
 bool device_raid_type(const struct device *d, char *type, size_t size);
 int device_wipe_signatures(struct device *d);

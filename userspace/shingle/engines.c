@@ -30,7 +30,7 @@ static u64 full_provision(u64 zone_bands)
  * Fill in defaults: zones of 40 GiB, 5 % not addressable, 1 % log: Aghayev (2020), section
  * 2.3.1.
  */
-static void stl_full_settle(struct shingle_layout *l)
+static void stl_full_derive(struct shingle_layout *l)
 {
 	struct stl_full_params *p = (void *)l->params;
 	u64 bands = le32_to_cpu(p->zone_bands), provision = le32_to_cpu(p->provision);
@@ -88,7 +88,7 @@ static u64 tiler_band(const struct shingle_layout *l, u32 track_blocks)
 
 static const struct engine_row engines[] = {
 	{ .ops = &stl_set_engine_ops },
-	{ .ops = &stl_full_engine_ops, .settle = stl_full_settle, .wrong = stl_full_wrong },
+	{ .ops = &stl_full_engine_ops, .derive = stl_full_derive, .wrong = stl_full_wrong },
 	{ .ops = &imr_engine_ops },
 	{ .ops = &tiler_engine_ops, .wrong = tiler_wrong, .band = tiler_band },
 	{ .ops = &dualbuffer_engine_ops },

@@ -8,7 +8,7 @@
 /**
  * struct engine_row - a translation layer
  * @ops: the engine
- * @settle: derives parameters that are 0 from @l's data bands; or NULL
+ * @derive: derives parameters that are 0 from @l's data bands; or NULL
  * @wrong: returns an error in @l's parameters that no layout can avoid, or NULL if there is
  *   none; may be NULL
  * @band: returns the length of a band that @l's parameters ask for with tracks of
@@ -16,7 +16,7 @@
  */
 struct engine_row {
 	const struct shingle_engine_ops *ops;
-	void (*settle)(struct shingle_layout *l);
+	void (*derive)(struct shingle_layout *l);
 	const char *(*wrong)(const struct shingle_layout *l);
 	u64 (*band)(const struct shingle_layout *l, u32 track_blocks);
 };

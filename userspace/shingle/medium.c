@@ -69,10 +69,10 @@ static bool take_head(struct platter_geo *geo, const char *text)
 }
 
 /*
- * Parse a line of the description.  @told collects what has been found: 1 densities, 2 zones,
+ * Parse a line of the description.  @found collects what has been found: 1 densities, 2 zones,
  * 4 an error, 8 the head width.  Returns false on an error.
  */
-static bool take_line(struct platter_geo *geo, const char *line, u32 *told)
+static bool take_line(struct platter_geo *geo, const char *line, u32 *found)
 {
 	struct platter_zone *z = &geo->zone[geo->nr_zones];
 	unsigned long long start, blocks;
@@ -81,7 +81,7 @@ static bool take_line(struct platter_geo *geo, const char *line, u32 *told)
 	if (sscanf(line, "blocks %llu", &start) == 1)
 		geo->blocks = start;
 	else if (!strncmp(line, "head_tracks ", 12))
-		*told |= take_head(geo, line + 12) ? 8 : 4;
+		*found |= take_head(geo, line + 12) ? 8 : 4;
 	else if (sscanf(line, "surfaces %u", &a) == 1)
 		geo->surfaces = a;
 	else if (!strncmp(line, "media smr", 9))
@@ -89,7 +89,7 @@ static bool take_line(struct platter_geo *geo, const char *line, u32 *told)
 	else if (!strncmp(line, "media imr", 9))
 		geo->media = PLATTER_IMR;
 	else if (!strncmp(line, "density ", 8))
-		*told |= take_densities(geo, line + 7) ? 1 : 4;
+		*found |= take_densities(geo, line + 7) ? 1 : 4;
 	else if (sscanf(line, "conventional %llu %llu", &start, &blocks) == 2) {
 		if (geo->nr_conv == PLATTER_MAX_CONV)
 			return false;
@@ -101,9 +101,9 @@ static bool take_line(struct platter_geo *geo, const char *line, u32 *told)
 			   &z->swath_cyls, &z->track_skew_units) != 4)
 			return false;
 		geo->nr_zones++;
-		*told |= 2;
+		*found |= 2;
 	}
-	return !(*told & 4);
+	return !(*found & 4);
 }
 
 static const char *next_line(const char *line)
@@ -119,16 +119,16 @@ static const char *next_line(const char *line)
 static int take_description(const char *reply, struct shingle_medium *m, char *why)
 {
 	const char *line, *what = "its zones or its head are not valid";
-	u32 told = 0;
+	u32 found = 0;
 
 	for (line = reply; line; line = next_line(line)) {
-		if (!take_line(&m->geo, line, &told)) {
+		if (!take_line(&m->geo, line, &found)) {
 			snprintf(why, PLAN_WHY, "%s", what);
 			return -EINVAL;
 		}
 	}
 	/* On CMR, surfaces may alternate every few tracks: use the runs, not the zones. */
-	if (told != 11 || m->geo.media == PLATTER_CMR)
+	if (found != 11 || m->geo.media == PLATTER_CMR)
 		return 0;
 	m->columns = true;
 	if (shingle_medium_init(m, &what)) {

@@ -389,8 +389,8 @@ static int place_all_bands(const struct plan_request *req, struct shingle_layout
 				  nr[role[i]], why);
 	}
 	shingle_layout_index(l);
-	if (!err && req->row->settle)
-		req->row->settle(l);
+	if (!err && req->row->derive)
+		req->row->derive(l);
 	l->logical_blocks = req->row->ops->logical_blocks(l);
 	return err;
 }

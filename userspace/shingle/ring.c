@@ -39,7 +39,7 @@ int ring_walk(struct image *img, u64 from, u64 blocks, ring_fn fn, void *ctx)
 #define RING_BATCH	256
 
 /* Overwrite only the unreadable blocks, on a medium where a write destroys no others. */
-static int mend_singly(struct device *meta, u64 block, u32 n, void *b)
+static int overwrite_unreadable(struct device *meta, u64 block, u32 n, void *b)
 {
 	int err = 0;
 
@@ -83,7 +83,8 @@ int ring_make_readable(struct image *img, const char **why)
 			continue;
 		writing = img->l.journal_gap_blocks;
 		memset(b, 0, (size_t)n * SHINGLE_BLOCK_SIZE);
-		err = writing ? device_write(meta, block, n, b) : mend_singly(meta, block, n, b);
+		err = writing ? device_write(meta, block, n, b) :
+				overwrite_unreadable(meta, block, n, b);
 	}
 	kvfree(b);
 	return err ?: device_sync(meta);

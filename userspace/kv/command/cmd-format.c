@@ -9,15 +9,15 @@ static bool may_be_written(const char *name, const char *path, bool force)
 {
 	struct device look;
 	char what[256];
-	bool holds;
+	bool found;
 
 	if (!device_open(&look, name, path, DEVICE_READ))
 		return false;
-	holds = device_holds(&look, what, sizeof(what));
+	found = device_has_content(&look, what, sizeof(what));
 	device_close(&look);
-	if (holds && !force)
+	if (found && !force)
 		fail("%s %s contains %s and was not changed; --force overwrites it", name, path, what);
-	return !holds || force;
+	return !found || force;
 }
 
 static int wipe(const char *name, const char *path)

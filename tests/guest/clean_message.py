@@ -20,7 +20,7 @@ from guest.reset import Child
 from guest.targets import Geometry
 from guest.wcache import Slow
 
-GEO = Geometry("crowded", band=60, data=40, cache=1, cache_band=400, meta="separate",
+GEO = Geometry("writes", band=60, data=40, cache=1, cache_band=400, meta="separate",
                journal=64, ckpt=64, options=(("commit_ms", 0),))
 OTHERS = {  # Several sets: cleaning a single one for a write would complete the clean as well.
           "stl-set": GEO.but(cache=4, cache_band=100),
@@ -53,7 +53,7 @@ def clean(ctx):
         return sum(stats[name] for name in names)
 
     # Ended by this test; --runtime bounds a hang.
-    with subprocess.Popen(["fio", "--name=crowd", f"--filename={made.device.path}",
+    with subprocess.Popen(["fio", "--name=clean_message", f"--filename={made.device.path}",
                            "--rw=randwrite", "--bs=160k", "--direct=1", "--ioengine=libaio",
                            "--iodepth=256", "--numjobs=2", "--thread", "--time_based",
                            "--runtime=20"], stdout=subprocess.DEVNULL) as fio:
@@ -126,7 +126,7 @@ class Asker(Child):
 
         self.code = None
         super().__init__(ask_for_one)
-        until(lambda: self.over() or self.sleeps(), "somebody waits for a clean")
+        until(lambda: self.over() or self.sleeps(), "a request for a clean waits")
         expect(not self.over(), f"a clean ended with {self.code} while nothing goes on")
 
     def sleeps(self):
@@ -145,7 +145,7 @@ class Asker(Child):
     def waits(self):
         """Return whether the message still waits.  A process that is awake at the moment will end
         or sleep again, so wait for either."""
-        until(lambda: self.over() or self.sleeps(), "somebody who is awake ends or sleeps")
+        until(lambda: self.over() or self.sleeps(), "each running request ends or sleeps")
         return not self.over()
 
 
@@ -245,7 +245,7 @@ def suspended(ctx):
         again = [at.asker() for _ in at.askers[:]]
         at.slow.go_on()
         for asker in again:
-            asker.end("a clean that is asked for again")
+            asker.end("a second request for a clean")
     at.done()
 
 
@@ -253,10 +253,10 @@ def cases(target, _options):
     out = [("a clean beside writes", clean)]
     # imr gathers data in memory, and no request waits until they are written.
     if target.name != "imr":
-        out.append(("a clean of what is written to", hot))
+        out.append(("a clean of a band that is being written", hot))
     # The other targets write such blocks in place, or clean many bands in one step.
     if target.name in ("stl-set", "dualbuffer"):
-        out += [("one of three who ask for a clean is killed",
+        out += [("one of three requests for a clean is killed",
                  lambda c: together(c, signal.SIGKILL)),
                 ("one of three is interrupted", lambda c: together(c, signal.SIGINT)),
                 ("a suspend interrupts three", suspended)]

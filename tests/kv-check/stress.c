@@ -26,7 +26,7 @@ struct seen {
 };
 
 /**
- * struct storm - a run of the test
+ * struct stress - a run of the test
  * @s: the disk
  * @kv: the store
  * @opt: options of the store
@@ -34,18 +34,18 @@ struct seen {
  * @held: contents of earlier moments that must still be visible
  * @names: the keys in order
  * @writes: number of the last write
- * @troubled: reads and allocations may fail
+ * @failing: reads and allocations may fail
  * @full: number of writes that found no room
  * @unread: number of read errors
  * @starved: number of failed allocations
  */
-struct storm {
+struct stress {
 	struct sim *s;
 	struct kv *kv;
 	struct kv_options opt;
 	struct seen now, held[HELD];
 	u32 names[NAMES], writes;
-	bool troubled;
+	bool failing;
 	u32 full, unread, starved;
 };
 
@@ -90,7 +90,7 @@ static void same(const struct seen *was, u32 i, const void *value, size_t bytes,
 }
 
 /* The disk is not damaged, so only these errors are allowed. */
-static bool tolerable(struct storm *st, int err)
+static bool tolerable(struct stress *st, int err)
 {
 	if (err == -ENOSPC)
 		st->full++;
@@ -98,17 +98,17 @@ static bool tolerable(struct storm *st, int err)
 		st->unread++;
 	else if (err == -ENOMEM)
 		st->starved++;
-	return err == -ENOSPC || (st->troubled && (err == -EIO || err == -ENOMEM));
+	return err == -ENOSPC || (st->failing && (err == -EIO || err == -ENOMEM));
 }
 
-static void trouble(struct storm *st, bool on)
+static void set_failures(struct stress *st, bool on)
 {
-	st->troubled = on;
+	st->failing = on;
 	st->s->bad_luck = on ? 25 : 0;
 	starve(on && !rnd(3) ? 1 + rnd(40) : 0);
 }
 
-static void let_go(struct storm *st, struct seen *seen)
+static void let_go(struct stress *st, struct seen *seen)
 {
 	kv_iter_free(seen->it);
 	kv_snapshot_free(st->kv, seen->snap);
@@ -116,7 +116,7 @@ static void let_go(struct storm *st, struct seen *seen)
 	seen->snap = NULL;
 }
 
-static void get_one(struct storm *st, const struct seen *was, const char *when)
+static void get_one(struct stress *st, const struct seen *was, const char *when)
 {
 	u32 i = rnd(NAMES);
 	struct slice name = name_of(i);
@@ -138,7 +138,7 @@ static void get_one(struct storm *st, const struct seen *was, const char *when)
 }
 
 /* Walk over some keys, beginning at a random one. */
-static void walk(struct storm *st, const struct seen *was, const char *when)
+static void walk(struct stress *st, const struct seen *was, const char *when)
 {
 	u32 at = rnd(NAMES), steps = rnd(NAMES);
 	struct slice name = name_of(st->names[at]);
@@ -167,7 +167,7 @@ static void walk(struct storm *st, const struct seen *was, const char *when)
 }
 
 /* Write a batch.  Return: true if it was written. */
-static bool write_some(struct storm *st)
+static bool write_some(struct stress *st)
 {
 	static u8 value[VALUE_MAX];
 	u32 n = 1 + rnd(MOST_OPS), k, i, bytes, sum = 0, of[MOST_OPS], key[MOST_OPS];
@@ -199,27 +199,27 @@ static bool write_some(struct storm *st)
 	return !err;
 }
 
-static void tell(void *ctx, const char *text)
+static void print_finding(void *ctx, const char *text)
 {
 	fprintf(stderr, "%s\n", text);
 }
 
-static void checked(struct storm *st)
+static void checked(struct stress *st)
 {
-	bool was = st->troubled;
+	bool was = st->failing;
 
-	trouble(st, false);
-	if (kv_check(st->kv, tell, NULL))
+	set_failures(st, false);
+	if (kv_check(st->kv, print_finding, NULL))
 		die("check: %s", kv_error());
-	trouble(st, was);
+	set_failures(st, was);
 }
 
 /* Release everything and let nothing fail: writes must succeed. */
-static void calm(struct storm *st)
+static void stop_failures(struct stress *st)
 {
 	u32 i;
 
-	trouble(st, false);
+	set_failures(st, false);
 	for (i = 0; i < HELD; i++)
 		let_go(st, &st->held[i]);
 	for (i = 0; i < 20; i++) {
@@ -228,7 +228,7 @@ static void calm(struct storm *st)
 	}
 }
 
-static void reopen(struct storm *st)
+static void reopen(struct stress *st)
 {
 	u32 i;
 	int err;
@@ -239,19 +239,19 @@ static void reopen(struct storm *st)
 	err = kv_close(st->kv);
 	if (err)
 		die("close: %d %s", err, kv_error());
-	trouble(st, st->troubled);
+	set_failures(st, st->failing);
 	err = sim_open(&st->kv, st->s, &st->opt);
 	/* A part of a log that cannot be read may have been synced. */
-	if (err && !(st->troubled && err == -EUCLEAN) && !tolerable(st, err))
+	if (err && !(st->failing && err == -EUCLEAN) && !tolerable(st, err))
 		die("open: %d %s", err, kv_error());
 	if (!err)
 		return;
-	trouble(st, false);
+	set_failures(st, false);
 	if (sim_open(&st->kv, st->s, &st->opt))
 		die("open again: %s", kv_error());
 }
 
-static void hold(struct storm *st, struct seen *seen)
+static void hold(struct stress *st, struct seen *seen)
 {
 	bool it = rnd(2);
 	int err;
@@ -270,7 +270,7 @@ static void hold(struct storm *st, struct seen *seen)
 		seen->it = NULL;
 }
 
-static void look(struct storm *st, struct seen *seen)
+static void look(struct stress *st, struct seen *seen)
 {
 	if (seen->it)
 		walk(st, seen, "an old iterator");
@@ -280,7 +280,7 @@ static void look(struct storm *st, struct seen *seen)
 		get_one(st, &st->now, "now");
 }
 
-static void tidy(struct storm *st)
+static void tidy(struct stress *st)
 {
 	u32 how = rnd(3);
 	int err = how == 0 ? kv_flush(st->kv) : how == 1 ? kv_settle(st->kv) :
@@ -301,7 +301,7 @@ static int by_name(const void *a, const void *b)
 	return slice_cmp(x, y);
 }
 
-static void name_all(struct storm *st)
+static void name_all(struct stress *st)
 {
 	u32 i;
 
@@ -314,9 +314,9 @@ static void name_all(struct storm *st)
 	}
 }
 
-void test_storm(u64 seed, u32 count)
+void test_stress(u64 seed, u32 count)
 {
-	static struct storm st;
+	static struct stress st;
 	u32 n, r;
 
 	rng = seed;
@@ -332,11 +332,11 @@ void test_storm(u64 seed, u32 count)
 	for (n = 0; n < count; n++) {
 		offload_some(st.kv, n);
 		if (n % 50 == 0)
-			trouble(&st, !rnd(2));
+			set_failures(&st, !rnd(2));
 		r = rnd(100);
 		if (r < 60) {
 			if (!write_some(&st) && !rnd(4))
-				calm(&st);
+				stop_failures(&st);
 		} else if (r < 90) {
 			look(&st, &st.held[rnd(HELD)]);
 		} else if (r < 94) {
@@ -349,7 +349,7 @@ void test_storm(u64 seed, u32 count)
 			checked(&st);
 		}
 	}
-	calm(&st);
+	stop_failures(&st);
 	checked(&st);
 	if (kv_compact(st.kv))
 		die("compact: %s", kv_error());
@@ -359,6 +359,6 @@ void test_storm(u64 seed, u32 count)
 	printf("%u writes; no room %u times, unreadable %u, no memory %u\n", st.writes, st.full,
 	       st.unread, st.starved);
 	if (!st.full || !st.unread || !st.starved)
-		die("that was no storm");
+		die("the run met no full device, no read error or no failed allocation");
 	sim_free(st.s);
 }

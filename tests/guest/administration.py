@@ -592,8 +592,8 @@ def cases(target, geo, geo2):
             for text in ("wcache off", *WRITING)]
     out += [("the table while messages change it", lambda c: options_agree(c, geo2)),
             ("what is measured", lambda c: measured(c, geo)),
-            ("what the tool tells", lambda c: told(c, geo)),
-            ("what the tool says of refusals", lambda c: explained(c, geo)),
+            ("table and status of the tool", lambda c: told(c, geo)),
+            ("the tool explains refusals", lambda c: explained(c, geo)),
             ("names of nodes", lambda c: nodes(c, geo)),
             ("beside udev", lambda c: beside_udev(c, geo))]
     return out

@@ -47,7 +47,7 @@ static bool is_kv_magic(u64 magic)
  * Name of a key-value store or of its offload device; NULL if it is neither.  The magic may be
  * damaged: then the copy of the header counts, if both have its place and the same UUID.
  */
-static const char *holds_store(struct device *d)
+static const char *find_store(struct device *d)
 {
 	__le64 *buf = shingle_zalloc_array(2, SHINGLE_BLOCK_SIZE), *copy = buf;
 	u64 magic = buf ? kv_magic(d, 0, buf) : 0, place;
@@ -70,7 +70,7 @@ static const char *holds_store(struct device *d)
  * Detect a store with a zeroed first block: by its band table, which follows the header, or
  * by the copy of the header at the place for each common band size.
  */
-static const char *holds_lost_store(struct device *d)
+static const char *find_lost_store(struct device *d)
 {
 	static const u32 odd = 80U << 20;
 	__le64 *buf = shingle_zalloc_array(1, SHINGLE_BLOCK_SIZE);
@@ -96,7 +96,7 @@ out:
 		"the offload device of a key-value store without its first block";
 }
 
-static bool holds_ours(struct device *d, char *what, size_t size)
+static bool find_ours(struct device *d, char *what, size_t size)
 {
 	struct shingle_layout *l = shingle_zalloc_array(1, sizeof(*l));
 	struct devices alone = { .dev = { [SHINGLE_DEV_DATA] = *d } };
@@ -112,8 +112,8 @@ static bool holds_ours(struct device *d, char *what, size_t size)
 			 l->label[0] ? "'" : "");
 	else if (err == -EUCLEAN || err == -EPROTONOSUPPORT)
 		snprintf(what, size, "a dm-shingle superblock (%s)", why);
-	else if (holds_store(d))
-		snprintf(what, size, "%s", holds_store(d));
+	else if (find_store(d))
+		snprintf(what, size, "%s", find_store(d));
 	else if (device_member_of(d, name, sizeof(name)))
 		snprintf(what, size, "a part of a dm-shingle device (it is %s)", name);
 	else
@@ -130,14 +130,14 @@ static const char *lookup(blkid_probe pr, const char *name)
 }
 
 /**
- * device_holds() - find contents that formatting would destroy
+ * device_has_content() - find contents that formatting would destroy
  * @d: the device
  * @what: result, the contents as the object of a sentence
  * @size: size of @what
  *
  * Return: false if the device is empty.  A device that cannot be read counts as not empty.
  */
-bool device_holds(struct device *d, char *what, size_t size)
+bool device_has_content(struct device *d, char *what, size_t size)
 {
 	const char *type, *label;
 	blkid_probe pr;
@@ -146,7 +146,7 @@ bool device_holds(struct device *d, char *what, size_t size)
 
 	if (!d->blocks)
 		return false;
-	if (holds_ours(d, what, size))
+	if (find_ours(d, what, size))
 		return true;
 
 	/* libblkid needs its own descriptor: its reads may not be aligned for direct I/O. */
@@ -175,7 +175,7 @@ bool device_holds(struct device *d, char *what, size_t size)
 			snprintf(what, size, "a partition table of type %s",
 				 lookup(pr, "PTTYPE") ?: "unknown");
 	} else {
-		type = holds_lost_store(d);
+		type = find_lost_store(d);
 		found = type;
 		if (found)
 			snprintf(what, size, "%s", type);

@@ -324,13 +324,13 @@ def replayed(ctx, geo):
 
 
 def cases(target, _options):
-    out = [(f"ledger {geo.name}", lambda ctx, geo=geo: run(ctx, geo))
-           for geo in target.geometry("ledger")]
+    out = [(f"counters {geo.name}", lambda ctx, geo=geo: run(ctx, geo))
+           for geo in target.geometry("counters")]
     out += [("a load replayed", lambda ctx, geo=geo: replayed(ctx, geo))
             for geo in target.geometry("fio-platter")[:1]]
     if any(key == "read_home" for key, _ in target.keys):
         out += costs(target)
     if target.cleans_when_idle:
         out += [(f"idle {geo.name}", lambda ctx, geo=geo: idle(ctx, geo))
-                for geo in target.geometry("ledger")[:1]]
+                for geo in target.geometry("counters")[:1]]
     return out

@@ -412,7 +412,7 @@ class Storm:
         except BaseException as error:
             self.shared["quit"] = 1
             text = str(error) if isinstance(error, Failure) else traceback.format_exc()
-            with open(f"/dev/shm/storm.{name}", "w", encoding="utf-8") as handle:
+            with open(f"/dev/shm/stress.{name}", "w", encoding="utf-8") as handle:
                 handle.write(f"{name}: {text}\n")
             status = 1
         os._exit(status)
@@ -423,7 +423,7 @@ class Storm:
         try:
             job.run()
         finally:
-            with open(f"/dev/shm/storm.job{nr}", "wb") as handle:
+            with open(f"/dev/shm/stress.job{nr}", "wb") as handle:
                 pickle.dump(self.seen[nr].may, handle)
 
     def wait(self, pids, until=lambda: False):
@@ -479,14 +479,14 @@ class Storm:
         made.close()
         made.check()
         for i in range(JOBS):
-            with open(f"/dev/shm/storm.job{i}", "rb") as handle:
+            with open(f"/dev/shm/stress.job{i}", "rb") as handle:
                 self.seen[i].may = pickle.load(handle)
 
     def failures(self):
         found = []
         for name in (*(f"failure{i}" for i in range(JOBS)), "tables", "looks", "below",
                      "messages", "keys", "resets"):
-            path = f"/dev/shm/storm.{name}"
+            path = f"/dev/shm/stress.{name}"
             if os.path.exists(path):
                 with open(path, encoding="utf-8") as handle:
                     found.append(handle.read().strip())
@@ -521,7 +521,7 @@ class Storm:
 
     def run(self):
         for name in os.listdir("/dev/shm"):
-            if name.startswith("storm."):
+            if name.startswith("stress."):
                 os.unlink(f"/dev/shm/{name}")
         for nr in range(self.rounds):
             self.round(nr)
@@ -556,12 +556,12 @@ class Storm:
                                       "wcache_destages")}
 
 
-def storm(ctx, geo, medium):
+def stress(ctx, geo, medium):
     return Storm(ctx, geo, medium, ctx.options).run()
 
 
 def noticed(ctx, geo):
-    """Proof that the storm notices damage: a process changes blocks below the target to an older
+    """Proof that the suite notices damage: a process changes blocks below the target to an older
     version, or to halves of two versions, and the run must fail."""
     for what in ("an older version", "two halves"):
         game = Storm(ctx, geo, "ram", {"events": 40, "rounds": 1})
@@ -588,10 +588,10 @@ def noticed(ctx, geo):
 
 
 def cases(target, _options):
-    out = [(geo.name, lambda ctx, g=geo: storm(ctx, g, "ram"))
-           for geo in target.geometry("storm")]
+    out = [(geo.name, lambda ctx, g=geo: stress(ctx, g, "ram"))
+           for geo in target.geometry("stress")]
     if not target.persistent:
-        return [*out, ("noticed", lambda ctx: noticed(ctx, GEOMETRIES["storm"][0]))]
+        return [*out, ("noticed", lambda ctx: noticed(ctx, GEOMETRIES["stress"][0]))]
     return out + [(f"{geo.name} over platter {target.medium}",
-                   lambda ctx, g=geo: storm(ctx, g, target.medium))
-                  for geo in target.geometry("storm-platter")]
+                   lambda ctx, g=geo: stress(ctx, g, target.medium))
+                  for geo in target.geometry("stress-platter")]
