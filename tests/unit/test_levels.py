@@ -631,7 +631,7 @@ def test_frees_wait_for_the_next_file(tool):
 
 def test_target_and_model_take_the_same_tracks():
     """The policies of the target and of the model come from one specification and must agree."""
-    subprocess.run(["make", "-s", "-C", str(TOP / "tests/levels-check")], check=True,
+    subprocess.run(["make", "-s", "-C", str(TOP / "tests/check")], check=True,
                    stdout=subprocess.DEVNULL)
     done = subprocess.run([TOP / "build/tests/levels-check", "200"], text=True,
                           capture_output=True, check=False, timeout=600)
