@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of geometry, overlap and mechanics.  tests/platter-check builds them in
+ * KUnit tests of geometry, overlap and mechanics.  tests/check builds them in
  * user space with a few macros, so they use only pure code.
  */
 #include "profiles.h"

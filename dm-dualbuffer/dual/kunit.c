@@ -8,7 +8,7 @@
 #include <linux/module.h>
 #endif
 
-#include "dual/sim.h"
+#include "dual/cache.h"
 
 #ifndef __KERNEL__
 #include "kunit-shim.h"
@@ -893,44 +893,6 @@ static void dual_damage(struct kunit *test)
 	dual_cache_exit(c);
 }
 
-static void dual_literal_is_caught(struct kunit *test)
-{
-	struct dual_sim_plan *plan = zalloc(test, sizeof(*plan));
-	struct dual_sim_result *res = zalloc(test, sizeof(*res));
-	u32 i, what, lost[3] = { 0 };
-	u64 state = 1;
-
-	KUNIT_ASSERT_TRUE(test, plan && res);
-	for (i = 0; i < 8; i++) {
-		dual_sim_draw(&state, 3, plan);
-		plan->writes = 400;
-		for (what = 0; what < ARRAY_SIZE(lost); what++) {
-			plan->unsafe_switch = what == 1;
-			plan->unsafe_inplace = what == 2;
-			lost[what] += !!dual_sim(plan, res);
-		}
-	}
-	KUNIT_EXPECT_EQ(test, lost[0], 0U);
-	KUNIT_EXPECT_TRUE(test, lost[1] > 0);
-	KUNIT_EXPECT_TRUE(test, lost[2] > 0);
-}
-
-static void dual_property(struct kunit *test)
-{
-	struct dual_sim_plan *plan = zalloc(test, sizeof(*plan));
-	struct dual_sim_result *res = zalloc(test, sizeof(*res));
-	u64 state = 2;
-	u32 k;
-
-	KUNIT_ASSERT_TRUE(test, plan && res);
-	for (k = 1; k <= 8; k++) {
-		dual_sim_draw(&state, k, plan);
-		plan->writes = 400;
-		KUNIT_EXPECT_EQ(test, dual_sim(plan, res), 0);
-		KUNIT_EXPECT_EQ_MSG(test, res->error[0], 0, "k=%u: %s", k, res->error);
-	}
-}
-
 static struct kunit_case dual_cases[] = {
 	KUNIT_CASE(dual_vd4_fits),
 	KUNIT_CASE(dual_samples),
@@ -950,8 +912,6 @@ static struct kunit_case dual_cases[] = {
 	KUNIT_CASE(dual_reserve_of_few),
 	KUNIT_CASE(dual_cut_while_cleaning),
 	KUNIT_CASE(dual_damage),
-	KUNIT_CASE(dual_literal_is_caught),
-	KUNIT_CASE(dual_property),
 	{}
 };
 

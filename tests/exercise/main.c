@@ -359,6 +359,14 @@ static u32 near_the_wrap(const struct shingle_engine_ops *ops, const struct shin
 	return 1;
 }
 
+/* WARN_ON() was hit. */
+static bool warned;
+
+void shim_warned(void)
+{
+	warned = true;
+}
+
 static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		    const char *feature)
 {
@@ -403,6 +411,10 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		plan.nr_first = near_the_wrap(engine->ops, &layout, seed, &first);
 		if (shingle_exercise(&plan, &res)) {
 			printf("%s: seed %u: %s\n", engine->ops->name, seed, res.error);
+			return 1;
+		}
+		if (warned) {
+			printf("%s: seed %u: internal error\n", engine->ops->name, seed);
 			return 1;
 		}
 		gathered += res.gathered;

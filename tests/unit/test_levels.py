@@ -627,7 +627,7 @@ def test_pending_frees_after_the_next_file(tool):
 
 def test_target_and_model_choose_the_same_tracks():
     """The policies of the target and of the model come from one specification and must agree."""
-    make("tests/levels-check")
+    make("tests", "check")
     done = subprocess.run([TOP / "build/tests/levels-check", "200"], text=True,
                           capture_output=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,7 +7,7 @@ from programs import TOP, make
 
 
 def test_vectors():
-    make("tests", "platter-check")
+    make("tests", "check")
     done = subprocess.run([TOP / "build/tests/platter-test"], capture_output=True, text=True,
                           check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -922,7 +922,7 @@ def build_drives():
     """A function that writes the geometry of a named drive, at full size, in the form in which a
     platter reports it, and returns its path and the number of blocks."""
     if not os.environ.get("SHINGLE"):
-        make("tests", "windows-check")
+        make("tests", "check")
 
     def drive(name, path):
         text = subprocess.run([TOP / "build/tests/windows-check", "describe", name],

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Autonomous regions in userspace, under AddressSanitizer, without a guest.
 
-The medium has dm-platter's geometry. After every write all blocks must be there, and would have to
-be after a power cut at that moment."""
+The exerciser tests that no data are lost (test_engines.py)."""
 
 import re
 import subprocess
@@ -25,7 +24,7 @@ TABLE = {
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    make("tests", "tiler-check")
+    make("tests", "check")
 
 
 def run(tool, *args):
@@ -42,35 +41,6 @@ def test_vectors():
     ran = re.findall(r"^ok \d+ (\w+)$", done.stdout, re.M)
     assert sorted(ran) == sorted(cases), done.stdout
     assert {int(n) for n in re.findall(r"tiler_vt(\d+)_", " ".join(ran))} == set(range(1, 7))
-
-
-def test_no_data_are_lost():
-    """For heads that destroy up to seven tracks, no block is lost under random writes, cleaning and
-    power cuts, and all of these do occur."""
-    done = run("tiler-check", "run", 1, 8)
-    assert done.returncode == 0, done.stdout + done.stderr
-    *widths, last = done.stdout.splitlines()
-    assert [line.split(":")[0] for line in widths] == [f"k={k}" for k in range(1, 9)]
-    # Without cleaning, or with a head that destroys nothing, the test would prove nothing.
-    for line in widths:
-        for what, least in (("written", 10000), ("lazy", 300), ("merged", 1000),
-                            ("moved", 1000), ("cleans", 500), ("power cuts", 100),
-                            ("failed", 100)):
-            assert int(re.search(rf"(\d+) {what}", line)[1]) > least, line
-        destroyed = int(re.search(r"(\d+) destroyed", line)[1])
-        assert (destroyed > 10000) == (not line.startswith("k=1:")), line
-    skewed, tight = map(int, re.search(r"(\d+) were skewed, (\d+) without", last).groups())
-    assert skewed > 25 and tight > 10, last
-
-
-@pytest.mark.parametrize("feature", ["unsafe_reuse", "unsafe_inplace"])
-def test_each_protection_is_needed(feature):
-    """With a protection switched off, as the thesis describes it, a power cut loses acknowledged
-    blocks. So the check sees losses, and the protections are necessary."""
-    done = run("tiler-check", "run", 1, 5, feature)
-    assert done.returncode == 1, done.stdout
-    assert re.search(r"block \d+ is lost if the power goes now", done.stdout), done.stdout
-    assert int(re.search(r"(\d+) shapes lost", done.stdout)[1]) > 10, done.stdout
 
 
 def test_amplification():

@@ -11,7 +11,7 @@ from programs import TOP, make
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    make("tests", "windows-check")
+    make("tests", "check")
 
 
 def check(*args):

@@ -58,6 +58,9 @@ typedef __s64 s64;
 #define struct_size(p, member, n) \
 	(sizeof(*(p)) + sizeof(*(p)->member) * (size_t)(n))
 
+/* Called at each internal error that is reported, in programs that define it. */
+void shim_warned(void) __attribute__((weak));
+
 /* Report an internal error once and continue, as the kernel does. */
 #define WARN_ON_ONCE(cond) ({						\
 	static bool warned_;						\
@@ -66,6 +69,8 @@ typedef __s64 s64;
 		warned_ = true;						\
 		fprintf(stderr, "internal error at %s:%d: %s\n",	\
 			__FILE__, __LINE__, #cond);			\
+		if (shim_warned)					\
+			shim_warned();					\
 	}								\
 	hit_; })
 #define WARN_ON(cond)		WARN_ON_ONCE(cond)

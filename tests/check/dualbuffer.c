@@ -1,33 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * dualbuffer-check: Dual-buffer without a device.
+ * dualbuffer-check: the prediction of M, and rounds of a persistent cache, without a medium.
  *
  * dualbuffer-check predict
- *	of each line of the input, BLOCKS X:V X:V ..., where each fit has its root
- * dualbuffer-check run SEED SHAPES [unsafe_switch|unsafe_inplace]
- *	so many random caches for each width of the head, 1 to 8: is all there after every
- *	block that is written, and would it be if the power went
+ *	for each line of the input, BLOCKS X:V X:V ..., print the root of each fit
  * dualbuffer-check rounds NEW [ROUNDS] [literal]
- *	rounds of a load of which NEW percent go to blocks that were never written before,
- *	the others to cached ones: a line for each
+ *	rounds of a load with NEW percent of writes to blocks that were never written before and the
+ *	others to cached ones, a line for each round
  * dualbuffer-check moves [ROUNDS]
- *	a hot set that is another one half-way: how much of each is kept, a line a round
+ *	the hot set changes half-way: how much of each set is kept, a line for each round
  * dualbuffer-check ratchet [TRACKS]
- *	what has no room at the end of the first round, M being foretold once or at each track
+ *	blocks without room at the end of the first round, with M predicted once or at each track
  * dualbuffer-check table [TRACKS]
- *	predicted and ideal partition of the first round, of stationary loads
+ *	predicted and ideal partition of the first round, for stationary loads
+ *
+ * The exerciser tests that no data are lost.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "dual/sim.h"
-#include "sim-random.h"
-#include "sim-sums.h"
-
-#define WIDEST	8U
-/* The numbers of a result. */
-#define NUMBERS	(offsetof(struct dual_sim_result, error) / sizeof(u64))
+#include "dual/cache.h"
+#include "random.h"
 
 static const char *const fits[DUAL_NR_FITS] = { "hyper", "linear", "power", "sat" };
 
@@ -60,7 +54,7 @@ static int predict(void)
 
 static double unit(u64 *state)
 {
-	return (sim_random(state) >> 11) * 0x1p-53;
+	return (random_u64(state) >> 11) * 0x1p-53;
 }
 
 /* Loads over a share of the cache, in percent, by which the fits are compared. */
@@ -230,55 +224,164 @@ static int ratchet(u32 tracks)
 	return bad;
 }
 
-static void print_sum(u32 k, u32 shapes, u32 lost, const struct dual_sim_result *sum)
+/* ------------------------------------------------------------------------
+ * Rounds
+ */
+
+/**
+ * struct load - writes of single blocks to one cache
+ * @seed: seed of the random numbers
+ * @rounds: number of rounds
+ * @blocks: logical blocks
+ * @new_percent: percentage of writes that go to blocks never written before, in ascending order,
+ *	from the first again after the last; the others go to cached blocks; 0: use the hot blocks
+ * @hot_percent: percentage of blocks that are hot
+ * @hot_writes_percent: percentage of writes that go to hot blocks
+ * @hot_moves_after: after this many writes other blocks are hot, from the middle on
+ * @literal: see struct dual_cache
+ * @round_ended: called at the end of each round
+ * @ctx: argument of @round_ended
+ */
+struct load {
+	u64 seed;
+	u32 rounds;
+	u32 blocks;
+	u32 new_percent;
+	u32 hot_percent;
+	u32 hot_writes_percent;
+	u32 hot_moves_after;
+	bool literal;
+	void (*round_ended)(void *ctx, const struct dual_cache *c);
+	void *ctx;
+};
+
+#define BAND_BLOCKS	1000U
+
+static const struct dual_shape round_shape = {
+	.tracks = 27, .track_blocks = 100, .sample_tracks = 3, .sample_percent = 50,
+	.fit = DUAL_HYPER, .ratchet = true, .min_new_percent = 25, .min_fb_percent = 5,
+};
+
+struct model {
+	const struct load *load;
+	struct dual_cache c;
+	u64 random;
+	u64 seq;
+	u32 fresh;
+	bool drawn;
+	u32 next;
+	u32 rounds;
+	u64 writes;
+	u64 kept;
+	u64 homed;
+	u64 bands;
+};
+
+/* A cached block, or the next one that was never written. */
+static u32 draw_aged(struct model *m)
 {
-	const struct sim_word word[] = {
-		{ "written", sum->writes }, { "destroyed", sum->destroyed },
-		{ "rounds", sum->rounds }, { "kept", sum->kept }, { "brought home", sum->homed },
-		{ "bands", sum->rmws }, { "late", sum->late }, { "lowered", sum->lowered },
-		{ "steps", sum->steps }, { "commits", sum->commits },
-		{ "power cuts", sum->cuts }, { "failed", sum->fails },
-	};
+	u32 slot, tries = m->c.map.live ? 1000 : 0;
 
-	print_words(k, shapes, lost, word, ARRAY_SIZE(word));
-}
-
-/* Returns how many shapes lost something. */
-static u32 run(u64 seed, u32 shapes, const char *feature)
-{
-	u32 k, i, bad = 0, skewed = 0, shared = 0, fixed = 0;
-
-	for (k = 1; k <= WIDEST; k++) {
-		struct dual_sim_result sum = { 0 }, res;
-		u32 lost = 0;
-
-		for (i = 0; i < shapes; i++) {
-			u64 state = seed << 32 | k << 24 | i;
-			struct dual_sim_plan plan;
-
-			dual_sim_draw(&state, k, &plan);
-			plan.writes = 1000;
-			plan.unsafe_switch = !strcmp(feature, "unsafe_switch");
-			plan.unsafe_inplace = !strcmp(feature, "unsafe_inplace");
-			skewed += !!plan.shape.skew_units;
-			shared += !!(plan.shape.skew_units % DUAL_SUB_UNITS);
-			fixed += !!plan.shape.static_percent;
-			if (dual_sim(&plan, &res) && !lost++)
-				printf("k=%u, shape %u: %u tracks of %u, skew=%u/8, M=%u: %s\n", k,
-				       i, plan.shape.tracks, plan.shape.track_blocks,
-				       plan.shape.skew_units, plan.shape.static_percent,
-				       res.error);
-			add_numbers(&sum, &res, NUMBERS);
-		}
-		bad += lost;
-		print_sum(k, shapes, lost, &sum);
+	if (random_below(&m->random, 100) < m->load->new_percent)
+		tries = 0;
+	for (; tries; tries--) {
+		slot = random_below(&m->random, m->c.map.nr_slots);
+		if (shingle_slot_state(&m->c.map, slot) == SHINGLE_SLOT_OWNED)
+			return shingle_slot_lblk(&m->c.map, slot);
 	}
-	printf("%u shapes lost something, %u were skewed, %u by a part of a block, %u static\n",
-	       bad, skewed, shared, fixed);
-	return bad;
+	return m->fresh++ % m->load->blocks;
 }
 
-static void tell(void *ctx, u32 surface, const struct dual_cache *c)
+static u32 draw_hot(struct model *m)
+{
+	u32 blocks = m->load->blocks, hot = blocks * m->load->hot_percent / 100, lblk;
+
+	if (random_below(&m->random, 100) < m->load->hot_writes_percent)
+		lblk = random_below(&m->random, hot);
+	else
+		lblk = hot + random_below(&m->random, blocks - hot);
+	return m->writes < m->load->hot_moves_after ? lblk : (lblk + blocks / 2) % blocks;
+}
+
+/* Return: false if the cache has no room for the write now; the next call retries it. */
+static bool try_write(struct model *m)
+{
+	u32 slot, got;
+
+	if (!m->drawn)
+		m->next = m->load->new_percent ? draw_aged(m) : draw_hot(m);
+	m->drawn = true;
+	if (dual_place(&m->c, 1, &slot, &got))
+		return false;
+	dual_commit(&m->c, m->next, slot, 1);
+	m->drawn = false;
+	m->writes++;
+	return true;
+}
+
+/* The host writes on while a step copies @n blocks. */
+static void write_beside(struct model *m, u32 n)
+{
+	while (n--) {
+		if (!random_below(&m->random, 6))
+			try_write(m);
+	}
+}
+
+static void end_round(struct model *m)
+{
+	m->rounds++;
+	m->kept += m->c.last.kept_blocks;
+	m->homed += m->c.last.home_blocks;
+	m->bands += m->c.last.home_bands;
+	m->load->round_ended(m->load->ctx, &m->c);
+}
+
+/* Return: false if the cleaner has nothing to do. */
+static bool clean(struct model *m)
+{
+	struct dual_step step;
+	int r = dual_clean_next(&m->c, false, &step);
+
+	/* Commit, so that the last step is durable. */
+	if (r == -EAGAIN) {
+		while (dual_release(&m->c, m->seq))
+			;
+		m->seq++;
+		return true;
+	}
+	if (r <= 0)
+		return false;
+	if (step.kind != DUAL_STEP_SWITCH)
+		write_beside(m, step.n);
+	dual_step_done(&m->c, &step, m->seq);
+	while (dual_tidy(&m->c))
+		;
+	if (step.kind == DUAL_STEP_SWITCH)
+		end_round(m);
+	return true;
+}
+
+static bool run(const struct load *load, const struct dual_shape *shape, struct model *m)
+{
+	bool good = true, full;
+
+	*m = (struct model){ .load = load, .random = load->seed, .seq = 1 };
+	if (dual_cache_init(&m->c, shape, BAND_BLOCKS))
+		return false;
+	m->c.literal = load->literal;
+	while (m->rounds < load->rounds && good) {
+		full = !try_write(m);
+		if (full || (m->c.phase != DUAL_FILL && random_below(&m->random, 2)))
+			good = clean(m) || !full;
+	}
+	if (!good)
+		printf("a write finds no room, and the cleaner has nothing to do\n");
+	dual_cache_exit(&m->c);
+	return good;
+}
+
+static void print_round(void *ctx, const struct dual_cache *c)
 {
 	const struct dual_history *h = &c->predict.last;
 	double blocks = dual_blocks(c->shape) / 100.0;
@@ -297,36 +400,30 @@ static void tell(void *ctx, u32 surface, const struct dual_cache *c)
 static int rounds(u32 new_percent, u32 nr, bool literal)
 {
 	double fb1 = 0;
-	struct dual_sim_plan plan = {
-		.seed = new_percent, .head_tracks = 3, .surfaces = 1, .bands = 60,
-		.band_tracks = 10, .writes = 1, .rounds = nr, .new_percent = new_percent,
-		.depth = 4, .most_blocks = 1, .commit_every = 20, .literal = literal,
-		.shape = {
-			.tracks = 27, .track_blocks = 100, .skew_units = 7 * DUAL_SUB_UNITS,
-			.sample_tracks = 3, .sample_percent = 50, .fit = DUAL_HYPER,
-			.ratchet = true, .min_new_percent = literal ? 0 : 25,
-			.min_fb_percent = 5,
-		},
-		.told = tell, .ctx = &fb1,
+	const struct load load = {
+		.seed = new_percent, .rounds = nr, .blocks = 60 * BAND_BLOCKS,
+		.new_percent = new_percent, .literal = literal,
+		.round_ended = print_round, .ctx = &fb1,
 	};
-	struct dual_sim_result res;
+	struct dual_shape shape = round_shape;
+	struct model m;
 
-	printf("# round    new   M of: foretold, ideal, real  FB_2   used    to FB   home  bands\n");
-	if (dual_sim(&plan, &res)) {
-		printf("%s\n", res.error);
+	if (literal)
+		shape.min_new_percent = 0;
+	printf("# round    new   M of: predicted, ideal, real  FB_2  used    to FB   home  bands\n");
+	if (!run(&load, &shape, &m))
 		return 1;
-	}
 	printf("# %llu blocks written, %llu kept, %llu brought home with %llu bands\n",
-	       (unsigned long long)res.writes, (unsigned long long)res.kept,
-	       (unsigned long long)res.homed, (unsigned long long)res.rmws);
+	       (unsigned long long)m.writes, (unsigned long long)m.kept,
+	       (unsigned long long)m.homed, (unsigned long long)m.bands);
 	return 0;
 }
 
-#define MOVING_BLOCKS	(40 * 1000U)
+#define MOVING_BLOCKS	(40 * BAND_BLOCKS)
 #define MOVING_PERCENT	1U
 #define MOVES_AFTER	25000U
 
-static void tell_hot(void *ctx, u32 surface, const struct dual_cache *c)
+static void print_hot(void *ctx, const struct dual_cache *c)
 {
 	u32 hot = MOVING_BLOCKS * MOVING_PERCENT / 100, i, lblk, kept[2] = { 0 };
 
@@ -343,27 +440,16 @@ static void tell_hot(void *ctx, u32 surface, const struct dual_cache *c)
 
 static int moves(u32 nr)
 {
-	struct dual_sim_plan plan = {
-		.seed = 1, .head_tracks = 3, .surfaces = 1, .bands = 40, .band_tracks = 10,
-		.writes = 2 * MOVES_AFTER, .rounds = nr, .hot_percent = MOVING_PERCENT,
+	const struct load load = {
+		.seed = 1, .rounds = nr, .blocks = MOVING_BLOCKS, .hot_percent = MOVING_PERCENT,
 		.hot_writes_percent = 80, .hot_moves_after = MOVES_AFTER,
-		.depth = 4, .most_blocks = 1, .commit_every = 20,
-		.shape = {
-			.tracks = 27, .track_blocks = 100, .sample_tracks = 3,
-			.sample_percent = 50, .fit = DUAL_HYPER, .ratchet = true,
-			.min_new_percent = 25, .min_fb_percent = 5,
-		},
-		.told = tell_hot,
+		.round_ended = print_hot,
 	};
-	struct dual_sim_result res;
+	struct model m;
 
 	printf("# round    old    new   home  bands; %% of a hot set of %u %% with 80 %% of the writes\n",
 	       MOVING_PERCENT);
-	if (dual_sim(&plan, &res)) {
-		printf("%s\n", res.error);
-		return 1;
-	}
-	return 0;
+	return !run(&load, &round_shape, &m);
 }
 
 int main(int argc, char **argv)
@@ -372,9 +458,6 @@ int main(int argc, char **argv)
 
 	if (!strcmp(what, "predict"))
 		return predict();
-	if (!strcmp(what, "run") && argc >= 4)
-		return !!run(strtoull(argv[2], NULL, 0), strtoul(argv[3], NULL, 0),
-			     argc > 4 ? argv[4] : "");
 	if (!strcmp(what, "rounds") && argc >= 3)
 		return rounds(strtoul(argv[2], NULL, 0),
 			      argc > 3 ? strtoul(argv[3], NULL, 0) : 50, argc > 4);
@@ -384,7 +467,7 @@ int main(int argc, char **argv)
 		return ratchet(argc > 2 ? strtoul(argv[2], NULL, 0) : 9);
 	if (!strcmp(what, "table"))
 		return table(argc > 2 ? strtoul(argv[2], NULL, 0) : 9);
-	fprintf(stderr, "Usage: dualbuffer-check predict | run SEED SHAPES [FEATURE] |\n"
+	fprintf(stderr, "Usage: dualbuffer-check predict |\n"
 		"       rounds NEW [ROUNDS] [literal] | moves [ROUNDS] |\n"
 		"       ratchet [TRACKS] | table [TRACKS]\n");
 	return 2;

@@ -125,7 +125,7 @@ bool medium_profile(const char *name, char *reply, size_t size)
 
 #define MAX_RANGES	4096
 
-/* What was covered so far and not written since. */
+/* Blocks that the head has covered and the write has not written since. */
 struct covered {
 	u32 nr;
 	struct {

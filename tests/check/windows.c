@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * windows-check: what core and the planner believe that a write may destroy, held
- * against what dm-platter's head destroys, over random media and layouts.
+ * windows-check: the blocks that core and the planner expect a write to destroy, compared with
+ * those that dm-platter's head destroys, over random media and layouts.
  *
- *   R0 of bands     all that a write destroys lies in its windows, and of data in
- *                   its own band behind it, or on tops beside a bottom; where the medium
- *                   has described itself nothing else lies in them; core refuses it if a
- *                   block in them is in use, and else does not
+ *   R0 of bands     all blocks that a write destroys lie in its windows; destroyed data lie
+ *                   behind the write in its own band, or on tops beside a bottom; if the
+ *                   medium has described itself, nothing else lies in the windows; core
+ *                   refuses the write if and only if a block in them is in use
  *   R1              two writes of which one destroys blocks of the other are neighbours;
- *                   where the medium has described itself no others are
+ *                   if the medium has described itself, no others are
  *   guards          a band in the guard of another is no layout
  *   R0 of metadata  the first and the last block of a device destroy nothing that is
  *                   used, a slot or the ring only itself in front of the write, the
  *                   ring no farther than its gap
  *
- * The media are known as they are written into superblocks and read from there.
+ * Core knows each medium as it is written into a superblock and read from there.
  *
  * windows-check SEED MEDIA [narrow]
- * windows-check describe PROFILE	what a platter of a named drive answers to `geometry'
+ * windows-check describe PROFILE	the answer of a platter of a named drive to `geometry'
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,7 +126,7 @@ static bool is_refused(const struct attempt *a)
 	return shingle_would_destroy(&l, &one_block, shingle_pblk(a->dev, a->block), a->n);
 }
 
-/* Of some block near by, and of a stretch that begins near by, wherever that ends. */
+/* Compare the use of a random block near by, and of a stretch that begins near by. */
 static void judge_use(const struct attempt *a)
 {
 	u64 reach = 3 * 64, low = a->block > reach ? a->block - reach : 0;
@@ -464,7 +464,7 @@ static bool draw(u32 dev, bool interlaced, struct shingle_medium *m, u32 *head_t
 	return true;
 }
 
-/* @narrow: core is told of a head one track narrower: then this must find something. */
+/* @narrow: core assumes a head one track narrower, so the test must find errors. */
 static void try_media(bool narrow)
 {
 	struct plan_request req = { .head_tracks = 1 };

@@ -45,8 +45,9 @@ bool medium_profile(const char *name, char *reply, size_t size);
  * @fn: told of every range; what it returns but 0 ends the walk
  * @ctx: handed to @fn
  *
- * What the write covers first and writes then is not destroyed.  Returns 0, or what
- * @fn returned.
+ * A block that the write covers first and writes then is not destroyed.
+ *
+ * Return: 0, or the result of @fn that is not 0.
  */
 int medium_write(int nr, uint64_t block, uint64_t n, medium_destroyed fn, void *ctx);
 
