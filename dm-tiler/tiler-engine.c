@@ -68,7 +68,8 @@ static int make_all(struct tiler *s, const struct shingle_layout *l, const char 
 	s->to = shingle_zalloc_array(m->nr_regions, sizeof(*s->to));
 	s->in_memory = shingle_zalloc_array(m->nr_regions, sizeof(*s->in_memory));
 	s->owner = shingle_zalloc_array(m->nr_slots, sizeof(*s->owner));
-	s->spares.list = shingle_zalloc_array((size_t)m->nr * s->spares.nr, sizeof(*s->spares.list));
+	s->spares.list = shingle_zalloc_array((size_t)m->nr * s->spares.nr,
+					      sizeof(*s->spares.list));
 	if (!s->at || !s->to || !s->in_memory || !s->owner || !s->spares.list ||
 	    shingle_marks_init(&s->engine, l))
 		return -ENOMEM;

@@ -554,7 +554,8 @@ static inline struct shingle_io *shingle_bio_io(struct bio *bio)
 /* Does any request wait for shingle_kick()?  Context: map lock. */
 static inline bool shingle_waiting(const struct shingle_device *d)
 {
-	return !bio_list_empty(&d->waiters.deferred) || d->waiters.retrying || d->wcache.destage.blocked;
+	return !bio_list_empty(&d->waiters.deferred) || d->waiters.retrying ||
+	       d->wcache.destage.blocked;
 }
 
 static inline bool shingle_has_dev(const struct shingle_device *d, enum shingle_dev dev)

@@ -50,7 +50,8 @@ static enum shingle_destage_why wanted(struct shingle_device *d)
 	struct shingle_wcache *wc = &d->wcache;
 
 	if (!wc->dirty || wc->flying >= (d->gathers ? 1 : DEPTH) || wc->destage.blocked ||
-	    d->health.mode != SHINGLE_RW || (wc->destage.rounds && time_before(jiffies, wc->destage.retry_at)))
+	    d->health.mode != SHINGLE_RW ||
+	    (wc->destage.rounds && time_before(jiffies, wc->destage.retry_at)))
 		return SHINGLE_DESTAGE_NOT;
 	if (!wc->on)
 		return SHINGLE_DESTAGE_OFF;

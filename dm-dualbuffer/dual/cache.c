@@ -332,7 +332,8 @@ static void note_run(struct dual_cache *c, u32 x, u32 live, u32 n, bool grows)
 	if (c->phase != DUAL_FILL)
 		return;
 	if (!c->predict.history.ideal && sum + each * n >= c->blocks)
-		c->predict.history.ideal = x + (sum < c->blocks ? DIV_ROUND_UP(c->blocks - sum, each) : 1);
+		c->predict.history.ideal = x + (sum < c->blocks ?
+						DIV_ROUND_UP(c->blocks - sum, each) : 1);
 	for (i = 1; i <= n; i = max(i + 1, c->predict.curve.next - min(x, c->predict.curve.next)))
 		note_sample(c, x + i, grows ? live + i : live);
 }

@@ -29,7 +29,8 @@ void dual_begin_clean(struct dual_cache *c)
 	c->phase = DUAL_KEEP;
 	c->predict.history.fb_blocks = fb2;
 	c->predict.history.live_blocks = c->map.live;
-	c->predict.history.allocated = dual_part_blocks(c->shape, &c->round, DUAL_FB1) + c->part.filled;
+	c->predict.history.allocated = dual_part_blocks(c->shape, &c->round, DUAL_FB1) +
+				       c->part.filled;
 	dual_choose(&c->rank.pb, c->empty ? 0 : room - late, c->opt.literal, &c->scan.choice);
 }
 

@@ -794,7 +794,8 @@ static void dual_reserve_of_few(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, dual_clean_next(c, true, &step), 1);
 	for (i = 1; write_one(c, i) >= 0; i++)
 		;
-	KUNIT_EXPECT_EQ(test, i - 1, min(dual_part_blocks(&s, &c->round, DUAL_FB2), c->part.room - 1));
+	KUNIT_EXPECT_EQ(test, i - 1,
+			min(dual_part_blocks(&s, &c->round, DUAL_FB2), c->part.room - 1));
 	dual_cache_exit(c);
 }
 

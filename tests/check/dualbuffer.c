@@ -331,9 +331,9 @@ static void write_beside(struct model *m, u32 n)
 static void end_round(struct model *m)
 {
 	m->rounds++;
-	m->kept += m->c.last.kept_blocks;
-	m->homed += m->c.last.home_blocks;
-	m->bands += m->c.last.home_bands;
+	m->kept += m->c.predict.last.kept_blocks;
+	m->homed += m->c.predict.last.home_blocks;
+	m->bands += m->c.predict.last.home_bands;
 	m->load->round_ended(m->load->ctx, &m->c);
 }
 
@@ -369,7 +369,7 @@ static bool run(const struct load *load, const struct dual_shape *shape, struct 
 	*m = (struct model){ .load = load, .random = load->seed, .seq = 1 };
 	if (dual_cache_init(&m->c, shape, BAND_BLOCKS))
 		return false;
-	m->c.literal = load->literal;
+	m->c.opt.literal = load->literal;
 	while (m->rounds < load->rounds && good) {
 		full = !try_write(m);
 		if (full || (m->c.phase != DUAL_FILL && random_below(&m->random, 2)))
