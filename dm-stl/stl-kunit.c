@@ -5,6 +5,7 @@
 
 #include "exercise.h"
 #include "full/engine.h"
+#include "log/engine.h"
 #include "set/engine.h"
 #include "engine/slotmap.h"
 
@@ -25,6 +26,8 @@ static const char *const bypass[] = { "bypass_blocks", "1", NULL };
 static const char *const long_bypass[] = { "bypass_blocks", "5", "cleaning", "aggressive", NULL };
 static const char *const by_block[] = { "rmw", "block", NULL };
 static const char *const tight[] = { "threshold", "1", NULL };
+static const char *const by_live[] = { "clean", "greedy", NULL };
+static const char *const never[] = { "clean", "off", NULL };
 static const char *const always[] = { "read_home", "always", NULL };
 static const char *const bypass_always[] = {
 	"bypass_blocks", "2", "read_home", "always", NULL
@@ -78,6 +81,14 @@ static const struct shape_case shapes[] = {
 	  .keys = always, .params = { 12, 3, 2 } },
 	{ "full: 16-block bands, head of 3", &stl_full_engine_ops, { 16, 24, 0, 0, 8, 3 },
 	  .params = { 24, 5, 3 } },
+	{ "log: 12 KiB bands", &stl_log_engine_ops, { 3, 12, 0, 0, 0, 1 },
+	  .params = { 0, 3, 36 } },
+	{ "log: greedy, head of 2", &stl_log_engine_ops, { 8, 14, 0, 0, 4, 2 },
+	  .keys = by_live, .params = { 0, 4, 112 } },
+	{ "log: a home, head of 3", &stl_log_engine_ops, { 5, 20, 0, 0, 2, 3 },
+	  .params = { 8, 3, 60 } },
+	{ "log: few extents", &stl_log_engine_ops, { 16, 12, 0, 0, 0, 1 },
+	  .params = { 0, 3, 24 } },
 };
 
 static void describe(const struct shape_case *c, char *desc)
@@ -940,6 +951,203 @@ static void expect_sound(struct kunit *test, struct shingle_engine *e)
 	KUNIT_EXPECT_EQ(test, reports, 0U);
 }
 
+/* Segments of 4 blocks, at 4 * home, 4 * home + 4 and so on. */
+static struct shingle_engine *new_log(struct kunit *test, u32 bands, u32 home, u32 extents,
+				      const char *const *keys)
+{
+	const struct shape_case c = { "", &stl_log_engine_ops, { 4, bands, 0, 0, 0, 1 },
+				      .params = { home, 3, extents } };
+	struct shingle_engine *e;
+	const char *why;
+
+	KUNIT_ASSERT_EQ(test, stl_log_engine_ops.create(&e, new_layout(test, &c), &why), 0);
+	if (keys)
+		KUNIT_ASSERT_EQ(test, shingle_set(e, keys[0], keys[1], &why), 0);
+	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
+	return e;
+}
+
+/* Place and commit @n blocks that are expected at @pblk; return the number of records. */
+static u32 log_write(struct kunit *test, struct shingle_engine *e, u64 lblk, u32 n, u64 pblk)
+{
+	struct shingle_record rec[4];
+	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
+	struct shingle_run run;
+
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, lblk, n, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	KUNIT_EXPECT_EQ(test, run.pblk, pblk);
+	KUNIT_EXPECT_EQ(test, run.n, n);
+	e->ops->map.commit(e, &run, &emit);
+	return emit.nr;
+}
+
+/* Do a step of @n blocks from the first extent's @src to its @dst. */
+static void log_step(struct kunit *test, struct shingle_engine *e, enum shingle_why why, u32 n,
+		     u64 src, u64 dst)
+{
+	struct shingle_record *rec = kunit_kcalloc(test, stl_log_engine_ops.step_records,
+						   sizeof(*rec), GFP_KERNEL);
+	struct shingle_emit emit = { .rec = rec, .max = stl_log_engine_ops.step_records };
+	struct shingle_extent x = { 0 };
+	struct shingle_step step;
+	u64 cursor = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, rec);
+	KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, why, &step), 1);
+	KUNIT_EXPECT_EQ(test, step.n, n);
+	KUNIT_ASSERT_TRUE(test, e->ops->clean.step_extent(e, &step, &cursor, &x));
+	KUNIT_EXPECT_EQ(test, x.src, src);
+	KUNIT_EXPECT_EQ(test, x.dst, dst);
+	e->ops->clean.step_done(e, &step, &emit);
+}
+
+/*
+ * Writes are appended, and an older copy is not in use any more.  A write in the middle of an
+ * extent has a record for the part behind it.
+ */
+static void stl_log_appends(struct kunit *test)
+{
+	struct shingle_engine *e = new_log(test, 8, 0, 32, NULL);
+
+	KUNIT_EXPECT_EQ(test, log_write(test, e, 10, 3, 0), 2U);
+	KUNIT_EXPECT_EQ(test, log_write(test, e, 13, 1, 3), 1U);
+	expect_run(test, e, 10, 4, 0, SHINGLE_RUN_MAPPED);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "extents"), 1ULL);
+	KUNIT_EXPECT_EQ(test, log_write(test, e, 11, 2, 4), 3U);
+	expect_run(test, e, 10, 1, 0, SHINGLE_RUN_MAPPED);
+	expect_run(test, e, 11, 2, 4, SHINGLE_RUN_MAPPED);
+	expect_run(test, e, 13, 1, 3, SHINGLE_RUN_MAPPED);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "extents"), 3ULL);
+	KUNIT_EXPECT_TRUE(test, shingle_in_use(test->priv, e, 4, 2));
+	KUNIT_EXPECT_FALSE(test, shingle_in_use(test->priv, e, 6, 2));
+	expect_sound(test, e);
+	e->ops->destroy(e);
+}
+
+/*
+ * Blocks that were never written are read at home.  The log takes as many blocks as its segments
+ * less three, and then only those that replace others.
+ */
+static void stl_log_has_a_home(struct kunit *test)
+{
+	/* The home at 0, segments from 12 on: room for 8 blocks. */
+	struct shingle_engine *e = new_log(test, 8, 3, 32, NULL);
+	struct shingle_run run;
+
+	expect_run(test, e, 2, 2, 2, SHINGLE_RUN_UNWRITTEN);
+	log_write(test, e, 0, 4, 12);
+	log_write(test, e, 4, 3, 16);
+	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 7, 4, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	KUNIT_EXPECT_EQ(test, run.n, 1U);
+	commit(e, &run);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 8, 1, SHINGLE_LIFE_UNKNOWN, &run),
+			SHINGLE_FULL);
+	log_write(test, e, 7, 1, 20);
+	expect_run(test, e, 8, 4, 8, SHINGLE_RUN_UNWRITTEN);
+	expect_sound(test, e);
+	e->ops->destroy(e);
+}
+
+/* Four segments with 1, 3, 3 and 4 blocks in use: greedy takes the first. */
+static void stl_log_cleans(struct kunit *test)
+{
+	struct shingle_engine *e = new_log(test, 7, 0, 32, by_live);
+	struct shingle_step step;
+	struct shingle_run run;
+	u32 i;
+
+	for (i = 0; i < 4; i++)
+		log_write(test, e, 4 * i, 4, 4 * i);
+	log_write(test, e, 1, 3, 16);
+	log_write(test, e, 4, 1, 19);
+	log_write(test, e, 8, 1, 20);
+	log_write(test, e, 12, 1, 21);
+	log_write(test, e, 13, 1, 22);
+	log_write(test, e, 14, 1, 23);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 5, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "full_logs"), 1ULL);
+	log_step(test, e, SHINGLE_WHY_PRESSURE, 1, 0, 24);
+	/* The segment is empty, and free after a release. */
+	KUNIT_EXPECT_TRUE(test, e->ops->clean.pending(e));
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_PRESSURE, &step), -EAGAIN);
+	e->ops->clean.release(e, 0);
+	expect_run(test, e, 0, 1, 24, SHINGLE_RUN_MAPPED);
+	expect_sound(test, e);
+	/* The last free one is the cleaner's. */
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 5, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	log_step(test, e, SHINGLE_WHY_PRESSURE, 1, 15, 25);
+	e->ops->clean.release(e, 0);
+	log_write(test, e, 5, 1, 0);
+	expect_sound(test, e);
+	e->ops->destroy(e);
+}
+
+/* A block that is written while it is being moved stays where the host wrote it. */
+static void stl_log_moves_current_blocks(struct kunit *test)
+{
+	struct shingle_engine *e = new_log(test, 8, 0, 32, by_live);
+	struct shingle_record rec[8];
+	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
+	struct shingle_step step;
+
+	log_write(test, e, 0, 4, 0);
+	log_write(test, e, 3, 1, 4);
+	KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step), 1);
+	KUNIT_EXPECT_EQ(test, step.n, 3U);
+	log_write(test, e, 1, 1, 5);
+	/* What the step reads may be given up, but not written to. */
+	KUNIT_EXPECT_FALSE(test, e->ops->clean.release(e, 0));
+	e->ops->clean.step_done(e, &step, &emit);
+	expect_run(test, e, 0, 1, 8, SHINGLE_RUN_MAPPED);
+	expect_run(test, e, 1, 1, 5, SHINGLE_RUN_MAPPED);
+	expect_run(test, e, 2, 1, 10, SHINGLE_RUN_MAPPED);
+	/* One record for the segment, two for blocks. */
+	KUNIT_EXPECT_EQ(test, emit.nr, 3U);
+	expect_sound(test, e);
+	e->ops->destroy(e);
+}
+
+/* A full map is shortened by copying extents that follow each other to one place. */
+static void stl_log_joins(struct kunit *test)
+{
+	struct shingle_engine *e = new_log(test, 10, 0, 4, by_live);
+	struct shingle_run run;
+
+	log_write(test, e, 1, 1, 0);
+	log_write(test, e, 0, 1, 1);
+	log_write(test, e, 2, 1, 2);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 9, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "full_extents"), 1ULL);
+	log_step(test, e, SHINGLE_WHY_PRESSURE, 3, 1, 4);
+	expect_run(test, e, 0, 3, 4, SHINGLE_RUN_MAPPED);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "extents"), 1ULL);
+	log_write(test, e, 9, 1, 3);
+	expect_sound(test, e);
+	e->ops->destroy(e);
+}
+
+/* Without cleaning a full log takes no write, until a segment is empty. */
+static void stl_log_archives(struct kunit *test)
+{
+	struct shingle_engine *e = new_log(test, 4, 0, 32, never);
+	struct shingle_step step;
+	struct shingle_run run;
+	u32 i;
+
+	for (i = 0; i < 4; i++)
+		log_write(test, e, 0, 4, 4 * i);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
+	e->ops->clean.release(e, 0);
+	for (i = 0; i < 12; i++)
+		log_write(test, e, i % 4, 1, i);
+	e->ops->clean.release(e, 0);
+	for (i = 0; i < 3; i++)
+		log_write(test, e, i, 1, 12 + i);
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step), 0);
+	expect_sound(test, e);
+	e->ops->destroy(e);
+}
+
 /*
  * One log of 6 slots for bands of 4 blocks, cleaned block by block: the first write-back is
  * of a whole band, because its home is empty; the second begins at the block.
@@ -1197,6 +1405,12 @@ static struct kunit_case stl_cases[] = {
 	KUNIT_CASE(stl_full_tunables),
 	KUNIT_CASE(stl_full_shuns_bad_bands),
 	KUNIT_CASE(stl_full_leaves_bad_logs),
+	KUNIT_CASE(stl_log_appends),
+	KUNIT_CASE(stl_log_has_a_home),
+	KUNIT_CASE(stl_log_cleans),
+	KUNIT_CASE(stl_log_moves_current_blocks),
+	KUNIT_CASE(stl_log_joins),
+	KUNIT_CASE(stl_log_archives),
 	KUNIT_CASE_PARAM(stl_exercise, shape_gen_params),
 	{}
 };

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Targets that run out of room for good: full-stl-set, full-stl-full, full-imr, full-tiler,
- * full-dualbuffer, full-rmwf. They behave as the target in their name, but blocks from from_block
- * up to until_block never find room, whatever is cleaned. For tests/guest/faults.py.
+ * Targets that run out of room for good: full-stl-set, full-stl-full, full-stl-log, full-imr,
+ * full-tiler, full-dualbuffer, full-rmwf. They behave as the target in their name, but blocks from
+ * from_block up to until_block never find room, whatever is cleaned. For tests/guest/faults.py.
  */
 #include "../dm-dualbuffer/dual/engine.h"
 #include "../dm-dualbuffer/rmwf/engine.h"
 #include "../dm-imr/imr-engine.h"
 #include "../dm-stl/full/engine.h"
+#include "../dm-stl/log/engine.h"
 #include "../dm-stl/set/engine.h"
 #include "../dm-tiler/tiler-engine.h"
 #include "shingle.h"
@@ -47,6 +48,7 @@ static int full_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bo
 static const struct shingle_engine_ops *const like[] = {
 	&stl_set_engine_ops, &stl_full_engine_ops, &imr_engine_ops,
 	&tiler_engine_ops, &dualbuffer_engine_ops, &rmwf_engine_ops,
+	&stl_log_engine_ops,
 };
 
 static struct shingle_engine_ops ops[ARRAY_SIZE(like)];
@@ -54,6 +56,7 @@ static struct shingle_engine_ops ops[ARRAY_SIZE(like)];
 static struct shingle_target targets[] = {
 	{ "full-stl-set", &ops[0] }, { "full-stl-full", &ops[1] }, { "full-imr", &ops[2] },
 	{ "full-tiler", &ops[3] }, { "full-dualbuffer", &ops[4] }, { "full-rmwf", &ops[5] },
+	{ "full-stl-log", &ops[6] },
 };
 
 static int __init full_init(void)

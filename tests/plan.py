@@ -38,6 +38,7 @@ class Row:
 
 
 STLS = ("stl-set", "stl-full")
+LAYERS = (*STLS, "stl-log", "imr", "tiler", "dualbuffer", "rmwf")
 
 # The engine that runs every suite on the slow kernels: a second one would add little there for the
 # time that it takes in CI.
@@ -127,6 +128,30 @@ for stl in EVERYTHING:
             cases=("apart", "crafted")),
         Row("torn", stl, "uml-debug", guest="short", options=(("cuts", 3), ("seed", 3))),
     ]
+
+# stl-log has no home to clean to, and reads no more of a band than it moves.
+PLAN += [
+    Row("exact", "stl-log", quick=True),
+    Row("counters", "stl-log", quick=True),
+    Row("reset", "stl-log", quick=True),
+    Row("torn", "stl-log", clock="virtual", quick=True),
+    Row("replay", "stl-log", quick=True, options=(
+        ("ops", 60), ("share", .3), ("only", "tiny,home,few,guards,wcache"))),
+    Row("replay", "stl-log", options=(("ops", 60), ("share", .15)), cases=("ext4",)),
+    Row("replay", "stl-log", soak=True, timeout=36000, options=(("share", 1), ("fs_share", 1))),
+    Row("fio_verify", "stl-log"),
+    Row("filesystems", "stl-log"),
+    Row("faults", "stl-log"),
+    Row("wcache", "stl-log", quick=True),
+    Row("badtable", "stl-log"),
+    Row("bitflip", "stl-log", options=(("flips", 2),)),
+    Row("bitflip", "stl-log", soak=True, timeout=36000, options=(("flips", 200), ("seed", 100))),
+    Row("exact", "stl-log", "uml-debug", guest="short"),
+    Row("replay", "stl-log", "uml-debug", guest="short", options=(
+        ("ops", 20), ("share", 0.05), ("seed", 13), ("only", "few,home"))),
+    Row("exact", "stl-log", "stock", guest="all", cases=QUEUES),
+    Row("exact", "stl-log", "backports", guest="all", cases=QUEUES),
+]
 
 # imr has no persistent cache and no cleaning: suites about these do not apply.
 PLAN += [
@@ -240,7 +265,7 @@ PLAN += [
 ]
 
 # Each way down the failure ladder, and each way to end a device after it.
-for layer in (*STLS, "imr", "tiler", "dualbuffer", "rmwf"):
+for layer in LAYERS:
     PLAN += [Row("ladder", layer, guest="ladder"),
              # One block below that cannot be written, in each area.
              Row("badblock", layer, guest="ladder")]
@@ -258,7 +283,7 @@ PLAN.append(Row("replay", "stl-full", "uml-debug", guest="short", options=(
     ("seed", 8), ("only", "tiny,fs"))))
 
 # A key-value store with bands of the same length as the layer's.
-PLAN += [Row("kv", target) for target in (*STLS, "imr", "dualbuffer", "rmwf")]
+PLAN += [Row("kv", target) for target in (*STLS, "stl-log", "imr", "dualbuffer", "rmwf")]
 
 # Tracepoints; histograms of them on the kernels of distributions.
 PLAN += [Row("tracing", "stl-set", clock="virtual", quick=True),
@@ -267,16 +292,16 @@ PLAN += [Row("tracing", "stl-set", clock="virtual", quick=True),
 
 # A requested clean takes turns with writes that find no room.
 PLAN += [Row("clean_message", target, guest="clean_message")
-         for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf")]
+         for target in LAYERS]
 
 # Several surfaces, with the layout that the tool makes.
 PLAN += [Row("surfaces", target, guest="surfaces")
-         for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf")]
+         for target in LAYERS]
 
 # Races on two real processors. The first row tests the suite itself: it must notice content that
 # was never written.
 PLAN.append(Row("stress", "linear", options=(("events", 10), ("rounds", 1))))
-for target in (*STLS, "imr", "tiler", "dualbuffer", "rmwf"):
+for target in LAYERS:
     PLAN += [
         Row("stress", target, options=(("events", 6), ("rounds", 1))),
         # Time allows three events of each kind; each takes minutes.

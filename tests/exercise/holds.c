@@ -19,6 +19,7 @@
 #include "exercise.h"
 #include "full/engine.h"
 #include "imr-engine.h"
+#include "log/engine.h"
 #include "pages/pages.h"
 #include "rmwf/engine.h"
 #include "set/engine.h"
@@ -340,6 +341,35 @@ static void hold_set(struct device *d)
 	}
 	look(d);
 	for (i = 0; i < 60 && step(d, SHINGLE_WHY_FORCED) > 0; i++)
+		;
+	look(d);
+	forget_all(d);
+	d->e->ops->destroy(d->e);
+}
+
+/* 4 TB in bands of 20 MiB, with a map of ten million extents that is nearly full. */
+static void hold_log(struct device *d)
+{
+	const struct shingle_exercise_shape shape = {
+		.band_blocks = 5120, .data_bands = 190735, .head_tracks = 1,
+	};
+	struct stl_log_params p = {
+		.reserve = cpu_to_le32(3000), .extents = cpu_to_le32(10000000),
+	};
+	u32 i;
+
+	create(d, &stl_log_engine_ops, &shape, &p, sizeof(p));
+	ready(d);
+	/* Every other block in descending order: each is an extent, and none can be joined. */
+	for (i = 9900000; i; i--)
+		write_at(d, 2 * (u64)i, 1);
+	look(d);
+	for (i = 0; i < 100000; i++)
+		write_at(d, rnd(d, d->l.logical_blocks), 1);
+	look(d);
+	for (i = 0; i < 60 && step(d, SHINGLE_WHY_FORCED) > 0; i++)
+		;
+	for (i = 0; i < 60 && step(d, SHINGLE_WHY_PRESSURE) > 0; i++)
 		;
 	look(d);
 	forget_all(d);
@@ -760,6 +790,8 @@ int main(int argc, char **argv)
 	failed = show("stl-set", bound);
 	hold_full(d);
 	failed |= show("stl-full", bound);
+	hold_log(d);
+	failed |= show("stl-log", bound);
 	hold_imr(d);
 	failed |= show("imr", bound);
 	hold_tiler(d);

@@ -22,6 +22,7 @@
 #include "exercise.h"
 #include "full/engine.h"
 #include "imr-engine.h"
+#include "log/engine.h"
 #include "paged-engine.h"
 #include "set/engine.h"
 #include "tiler-engine.h"
@@ -62,6 +63,22 @@ static void draw_full(u32 *rng, struct shingle_exercise_shape *shape, struct shi
 
 	shape->data_bands = draw(rng, zone, 3 * zone);
 	shingle_exercise_layout(l, &stl_full_engine_ops, shape, &p, sizeof(p));
+}
+
+/* Logs of a few segments and often of too few extents, with or without a home. */
+static void draw_log(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
+{
+	u32 home = draw(rng, 0, 2) ? 0 : draw(rng, 1, 12), reserve = draw(rng, 3, 5);
+	u32 bands = home + reserve + draw(rng, 1, 20);
+	struct stl_log_params p = {
+		.home_bands = cpu_to_le32(home),
+		.reserve = cpu_to_le32(reserve),
+		.extents = cpu_to_le32(draw(rng, 0, 1) ? bands * shape->band_blocks :
+				       draw(rng, 8, 60)),
+	};
+
+	shape->data_bands = bands;
+	shingle_exercise_layout(l, &stl_log_engine_ops, shape, &p, sizeof(p));
 }
 
 /* Every band is one track. */
@@ -207,6 +224,11 @@ static const char *const *const set_keys[] = {
 };
 static const char *const *const no_keys[] = { NULL };
 
+static const char *const greedy_log_keys[] = { "clean", "greedy", NULL };
+static const char *const off_keys[] = { "clean", "off", NULL };
+static const char *const kept_keys[] = { "threshold", "3", NULL };
+static const char *const *const log_keys[] = { NULL, greedy_log_keys, kept_keys, off_keys };
+
 static const char *const few_regions_keys[] = { "region_cache", "4", NULL };
 static const char *const two_state_keys[] = { "region_cache", "5", "lazy", "off", NULL };
 static const char *const *const tiler_keys[] = { few_regions_keys, NULL, two_state_keys };
@@ -252,6 +274,9 @@ static const char *const full_turns[] = {
 	"cleaning", "lazy", "cleaning", "aggressive", "order", "fifo", "order", "greedy",
 	"threshold", "1", "read_home", "needed", "read_home", "always", NULL,
 };
+static const char *const log_turns[] = {
+	"clean", "greedy", "clean", "cost-benefit", "threshold", "2", "threshold", "3", NULL,
+};
 static const char *const dual_turns[] = {
 	"fit", "hyper", "fit", "linear", "fit", "power", "fit", "sat", "ratchet", "on",
 	"ratchet", "off", "ageing", "on", "ageing", "off", NULL,
@@ -278,6 +303,7 @@ static const struct engine {
 } engines[] = {
 	{ &stl_set_engine_ops, draw_set, set_keys, ARRAY_SIZE(set_keys), set_turns },
 	{ &stl_full_engine_ops, draw_full, full_keys, ARRAY_SIZE(full_keys), full_turns },
+	{ &stl_log_engine_ops, draw_log, log_keys, ARRAY_SIZE(log_keys), log_turns },
 	{ &imr_engine_ops, draw_imr, imr_keys, ARRAY_SIZE(imr_keys), imr_turns },
 	{ &comb_engine_ops, draw_comb, no_keys, ARRAY_SIZE(no_keys), NULL },
 	{ &tiler_engine_ops, draw_tiler, tiler_keys, ARRAY_SIZE(tiler_keys), NULL },

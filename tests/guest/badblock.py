@@ -154,7 +154,7 @@ class Line:
     options: tuple = ()
 
 
-LAYERS = ("stl-set", "stl-full", "imr", "tiler", "dualbuffer", "rmwf")
+LAYERS = ("stl-set", "stl-full", "stl-log", "imr", "tiler", "dualbuffer", "rmwf")
 
 
 def row(name, place, *outcomes, also=(), options=()):
@@ -162,17 +162,17 @@ def row(name, place, *outcomes, also=(), options=()):
 
 
 TABLE = (
-    row("band, the host writes", host, NONE, ERROR, STUCK, ERROR, NONE, STUCK),
-    row("band, a step writes", home, STOP, MOVED, LOST, STOP, STOP, STOP),
-    row("top beside a rewrite", top, NONE, NONE, STOP, NONE, NONE, NONE),
-    row("cache or flash", area("cache"), ERROR, NONE, NONE, NONE, ERROR_ONCE, ERROR),
-    row("with a write cache", where, MOVED, MOVED, NONE, MOVED, AVOIDED, MOVED,
+    row("band, the host writes", host, NONE, ERROR, ERROR, STUCK, ERROR, NONE, STUCK),
+    row("band, a step writes", home, STOP, MOVED, MOVED, LOST, STOP, STOP, STOP),
+    row("top beside a rewrite", top, NONE, NONE, NONE, STOP, NONE, NONE, NONE),
+    row("cache or flash", area("cache"), ERROR, NONE, NONE, NONE, NONE, ERROR_ONCE, ERROR),
+    row("with a write cache", where, MOVED, MOVED, MOVED, NONE, MOVED, AVOIDED, MOVED,
         options=WCACHE["options"]),
-    row("staging or backup", area("staging"), STOP, NONE, MOVED, NONE, STOP, STOP),
-    row("journal", area("journal", -1), *6 * [JOURNAL]),
-    row("checkpoint", area("checkpoint", 2), *6 * [CHECK]),
-    row("page of the map", area("pages"), NONE, NONE, NONE, CHECK, NONE, NONE),
-    row("either superblock", superblock(0), *6 * [SUPER], also=(superblock(1),)),
+    row("staging or backup", area("staging"), STOP, NONE, NONE, MOVED, NONE, STOP, STOP),
+    row("journal", area("journal", -1), *7 * [JOURNAL]),
+    row("checkpoint", area("checkpoint", 2), *7 * [CHECK]),
+    row("page of the map", area("pages"), NONE, NONE, NONE, NONE, CHECK, NONE, NONE),
+    row("either superblock", superblock(0), *7 * [SUPER], also=(superblock(1),)),
 )
 
 

@@ -33,6 +33,7 @@ HOT = {"stl-full": GEO.but(band=400, data=10, cache=10)}
 HOT_WRITES, HOT_CLEANS = 5000, 20
 # {target: (its counters of cleaning or of writing gathered data, the largest sum during a clean)}
 COUNTED = {"stl-set": (("sets_cleaned",), 400), "stl-full": (("bands_cleaned",), 2000),
+           "stl-log": (("bands_cleaned",), 2000),
            "imr": (("wcache_destages",), 200), "tiler": (("tiler_cleans",), 1000),
            "dualbuffer": (("rounds",), 200),
            "rmwf": (("collections", "collections_forced"), 1000)}

@@ -87,7 +87,7 @@ def give_up_cleaning(game, meanwhile):
 def cleaning(game):
     """Cleaning cannot write, and the target gives up; some writes come after its last commit."""
     acknowledged(game, 4)
-    if game.ctx.target.name not in ("imr", "tiler", "stl-full"):
+    if game.ctx.target.name not in ("imr", "tiler", "stl-full", "stl-log"):
         give_up_cleaning(game, lambda: game.write(2 * game.geo.band + 1, must=True))
     else:       # These clean in several steps, or where the host writes.
         game.break_("data", "error_writes")

@@ -32,7 +32,7 @@ from guest.targets import GEOMETRIES, SHINGLE, stack
 # Counters that show the current state and may fall; all others continue across a reset.
 MOMENTARY = ("cached_blocks", "map_bytes", "bad_blocks", "wcache_dirty_blocks", "unsaved_blocks",
              "map_dirty_pages", "most_cached_blocks", "imr_pending_tracks", "round_number",
-             "fb1_columns", "new_columns", "waiting_stretches")
+             "fb1_columns", "new_columns", "waiting_stretches", "extents", "free_bands")
 
 
 def geometries():

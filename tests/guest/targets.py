@@ -44,6 +44,8 @@ class Geometry:
     columns: int = 0        # tiler: blocks of a region on each track, 0: whole tracks
     skew: int = None        # blocks by which a track is shifted against the one before;
                             # None: the tool asks the medium for it
+    home: bool = False      # stl-log: a home in front of a log of the same size
+    extents: int = 0        # stl-log: extents of the map, 0: as many as it presents blocks
     new: int = 0            # dualbuffer: percent of the persistent cache for new data in a
                             # round; 0: the engine predicts it
     raises: tuple = ()      # counters that random loads must raise
@@ -93,6 +95,7 @@ class Linear:
     forgets_blocks = False  # discards single blocks, not only whole bands
     paged = False           # its map is in pages
     angles = False          # needs to know which blocks lie at one angle of its medium
+    has_home = True         # blocks have a place to which cleaning returns them
     streams = False         # a sequential fill causes no further writes
     cleans_when_idle = False
     keys = ()               # (key, a value that is not the default)
@@ -437,6 +440,78 @@ class StlFull(StlSet):
         a piece of every log, and a longer journal, as a write has up to four records."""
         return geo.but(cache_on="same", ckpt=geo.ckpt + 2 * geo.cache,
                        journal=2 * geo.journal)
+
+
+class StlLog(StlSet):
+    """The log-structured layer; a geometry's cache bands are the reserve of the log."""
+    name = "stl-log"
+    # The exerciser shows what it costs: a checkpoint of several pieces must be under way.
+    features = ("unsafe_no_rest",)
+    unsafe = ()
+    keys = (("clean", "greedy"), ("threshold", 3), ("idle_ms", 7), ("wcache_blocks", 9),
+            ("destage_ms", 5), ("rotational", "off"))
+    shapes = {"": (("--band", "512K"), ("bands_cleaned",))}
+    forgets_blocks = True
+    caches_all = False
+    has_home = False
+    streams = True
+    joining = ("joined_extents",)
+    variants = {
+        "replay": (Geometry("home", band=5, data=12, cache=3, home=True),
+                   Geometry("few", band=16, data=12, cache=3, extents=20, journal=24,
+                            options=(("clean", "greedy"), ("idle_ms", 5))),
+                   Geometry("guards", band=8, data=12, cache=3, track=4, head=2, journal=24,
+                            meta="separate", options=(("idle_ms", 5), ("threshold", 5)))),
+        "counters": (Geometry("few", band=32, data=20, cache=3, meta="separate", ckpt=32,
+                            journal=48, extents=100, raises=joining),),
+        "torn": (Geometry("home", band=24, data=5, cache=3, track=8, head=2, tail=7, home=True,
+                          options=(("commit_ms", 0), ("idle_ms", 0))),),
+    }
+
+    @staticmethod
+    def _reserve(geo):
+        return max(3, geo.cache) + 2
+
+    def _plan(self, geo):
+        geo = self._fit(geo)
+        bands = geo.data * (1 + geo.home) + self._reserve(geo)
+        plan = super()._plan(geo.but(data=bands, cache=0, staging=0))
+        data_only(plan, geo)
+        plan["params"] = struct.pack("<IIII", geo.data * geo.home, self._reserve(geo),
+                                     geo.extents or geo.logical, 0)
+        return plan
+
+    def sizes(self, geo):
+        return super().sizes(self._fit(geo))
+
+    def areas(self, geo):
+        return super().areas(self._fit(geo))
+
+    def headers(self, geo):
+        return super().headers(self._fit(geo))
+
+    def begins(self, geo):
+        return super().begins(self._fit(geo))
+
+    def format(self, paths, geo):
+        super().format(paths, self._fit(geo))
+
+    def table(self, paths, geo):
+        return super().table(paths, self._fit(geo))
+
+    @staticmethod
+    def _devices(paths, geo):
+        return StlSet._devices(paths, StlLog._fit(geo))
+
+    @staticmethod
+    def _fit(geo):
+        """Adapt a geometry made for stl-set: no cache on another device, room in a checkpoint for
+        the pieces of the extent map, and a longer journal, as a step has up to 193 records."""
+        if geo.cache_on == "same" and geo.staging == 0:
+            return geo
+        extents = (geo.extents or geo.logical) + geo.data * 2 + StlLog._reserve(geo) + 64
+        return geo.but(cache_on="same", staging=0, ckpt=max(geo.ckpt, 4 + -(-extents // 336)),
+                       journal=max(2 * geo.journal, 24))
 
 
 NAIVE = (("rmw", "naive"), ("policy", "seq"))
@@ -965,7 +1040,7 @@ class Paged(StlSet):
         return run(SHINGLE + "-toys", "repair", "--yes", *self._devices(paths, geo), ok=None)
 
 
-TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull(), Imr(), Tiler(), Dualbuffer(), Rmwf(), Comb(),
+TARGETS = {row.name: row for row in (Linear(), StlSet(), StlFull(), StlLog(), Imr(), Tiler(), Dualbuffer(), Rmwf(), Comb(),
                                    Paged())}
 
 

@@ -62,7 +62,7 @@ brings() {	# brings TARGET MODULE [MODULE THAT IT NEEDS]
 	loaded "$2" && dmsetup targets | grep -q "^$1 " && { [ -z "$3" ] || loaded "$3"; }
 }
 ok "platter loads itself" brings platter dm-platter
-for target in stl-set stl-full imr tiler dualbuffer rmwf; do
+for target in stl-set stl-full stl-log imr tiler dualbuffer rmwf; do
 	case $target in
 	stl-*) module=dm-stl ;;
 	*) module=dm-$target ;;

@@ -30,8 +30,8 @@ def test_engines_survive_power_cuts():
     done = exercise(SEED, 400)
     assert done.returncode == 0, done.stdout + done.stderr
     engines = done.stdout.splitlines()
-    assert [line.split(":")[0] for line in engines] == ["stl-set", "stl-full", "imr",
-                                                        "comb", "tiler", "paged",
+    assert [line.split(":")[0] for line in engines] == ["stl-set", "stl-full", "stl-log",
+                                                        "imr", "comb", "tiler", "paged",
                                                         "dualbuffer", "rmwf"]
     # A run without power cuts, or without cleaning, would prove nothing.
     for line in engines:
@@ -101,8 +101,30 @@ def test_paged_maps_survive_power_cuts():
     assert used > 10000 and missed < used // 100, scan
 
 
-@pytest.mark.parametrize("engine", ["stl-set", "stl-full", "imr", "comb", "tiler", "paged",
-                                    "dualbuffer", "rmwf"])
+@pytest.mark.parametrize("tool", ["extents-test", "extents-bench"])
+def test_extent_map(tool):
+    """Test an extent map, with small nodes and parts, then with those of the modules. After each
+    power cut it equals its model, and an invalid checkpoint is refused."""
+    done = exercise(SEED, 400, tool=tool)
+    assert done.returncode == 0, done.stdout + done.stderr
+    runs, garbage = done.stdout.splitlines()
+    for what, least in (("sets", 100000), ("drops", 50000), ("rests", 20000), ("full", 10000),
+                        ("moves", 10000), ("checkpoints", 5000), ("power cuts", 2000),
+                        ("times grown", 50)):
+        assert int(re.search(rf"(\d+) {what}", runs)[1]) > least, runs
+    assert "0 units lost" in runs
+    assert int(re.search(r"(\d+) of \d+ accepted", garbage)[1]) > 100, garbage
+
+
+def test_extent_map_needs_the_record_of_a_split():
+    """Leave out the records of the right parts of split extents. The test must see the loss."""
+    done = exercise(SEED, 400, "no-rest", tool="extents-test")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(re.search(r"(\d+) units lost", done.stdout)[1]) > 0, done.stdout
+
+
+@pytest.mark.parametrize("engine", ["stl-set", "stl-full", "stl-log", "imr", "comb", "tiler",
+                                    "paged", "dualbuffer", "rmwf"])
 def test_lost_wakeup_of_a_busy_write_is_detected(engine):
     """The engine refuses writes until core queries it for a step, and then reports that it has
     none. Core retries the writes that were refused for lack of room, but not those that were
@@ -139,6 +161,15 @@ def test_imr_needs_each_protection(feature):
 def test_set_needs_its_staging():
     """A stream overwrites old content that is not staged: Skylight's torn write."""
     done = exercise(SEED, 400, 6000, "stl-set", "unsafe_bypass")
+    assert done.returncode == 1 and re.search("holds write|cannot be read", done.stdout), \
+        done.stdout
+
+
+def test_log_needs_the_record_of_a_split():
+    """A write in the middle of an extent moves the part behind it to another entry. Without a
+    record of that part a checkpoint may contain neither entry, and the test detects it."""
+    done = exercise(SEED, 100, 6000, "stl-log", "unsafe_no_rest",
+                    tool="shingle-exercise-pieces")
     assert done.returncode == 1 and re.search("holds write|cannot be read", done.stdout), \
         done.stdout
 
@@ -183,7 +214,7 @@ def test_operations_are_bounded_under_the_spinlock():
     assert done.returncode == 0, done.stdout + done.stderr
     print(done.stdout)
     seen = set(re.findall(r"^(\S+) (\w+): \d+ pieces of code, \d+ us$", done.stdout, re.M))
-    for engine in ("stl-set", "stl-full", "imr", "tiler", "dualbuffer", "rmwf"):
+    for engine in ("stl-set", "stl-full", "stl-log", "imr", "tiler", "dualbuffer", "rmwf"):
         for op in ("resolve", "discard", "next_step", "step_done", "release", "encode",
                    "verify", "stats"):
             assert (engine, op) in seen, done.stdout

@@ -53,6 +53,7 @@ LAYOUTS = tables(["offset", "bytes", "meaning"])
 RECORDS = {
     "stl-set": ("dm-stl/set/engine.h", "STL_SET_"),
     "stl-full": ("dm-stl/full/engine.h", "STL_FULL_"),
+    "stl-log": ("dm-stl/log/engine.h", "STL_LOG_"),
     "imr": ("dm-imr/imr-engine.h", "IMR_"),
     "tiler": ("dm-tiler/tiler-engine.h", "TILER_REC_"),
     "dualbuffer": ("dm-dualbuffer/dual/engine.h", "DUAL_REC_"),

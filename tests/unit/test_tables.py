@@ -10,6 +10,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 ENGINES = {"stl-set": "dm-stl/set/engine", "stl-full": "dm-stl/full/engine",
+           "stl-log": "dm-stl/log/engine",
            "imr": "dm-imr/imr-engine", "tiler": "dm-tiler/tiler-engine",
            "dualbuffer": "dm-dualbuffer/dual/engine", "rmwf": "dm-dualbuffer/rmwf/engine"}
 RULE = re.compile(r"^=+(  *=+)+$")

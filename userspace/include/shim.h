@@ -46,6 +46,7 @@ typedef __s64 s64;
 
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
+#define prefetch(x)	__builtin_prefetch(x)
 #define prefetchw(x)	__builtin_prefetch(x, 1)
 
 #define READ_ONCE(x)		(*(const volatile __typeof__(x) *)&(x))

@@ -5,6 +5,7 @@
 #include "engines.h"
 #include "full/engine.h"
 #include "imr-engine.h"
+#include "log/engine.h"
 #include "set/engine.h"
 #include "tiler-engine.h"
 #include "tiler-region.h"
@@ -62,6 +63,38 @@ static const char *stl_full_wrong(const struct shingle_layout *l)
 				     le32_to_cpu(p->log_bands) ?: 1);
 }
 
+#define LOG_RESERVE_PERCENT	7
+/* Every block may be an extent of its own up to this number of them; then one in LOG_SHARE. */
+#define LOG_EXTENTS		(1U << 20)
+#define LOG_SHARE		16
+#define LOG_MOST_EXTENTS	10000000U
+
+/* Fill in defaults. */
+static void stl_log_derive(struct shingle_layout *l)
+{
+	struct stl_log_params *p = (void *)l->params;
+	u64 bands = l->nr_bands[SHINGLE_ROLE_DATA], home = le32_to_cpu(p->home_bands), blocks;
+
+	if (home >= bands)
+		return;
+	bands -= home;
+	blocks = bands * l->band_blocks[SHINGLE_ROLE_DATA];
+	if (!p->reserve)
+		p->reserve = cpu_to_le32(max(DIV_ROUND_UP(bands * LOG_RESERVE_PERCENT, 100), 3ULL));
+	if (!p->extents)
+		p->extents = cpu_to_le32(min3(blocks, max(blocks / LOG_SHARE, (u64)LOG_EXTENTS),
+					      (u64)LOG_MOST_EXTENTS));
+}
+
+/* Check parameters before the layout is known. */
+static const char *stl_log_wrong(const struct shingle_layout *l)
+{
+	const struct stl_log_params *p = (const void *)l->params;
+
+	return p->reserve ? stl_log_params_wrong(U64_MAX, le32_to_cpu(p->home_bands),
+						 le32_to_cpu(p->reserve)) : NULL;
+}
+
 static const char *tiler_wrong(const struct shingle_layout *l)
 {
 	const struct tiler_params *p = (const void *)l->params;
@@ -89,6 +122,7 @@ static u64 tiler_band(const struct shingle_layout *l, u32 track_blocks)
 static const struct engine_row engines[] = {
 	{ .ops = &stl_set_engine_ops },
 	{ .ops = &stl_full_engine_ops, .derive = stl_full_derive, .wrong = stl_full_wrong },
+	{ .ops = &stl_log_engine_ops, .derive = stl_log_derive, .wrong = stl_log_wrong },
 	{ .ops = &imr_engine_ops },
 	{ .ops = &tiler_engine_ops, .wrong = tiler_wrong, .band = tiler_band },
 	{ .ops = &dualbuffer_engine_ops },

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Log-structured translation layer: cleaning.
+ *
+ * The paper has none: its disk is infinite, and writing stops when an archive is full.  Here a
+ * step copies extents of one segment, the victim, to the cleaner's frontier, in the order of their
+ * places.  The victim is the segment with the fewest blocks in use (greedy), or that of the best
+ * ratio of benefit to cost: free space * age / (read + write), Rosenblum and Ousterhout, "The
+ * Design and Implementation of a Log-Structured File System" (1992), section 3.5.
+ *
+ * Another kind of step shortens the extent map.  It copies extents that follow each other
+ * logically, but not in place, to the cleaner's frontier, where they become one.
+ *
+ * Writes and discards go on during a step.  What they replace is not moved: step_done() compares
+ * the map with the places that the step has copied.
+ */
+#include "log/state.h"
+
+/* A segment has less than 2^32 blocks; its benefit and cost are compared in 64 bits. */
+#define MOST_AGE	((1U << 20) - 1)
+#define AGE_SHIFT	12
+
+/* Segments in a row that one search for a victim looks at. */
+#define VICTIM_WALK	(32U * SHINGLE_WALK)
+
+/* ------------------------------------------------------------------------
+ * The choice of a victim
+ */
+
+/* Is @a a better victim than @b? */
+static bool better(const struct stl_log *s, u32 a, u32 b)
+{
+	u64 full = s->band_blocks, live_a = s->x.live[a], live_b = s->x.live[b];
+	u64 age_a = min_t(u64, s->age - segment_age(&s->segment[a]), MOST_AGE);
+	u64 age_b = min_t(u64, s->age - segment_age(&s->segment[b]), MOST_AGE);
+
+	if (s->policy == LOG_CLEAN_GREEDY)
+		return live_a < live_b;
+	return div64_u64((full - live_a) * age_a << AGE_SHIFT, full + live_a) >
+	       div64_u64((full - live_b) * age_b << AGE_SHIFT, full + live_b);
+}
+
+/*
+ * Choose a closed segment with blocks that are not in use, opened before @age.  On a log of more
+ * segments than one call looks at, the best of the next ones is chosen, or the first segments that
+ * have any.  *@busy: a write is in flight into a segment that could be chosen.
+ */
+static u32 pick_victim(struct stl_log *s, u64 age, bool *busy)
+{
+	u32 best = NO_SEGMENT, i, at = s->clean.next_segment;
+
+	*busy = false;
+	for (i = 0; i < s->nr_segments && (i < VICTIM_WALK || best == NO_SEGMENT); i++) {
+		const struct log_segment *g = &s->segment[at];
+
+		if (g->use == LOG_CLOSED && segment_age(g) < age &&
+		    s->x.live[at] < s->band_blocks) {
+			if (g->inflight)
+				*busy = true;
+			else if (best == NO_SEGMENT || better(s, at, best))
+				best = at;
+		}
+		if (++at == s->nr_segments)
+			at = 0;
+	}
+	s->clean.next_segment = i < s->nr_segments ? at : 0;
+	return best;
+}
+
+/* ------------------------------------------------------------------------
+ * Steps
+ */
+
+/* The cleaner's frontier must have room: returns the blocks that it has, or 0. */
+static u32 clean_room(struct stl_log *s)
+{
+	u32 room;
+
+	while (!(room = stl_log_room(s, LOG_CLEANER))) {
+		stl_log_close(s, LOG_CLEANER);
+		if (!s->free.nr)
+			break;
+		stl_log_open(s, LOG_CLEANER);
+	}
+	return room;
+}
+
+/* Let the step copy extent @at, or the first *@room blocks of it. */
+static void add_move(struct stl_log *s, struct shingle_step *step, u32 at, u32 *room)
+{
+	const struct shingle_extents_entry *x = &s->x.entry[at];
+	struct log_move *m = &s->clean.move[s->clean.nr++];
+
+	m->lblk = x->lunit;
+	m->src = x->place;
+	m->dst = s->frontier[LOG_CLEANER] * s->band_blocks + s->clean.end;
+	m->n = min(x->n, *room);
+	s->clean.end += m->n;
+	*room -= m->n;
+	step->n += m->n;
+}
+
+static void begin_step(struct stl_log *s, struct shingle_step *step, u32 kind)
+{
+	s->clean.nr = 0;
+	s->clean.end = s->segment[s->frontier[LOG_CLEANER]].fill;
+	step->kind = kind;
+	step->scattered = true;
+	step->records = MOVE_RECORDS;
+}
+
+static int move_step(struct stl_log *s, u64 age, struct shingle_step *step)
+{
+	u32 room, at;
+	bool busy;
+
+	if (s->clean.victim == NO_SEGMENT ||
+	    segment_age(&s->segment[s->clean.victim]) >= age) {
+		u32 victim = pick_victim(s, age, &busy);
+
+		if (victim == NO_SEGMENT)
+			return busy ? -EAGAIN : 0;
+		s->clean.victim = victim;
+		s->n.bands_cleaned++;
+		s->engine.jobs++;
+	}
+	room = clean_room(s);
+	if (!room)
+		return s->pending.nr ? -EAGAIN : 0;
+	begin_step(s, step, STEP_MOVE);
+	for (at = s->x.first[s->clean.victim];
+	     at != SHINGLE_EXTENTS_NONE && room && s->clean.nr < MOVE_EXTENTS &&
+	     step->n < MOVE_BLOCKS; at = s->x.entry[at].next)
+		add_move(s, step, at, &room);
+	s->clean.active = true;
+	return 1;
+}
+
+/* Do the extents follow each other logically, but not in place? */
+static bool joinable(const struct shingle_extents_entry *a, const struct shingle_extents_entry *b)
+{
+	return a->lunit + a->n == b->lunit;
+}
+
+/* The best run of extents to join that a search has found so far. */
+struct join {
+	u32 first;
+	u32 nr;
+	u32 blocks;
+};
+
+/* Find the logically contiguous extents, at most @room blocks, that shorten the map most. */
+static struct join find_join(struct stl_log *s, u32 room)
+{
+	struct join best = { .nr = 1 }, run = { .nr = 0 };
+	u32 looks, at = shingle_extents_at(&s->x, s->clean.hand), before = SHINGLE_EXTENTS_NONE;
+
+	for (looks = 0; looks < SHINGLE_WALK && at != SHINGLE_EXTENTS_NONE; looks++) {
+		const struct shingle_extents_entry *x = &s->x.entry[at];
+
+		if (before == SHINGLE_EXTENTS_NONE || !joinable(&s->x.entry[before], x) ||
+		    run.nr == MOVE_EXTENTS || run.blocks + x->n > room)
+			run = (struct join){ .first = at };
+		run.nr++;
+		run.blocks += x->n;
+		if (run.blocks <= room &&
+		    (run.nr > best.nr || (run.nr == best.nr && run.blocks < best.blocks)))
+			best = run;
+		before = at;
+		s->clean.searched++;
+		s->clean.hand = x->lunit + x->n;
+		at = shingle_extents_at(&s->x, s->clean.hand);
+	}
+	if (at == SHINGLE_EXTENTS_NONE)
+		s->clean.hand = 0;
+	return best;
+}
+
+/* Writes that need room in the map fail until another write or a discard changes it. */
+static void nothing_to_join(struct stl_log *s)
+{
+	s->clean.unjoinable = true;
+	s->clean.extents_wanted = false;
+}
+
+/*
+ * The search has found nothing to join in the part it looked at.  If it has seen the whole map,
+ * only a discard or another write can make room there.  Otherwise it goes on in the next step.
+ */
+static int search_on(struct stl_log *s, struct shingle_step *step)
+{
+	if (s->clean.searched >= s->x.nr) {
+		s->clean.searched = 0;
+		if (s->clean.reopened) {
+			s->clean.reopened = false;
+			nothing_to_join(s);
+			return 0;
+		}
+		/* What it found may not have fitted. */
+		stl_log_close(s, LOG_CLEANER);
+		s->clean.reopened = true;
+	}
+	step->kind = STEP_JOIN;
+	step->scattered = true;
+	step->sync = SHINGLE_SYNC_NONE;
+	s->clean.nr = 0;
+	s->clean.active = true;
+	return 1;
+}
+
+/* Join extents.  The last free segment is left to the steps that make others free. */
+static int join_step(struct stl_log *s, struct shingle_step *step)
+{
+	u32 room, at, i;
+	struct join j;
+	int r;
+
+	if (s->free.nr < 2) {
+		r = s->pending.nr ? -EAGAIN : move_step(s, U64_MAX, step);
+		if (!r)
+			nothing_to_join(s);
+		return r;
+	}
+	room = clean_room(s);
+	j = find_join(s, room);
+	if (j.nr < 2)
+		return search_on(s, step);
+	s->clean.searched = 0;
+	s->clean.reopened = false;
+	begin_step(s, step, STEP_JOIN);
+	for (i = 0, at = j.first; i < j.nr; i++) {
+		add_move(s, step, at, &room);
+		at = shingle_extents_at(&s->x, s->x.entry[at].lunit + s->x.entry[at].n);
+	}
+	s->clean.active = true;
+	s->engine.jobs++;
+	return 1;
+}
+
+static int pressure_step(struct stl_log *s, struct shingle_step *step)
+{
+	if (s->clean.wanted && s->free.nr > 1)
+		s->clean.wanted = false;
+	if (s->clean.wanted)
+		return s->pending.nr ? -EAGAIN : move_step(s, U64_MAX, step);
+	if (s->clean.extents_wanted &&
+	    shingle_extents_reserve(&s->x, SHINGLE_EXTENTS_SET)) {
+		shingle_extents_unreserve(&s->x, SHINGLE_EXTENTS_SET);
+		s->clean.extents_wanted = false;
+	}
+	return s->clean.extents_wanted ? join_step(s, step) : 0;
+}
+
+static int forced_step(struct stl_log *s, struct shingle_step *step)
+{
+	int r;
+
+	if (!s->clean.forced) {
+		/* A forced clean leaves out segments that are opened from now on. */
+		s->clean.forced = true;
+		s->clean.forced_age = s->age;
+	}
+	r = move_step(s, s->clean.forced_age, step);
+	s->clean.forced = r;
+	return r;
+}
+
+int stl_log_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step)
+{
+	struct stl_log *s = to_log(e);
+
+	shingle_step_init(step);
+	if (s->clean.active)
+		return -EAGAIN;
+	if (s->policy == LOG_CLEAN_OFF)
+		return 0;
+	switch (why) {
+	case SHINGLE_WHY_PRESSURE:
+		return pressure_step(s, step);
+	case SHINGLE_WHY_IDLE:
+		if (s->free.nr + s->pending.nr >= s->threshold)
+			return 0;
+		return move_step(s, U64_MAX, step);
+	case SHINGLE_WHY_FORCED:
+		return forced_step(s, step);
+	default:
+		return 0;
+	}
+}
+
+bool stl_log_step_extent(struct shingle_engine *e, const struct shingle_step *step, u64 *cursor,
+			 struct shingle_extent *out)
+{
+	const struct stl_log *s = to_log(e);
+	const struct log_move *m = &s->clean.move[*cursor];
+
+	if (*cursor == s->clean.nr)
+		return false;
+	(*cursor)++;
+	*out = (struct shingle_extent){ m->lblk, place_pblk(s, m->src), place_pblk(s, m->dst),
+					m->n };
+	return true;
+}
+
+/* Let the map refer to the copies of the blocks of @m that are still where they were copied. */
+static void finish_move(struct stl_log *s, const struct log_move *m, struct shingle_emit *emit)
+{
+	u32 i, n, place;
+
+	for (i = 0; i < m->n && emit->nr + 2 <= emit->max; i += n) {
+		n = shingle_extents_find(&s->x, m->lblk + i, m->n - i, &place);
+		if (place != m->src + i)
+			continue;
+		stl_log_map(s, m->lblk + i, n, m->dst + i, emit);
+		s->n.moved_blocks += n;
+	}
+}
+
+void stl_log_step_done(struct shingle_engine *e, const struct shingle_step *step,
+		       struct shingle_emit *emit)
+{
+	struct stl_log *s = to_log(e);
+	u32 i;
+
+	s->clean.active = false;
+	if (!s->clean.nr)
+		return;
+	s->n.joined_extents += step->kind == STEP_JOIN ? s->clean.nr : 0;
+	s->segment[s->frontier[LOG_CLEANER]].fill = s->clean.end;
+	stl_log_record_open(s, s->frontier[LOG_CLEANER], emit);
+	for (i = 0; i < s->clean.nr; i++)
+		finish_move(s, &s->clean.move[i], emit);
+}
+
+/* The first block in @bad, as offset + 1 in its segment. */
+static u32 first_bad(const struct stl_log *s, const struct shingle_unwritten *bad)
+{
+	enum shingle_role role;
+	u64 band, at;
+
+	shingle_band_of(s->layout, bad->block[0], &role, &band, &at);
+	return at + 1;
+}
+
+/*
+ * Leave a block out from now on; false if no more can be left out.  Together they are less than the
+ * space that cleaning needs to get on, see segments.c.
+ */
+static bool leave_out(struct stl_log *s, struct log_segment *g, u32 bad)
+{
+	if (!g->bad && 2 * s->nr_bad >= s->band_blocks)
+		return false;
+	s->nr_bad += !g->bad;
+	g->bad = bad;
+	return true;
+}
+
+/*
+ * If single blocks are at fault, the cleaner goes on in front of the first of them, and then behind
+ * it.  Otherwise it goes on in another segment.
+ */
+bool stl_log_step_failed(struct shingle_engine *e, const struct shingle_step *step,
+			 const struct shingle_unwritten *bad)
+{
+	struct stl_log *s = to_log(e);
+	struct log_segment *g;
+
+	s->clean.active = false;
+	if (!s->clean.nr || !bad->n)
+		return false;
+	g = &s->segment[s->frontier[LOG_CLEANER]];
+	g->failed = true;
+	if (bad->proven && leave_out(s, g, first_bad(s, bad)))
+		return true;
+	if (s->free.nr)
+		stl_log_close(s, LOG_CLEANER);
+	return false;
+}
