@@ -155,6 +155,7 @@ uninstall:
 	@test -z "$(KREL)" -o -n "$(DESTDIR)" || depmod $(KREL)
 	rm -rf $(SKYLIGHT) $(DOCDIR) $(dir $(TRACE))
 	rm -f $(DESTDIR)$(PREFIX)/sbin/shingle $(DESTDIR)$(PREFIX)/bin/shingle-levels \
+	  $(addprefix $(DESTDIR)$(PREFIX)/,bin/shingle-replay share/man/man1/shingle-replay.1) \
 	  $(DESTDIR)$(PREFIX)/bin/platter-sim $(DESTDIR)$(PREFIX)/include/shingle-imr.h \
 	  $(DESTDIR)$(PREFIX)/share/man/man8/shingle.8 \
 	  $(DESTDIR)$(PREFIX)/bin/kv $(DESTDIR)$(PREFIX)/share/man/man1/kv.1 \

@@ -8,6 +8,8 @@ CORE_EXTENTS := $(addprefix core/lib/extents/,extents.c tree.c build.c verify.c)
 CORE_ENGINE := $(addprefix core/lib/engine/,slotlog.c slotmap.c streams.c) $(CORE_EXTENTS)
 CORE_LIB    := $(CORE_FORMAT) $(CORE_ENGINE) $(addprefix core/lib/engine/,keys.c settings.c \
 	trimlist.c)
+# Not built into modules: only shingle-replay uses them.
+CORE_READS  := $(addprefix core/lib/reads/,around.c readcache.c remedies.c seeks.c)
 
 STL_SET  := $(addprefix dm-stl/set/,engine.c clean.c bypass.c state.c recover.c)
 STL_FULL := $(addprefix dm-stl/full/,engine.c log.c clean.c bands.c state.c recover.c)

@@ -20,4 +20,9 @@ static inline u32 random_below(u64 *state, u32 n)
 	return (u32)(random_u64(state) >> 32) % n;
 }
 
+static inline u32 random_between(u64 *state, u32 from, u32 to)
+{
+	return from + random_below(state, to - from + 1);
+}
+
 #endif /* SHINGLE_CHECK_RANDOM_H */

@@ -101,6 +101,19 @@ def test_paged_maps_survive_power_cuts():
     assert used > 10000 and missed < used // 100, scan
 
 
+@pytest.mark.parametrize("tool", ["reads-test", "reads-test-pieces"])
+def test_caches_and_counts_of_reads(tool):
+    """Test the read cache, the regions of look-ahead-behind and the counts of seeks against simple
+    models. Old data are never read, and a larger cache has every hit of a smaller one."""
+    done = exercise(SEED, 100, tool=tool)
+    assert done.returncode == 0, done.stdout + done.stderr
+    units, exact, regions, counts = done.stdout.splitlines()
+    for line, least in ((units, 10000), (exact, 2000)):
+        for what in ("hits", "fills", "cancelled", "refused", "held", "hits alone"):
+            assert int(re.search(rf"(\d+) {what}\b", line)[1]) > least, (what, line)
+    assert int(regions.split()[1]) > 5000 and int(counts.split()[1]) > 5000
+
+
 @pytest.mark.parametrize("tool", ["extents-test", "extents-bench"])
 def test_extent_map(tool):
     """Test an extent map, with small nodes and parts, then with those of the modules. After each

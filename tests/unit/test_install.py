@@ -24,6 +24,7 @@ ROOMS = re.findall(r'^BUILT_MODULE_LOCATION\[\d+\]="(.*)/"',
 NAMED = {
     "shingle create": "sbin/shingle", "kvbench": "bin/kvbench", "`kv`": "bin/kv",
     "`shingle-levels`": "bin/shingle-levels", "`skylight`": "sbin/skylight",
+    "`shingle-replay`": "bin/shingle-replay",
     "`shingle-trace`": "sbin/shingle-trace",
     "LICENSE": "share/doc/dm-shingle/LICENSE",
 }
@@ -35,6 +36,7 @@ BESIDES = {
     "share/bash-completion/completions/shingle", "share/doc/dm-shingle/README.md",
     "share/man/man1/platter-sim.1", "share/man/man5/shingletab.5", "share/man/man8/shingle.8",
     "share/man/man1/kv.1", "share/man/man1/kvbench.1", "share/man/man1/shingle-levels.1",
+    "share/man/man1/shingle-replay.1",
     "share/man/man8/skylight.8", "share/man/man8/shingle-trace.8",
 }
 
@@ -101,7 +103,7 @@ def test_installed_programs_run_from_any_place(installed, tmp_path):
     dest, prefix = installed
     top = dest / prefix.lstrip("/")
     for path in ("sbin/shingle", "bin/kv", "bin/kvbench", "bin/shingle-levels",
-                 "bin/platter-sim", "sbin/skylight", "sbin/shingle-trace"):
+                 "bin/shingle-replay", "bin/platter-sim", "sbin/skylight", "sbin/shingle-trace"):
         done = subprocess.run([top / path, "--help"], cwd=tmp_path, check=False, text=True,
                               capture_output=True)
         assert done.returncode == 0 and not done.stderr, (path, done.stderr)
@@ -266,11 +268,12 @@ def test_the_manual_of_shingle_trace_has_its_options_and_recipes():
     assert set(re.findall(r"^\.TP\n\.B (\w+)$", parts["RECIPES"], re.M)) == recipes | {"events"}
 
 
-def test_the_manual_of_shingle_levels_has_its_options():
-    source = (TOP / "userspace/levels/main.c").read_text(encoding="utf-8")
-    page = (TOP / "userspace/levels/shingle-levels.1").read_text(encoding="utf-8")
+@pytest.mark.parametrize("room, least", [("levels", 30), ("replay", 14)])
+def test_the_manual_has_the_options(room, least):
+    source = (TOP / f"userspace/{room}/main.c").read_text(encoding="utf-8")
+    page = (TOP / f"userspace/{room}/shingle-{room}.1").read_text(encoding="utf-8")
     said = re.search(r'help\[\] =\n(.*?);\n\n', source, re.S)[1]
-    assert len(named(said)) > 30 and named(page) == named(said)
+    assert len(named(said)) > least and named(page) == named(said)
 
 
 def test_the_manual_of_platter_sim_has_its_options():

@@ -29,8 +29,8 @@ UP = {("base/wake.h", "worker.work"), ("base/wake.h", "cleaner.work"),
       ("base/mode.c", "log.sb_work")}
 # The files of each of these directories call each other one way only.
 ROOMS = ("core/lib/engine", "core/lib/extents", "core/lib/format", "core/lib/geometry",
-         "core/lib/pages", "dm-platter", "dm-stl/set", "dm-stl/full", "dm-stl/log", "dm-imr",
-         "dm-tiler", "dm-dualbuffer/dual", "dm-dualbuffer/rmwf")
+         "core/lib/pages", "core/lib/reads", "dm-platter", "dm-stl/set", "dm-stl/full",
+         "dm-stl/log", "dm-imr", "dm-tiler", "dm-dualbuffer/dual", "dm-dualbuffer/rmwf")
 
 
 def sources(core):

@@ -12,6 +12,7 @@ TOP = Path(__file__).resolve().parents[2]
 RELEASE = re.search(r'^PACKAGE_VERSION="(.*)"$', (TOP / "dkms.conf").read_text("utf-8"),
                     re.M)[1]
 TOOLS = {"shingle": "shingle", "kv": "kv", "kvbench": "kvbench", "levels": "shingle-levels",
+         "replay": "shingle-replay",
          "platter-sim": "platter-sim"}
 MODULES = re.findall(r'^BUILT_MODULE_NAME\[\d+\]="(.*)"$',
                      (TOP / "dkms.conf").read_text("utf-8"), re.M)

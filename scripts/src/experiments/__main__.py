@@ -20,7 +20,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "all": ("numpy",), "arrivals": PICTURES, "bench": (), "buffers": PICTURES,
     "confidence": ("numpy", "scipy"), "demo": (), "flash": PICTURES, "imr": (), "imr-model": (),
     "kv": PICTURES, "kvimr": (), "latency": ("matplotlib",), "layers": PICTURES, "platter": (),
-    "presets": (), "rebuild": PICTURES, "regions": PICTURES,
+    "presets": (), "read-seek": PICTURES, "rebuild": PICTURES, "regions": PICTURES,
     "report": (),
     "skylight": ("jinja2", "matplotlib", "numpy", "scipy"), **dict.fromkeys(SIMPLE, ()),
 }

@@ -28,6 +28,7 @@ EVERY = ("core", "dm-stl", "dm-imr", "dm-tiler", "dm-dualbuffer", "dm-platter")
 PROBES = (*LAYERS, "scripts/src/skylight", "tests/guest/skylight.py")
 STORE = (*LAYERS, "userspace/kv", "userspace/kvbench", *own("in_guest/kv", "in_guest/rebuild", "evaluation"))
 BENCH = own("bench", "bench_store", "in_guest/bench")
+READS = ("userspace/replay", "core/lib/reads", "core/lib/extents", "scripts/src/loads")
 LEVELS = ("userspace/levels", "userspace/platter-sim", "dm-platter")
 
 
@@ -150,6 +151,10 @@ _RESULTS = (
            BUFFERS),
     Result("layers", "scripts/experiments layers", "reports/layers.rst", "Results", "2026-11-28",
            (*BUFFERS, "dm-tiler", "dm-imr")),
+    Result("read-seek", "scripts/experiments read-seek", "reports/read-seek.rst", "Patterns",
+           "2026-11-28", READS, minutes=0.2),
+    Result("read-seek-synthetic", "scripts/experiments read-seek synthetic", "reports/read-seek.rst",
+           "Synthetic loads", "2026-11-28", READS, minutes=1),
     Result("rebuild", "scripts/experiments rebuild", "reports/rebuild.rst", "Results", "2026-11-28",
            (*LAYERS, "userspace/shingle", *own("stacks", "in_guest/rebuild")),
            minutes=3),

@@ -14,7 +14,7 @@ from skylight.device import Device
 from skylight.device import Refused as DeviceRefused
 from skylight.load import LoadError
 
-from . import generate, measure, thesis, trace
+from . import generate, hajkazemi, measure, thesis, trace
 from . import replay as replays
 from .requests import BLOCK, Refused, join, parts
 
@@ -28,6 +28,8 @@ EXAMPLES = """examples:
   scripts/loads/run replay rsrch.csv /dev/mapper/smr
 """
 STATIONARY = ("uniform", "zipf", "hot")
+# Table I of Hajkazemi's paper has traces with the names of presets.
+SYNTHETIC = {f"seek-{name}": name for name in hajkazemi.TABLE}
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -101,8 +103,11 @@ def parser():
 
     make = commands.add_parser("generate", help="make a load")
     make.add_argument("load", metavar="LOAD", choices=(*generate.PRESETS, *STATIONARY,
-                                                       "regions"),
-                      help="a preset, uniform, zipf, hot, or regions")
+                                                       "regions", *hajkazemi.PATTERNS,
+                                                       *SYNTHETIC),
+                      help="a preset, uniform, zipf, hot, regions; descending, shuffled or "
+                           "interleaved writes that are read in sequence; or seek-NAME, synthetic, "
+                           "with the counts of a trace")
     output(make)
     make.add_argument("--seed", type=number(0, 1 << 62), default=1,
                       help="the same one, the same load (1)")
@@ -247,6 +252,10 @@ def command_generate(args, screen):
                                    args.seed, args.rate, args.requests, screen.show)
     elif args.load == "regions":
         load = region_load(args, device)
+    elif args.load in hajkazemi.PATTERNS:
+        load = hajkazemi.pattern(args.load, args.seed, args.rate)[:args.requests]
+    elif args.load in SYNTHETIC:
+        load = hajkazemi.synthetic(SYNTHETIC[args.load], args.seed, args.rate, args.requests)
     else:
         load = generate.stationary(
             args.load, cache // BLOCK, args.seed, args.rate, args.fills or 3.0, args.over,
@@ -312,7 +321,9 @@ def command_presets(args, _):
               f"{p.kb_per_read:11.1f}{p.fills:11.2f}" +
               (f"{p.rho:11.3f}{ideal:11.2f}" if p.rho else f"{'-':>11}{'-':>11}"))
     print("and uniform, zipf, hot: writes of a block each that do the same from beginning to "
-          "end\nand regions: keeps a share of each autonomous region valid")
+          "end\nand regions: keeps a share of each autonomous region valid\n"
+          "and descending, shuffled, interleaved: ranges written out of order, read in sequence\n"
+          f"and seek-NAME: synthetic, with the counts of {', '.join(hajkazemi.TABLE)}")
     return 0
 
 

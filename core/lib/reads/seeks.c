@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Counts of seeks, see seeks.h.  Pure code. */
+#include "reads/seeks.h"
+
+/**
+ * shingle_seeks_init() - all counts are 0
+ * @s: the counts
+ * @unit_shift: a unit has 1 << @unit_shift bytes, 9 to 18
+ *
+ * Context: any.
+ */
+void shingle_seeks_init(struct shingle_seeks *s, u32 unit_shift)
+{
+	/* A distance of whole units is long if it is not shorter. */
+	s->long_units = DIV_ROUND_UP(SHINGLE_LONG_SEEK_BYTES, 1U << unit_shift);
+	s->misordered.window = SHINGLE_MISORDER_BYTES >> unit_shift;
+	shingle_seeks_clear(s);
+}
+EXPORT_SYMBOL_GPL(shingle_seeks_init);
+
+/**
+ * shingle_seeks_clear() - count from 0 on
+ * @s: the counts
+ *
+ * The next operation of each stream is its first one.
+ *
+ * Context: the caller's lock.
+ */
+void shingle_seeks_clear(struct shingle_seeks *s)
+{
+	u32 long_units = s->long_units, window = s->misordered.window, i;
+
+	memset(s, 0, sizeof(*s));
+	s->long_units = long_units;
+	s->misordered.window = window;
+	s->host.next = SHINGLE_SEEKS_NOWHERE;
+	s->medium.next = SHINGLE_SEEKS_NOWHERE;
+	s->plain.next = SHINGLE_SEEKS_NOWHERE;
+	for (i = 0; i < SHINGLE_MISORDER_WRITES; i++)
+		s->misordered.start[i] = SHINGLE_SEEKS_NOWHERE;
+}
+EXPORT_SYMBOL_GPL(shingle_seeks_clear);
+
+static void operation(struct shingle_seek_stream *st, u32 long_units,
+		      enum shingle_seek_class class, u64 start, u32 n)
+{
+	u64 distance = start > st->next ? start - st->next : st->next - start;
+
+	if (distance && st->next != SHINGLE_SEEKS_NOWHERE) {
+		u32 i = min_t(u32, fls64(distance) - 1, SHINGLE_DISTANCE_BUCKETS - 1);
+
+		st->seeks[class]++;
+		st->long_seeks[class] += distance >= long_units;
+		if (start > st->next)
+			st->ahead[i]++;
+		else
+			st->back[i]++;
+	}
+	st->ops[class]++;
+	st->units[class] += n;
+	st->next = start + n;
+}
+
+/* A write of the host: are earlier writes mis-ordered because of it? */
+static void order(struct shingle_misordered *m, u64 lunit, u32 n)
+{
+	u32 i;
+
+	m->written += n;
+	/* The write itself is within the window. */
+	while (m->oldest != m->at && m->written - m->end[m->oldest] > m->window)
+		m->oldest = (m->oldest + 1) % SHINGLE_MISORDER_WRITES;
+	for (i = m->oldest; i != m->at; i = (i + 1) % SHINGLE_MISORDER_WRITES) {
+		if (m->start[i] == lunit + n) {
+			m->start[i] = SHINGLE_SEEKS_NOWHERE;
+			m->nr++;
+		}
+	}
+	m->start[m->at] = lunit;
+	m->end[m->at] = m->written;
+	m->at = (m->at + 1) % SHINGLE_MISORDER_WRITES;
+}
+
+/**
+ * shingle_seeks_host() - the host reads or writes
+ * @s: the counts
+ * @write: whether it writes
+ * @lunit: first logical unit
+ * @n: number of units
+ *
+ * Context: the caller's lock.
+ */
+void shingle_seeks_host(struct shingle_seeks *s, bool write, u64 lunit, u32 n)
+{
+	operation(&s->host, s->long_units, write ? SHINGLE_SEEK_WRITE : SHINGLE_SEEK_READ, lunit,
+		  n);
+	if (write)
+		order(&s->misordered, lunit, n);
+}
+EXPORT_SYMBOL_GPL(shingle_seeks_host);
+
+/**
+ * shingle_seeks_medium() - the log reads or writes
+ * @s: the counts
+ * @class: why
+ * @place: first unit
+ * @n: number of units
+ *
+ * Context: the caller's lock.
+ */
+void shingle_seeks_medium(struct shingle_seeks *s, enum shingle_seek_class class, u64 place, u32 n)
+{
+	operation(&s->medium, s->long_units, class, place, n);
+}
+EXPORT_SYMBOL_GPL(shingle_seeks_medium);
+
+/**
+ * shingle_seeks_plain() - the log would read or write if it had no caches
+ * @s: the counts
+ * @class: why
+ * @place: first unit
+ * @n: number of units
+ *
+ * Context: the caller's lock.
+ */
+void shingle_seeks_plain(struct shingle_seeks *s, enum shingle_seek_class class, u64 place, u32 n)
+{
+	operation(&s->plain, s->long_units, class, place, n);
+}
+EXPORT_SYMBOL_GPL(shingle_seeks_plain);
+
+/**
+ * shingle_seeks_read() - a read of the host needs fragments
+ * @s: the counts
+ * @frags: their number, at least 1
+ *
+ * Context: the caller's lock.
+ */
+void shingle_seeks_read(struct shingle_seeks *s, u32 frags)
+{
+	s->reads++;
+	s->frags += frags;
+	s->frags_of[min_t(u32, fls(frags) - 1, SHINGLE_FRAGS_BUCKETS - 1)]++;
+	if (frags > 1) {
+		s->fragmented++;
+		s->fragmented_frags += frags;
+	}
+}
+EXPORT_SYMBOL_GPL(shingle_seeks_read);

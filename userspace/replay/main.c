@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0
+/* shingle-replay: the seeks of a trace on a log-structured disk, without data. */
+#include <time.h>
+
+#include "../shingle/tool.h"
+#include "input.h"
+#include "report.h"
+
+static const char help[] =
+"Usage: shingle-replay [OPTION]... [FILE]\n"
+"Count the seeks of a trace on a log-structured disk without end, with the remedies of\n"
+"Hajkazemi, Abdi and Desnoyers (\"Minimizing Read Seek for SMR Disk\"), beside those of\n"
+"the untranslated trace.  FILE contains requests as 'scripts/experiments read-seek'\n"
+"writes them; without FILE or with -, they come from standard input.\n"
+"\n"
+"The log:\n"
+"      --unit SIZE        512B or 4K: requests are extended to whole units (512B)\n"
+"      --frontier N       unit where the log begins (behind the highest address)\n"
+"      --extents N        most extents of the map (twice the writes and rewrites)\n"
+"Opportunistic defragmentation:\n"
+"      --defrag-frags N   rewrite reads of at least N fragments (off)\n"
+"      --defrag-hits K    at the Kth such read of a MiB of addresses, at most 255 (1)\n"
+"      --defrag-max SIZE  rewrite no larger reads\n"
+"Look-ahead-behind:\n"
+"      --behind SIZE      read this much before a fragment of a fragmented read (0B)\n"
+"      --ahead SIZE       and this much behind it (0B)\n"
+"      --regions N        regions that are kept, 1 to 32 (1)\n"
+"      --per-read         forget them at the end of each read\n"
+"Selective caching:\n"
+"      --cache SIZE       keep the fragments of fragmented reads (0B)\n"
+"      --exact            find a fragment only as it was read, not by its units\n"
+"Results:\n"
+"      --interval N       count long seeks for each N requests (JSON)\n"
+"      --popular          count the accesses of each fragment (JSON)\n"
+"      --json             print JSON\n"
+"  -h, --help             print this text\n"
+"  -V, --version          print the version\n"
+"\n"
+"SIZE has a unit: B, s, K, M, G, T.  Exit status: 0 success, 8 the command failed, 16\n"
+"wrong usage.\n";
+
+enum {
+	OPT_UNIT = 256, OPT_FRONTIER, OPT_EXTENTS, OPT_DEFRAG_FRAGS, OPT_DEFRAG_HITS,
+	OPT_DEFRAG_MAX, OPT_BEHIND, OPT_AHEAD, OPT_REGIONS, OPT_PER_READ, OPT_CACHE, OPT_EXACT,
+	OPT_INTERVAL, OPT_POPULAR, OPT_JSON,
+};
+
+static const struct option long_options[] = {
+	{ "unit", required_argument, NULL, OPT_UNIT },
+	{ "frontier", required_argument, NULL, OPT_FRONTIER },
+	{ "extents", required_argument, NULL, OPT_EXTENTS },
+	{ "defrag-frags", required_argument, NULL, OPT_DEFRAG_FRAGS },
+	{ "defrag-hits", required_argument, NULL, OPT_DEFRAG_HITS },
+	{ "defrag-max", required_argument, NULL, OPT_DEFRAG_MAX },
+	{ "behind", required_argument, NULL, OPT_BEHIND },
+	{ "ahead", required_argument, NULL, OPT_AHEAD },
+	{ "regions", required_argument, NULL, OPT_REGIONS },
+	{ "per-read", no_argument, NULL, OPT_PER_READ },
+	{ "cache", required_argument, NULL, OPT_CACHE },
+	{ "exact", no_argument, NULL, OPT_EXACT },
+	{ "interval", required_argument, NULL, OPT_INTERVAL },
+	{ "popular", no_argument, NULL, OPT_POPULAR },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ }
+};
+
+/**
+ * struct words - the command line; sizes in bytes, U64_MAX = not given
+ * @name: file of requests
+ * @json: print JSON
+ * @unit: size of a unit
+ * @frontier: unit where the log begins
+ * @extents: most extents
+ * @defrag_max: largest rewrite
+ * @behind: see --behind
+ * @ahead: see --ahead
+ * @cache: size of the cache
+ * @interval: see --interval
+ * @opt: options of the log
+ */
+struct words {
+	const char *name;
+	bool json;
+	u64 unit;
+	u64 frontier;
+	u64 extents;
+	u64 defrag_max;
+	u64 behind;
+	u64 ahead;
+	u64 cache;
+	u64 interval;
+	struct replay_options opt;
+};
+
+static int misused(const char *what)
+{
+	fail("%s; see 'shingle-replay --help'", what);
+	return EXIT_USAGE;
+}
+
+static bool number(const char *name, u64 least, u64 most, u32 *value)
+{
+	u64 v;
+
+	if (!parse_number(name, optarg, least, most, &v))
+		return false;
+	*value = v;
+	return true;
+}
+
+static bool take(struct words *w, int c)
+{
+	struct shingle_remedies_settings *set = &w->opt.remedies;
+
+	switch (c) {
+	case OPT_UNIT:
+		return parse_size("--unit", optarg, &w->unit);
+	case OPT_FRONTIER:
+		return parse_number("--frontier", optarg, 0, 1ULL << 48, &w->frontier);
+	case OPT_EXTENTS:
+		return parse_number("--extents", optarg, 1, SHINGLE_EXTENTS_MAX, &w->extents);
+	case OPT_DEFRAG_FRAGS:
+		return number("--defrag-frags", 2, U32_MAX, &set->defrag_frags);
+	case OPT_DEFRAG_HITS:
+		return number("--defrag-hits", 1, SHINGLE_DEFRAG_HITS, &set->defrag_hits);
+	case OPT_DEFRAG_MAX:
+		return parse_size("--defrag-max", optarg, &w->defrag_max);
+	case OPT_BEHIND:
+		return parse_size("--behind", optarg, &w->behind);
+	case OPT_AHEAD:
+		return parse_size("--ahead", optarg, &w->ahead);
+	case OPT_REGIONS:
+		return number("--regions", 1, SHINGLE_AROUND_REGIONS, &w->opt.regions);
+	case OPT_PER_READ:
+		w->opt.per_read = true;
+		return true;
+	case OPT_CACHE:
+		return parse_size("--cache", optarg, &w->cache);
+	case OPT_EXACT:
+		w->opt.exact = true;
+		return true;
+	case OPT_INTERVAL:
+		return parse_number("--interval", optarg, 1, U64_MAX, &w->interval);
+	case OPT_POPULAR:
+		w->opt.popular = true;
+		return true;
+	default:
+		w->json = true;
+		return true;
+	}
+}
+
+/* A size in units. */
+static bool units(const struct words *w, const char *name, u64 bytes, u32 *value)
+{
+	if (bytes % w->unit || bytes / w->unit > S32_MAX) {
+		fail("%s is not a multiple of --unit, or is too large", name);
+		return false;
+	}
+	*value = bytes / w->unit;
+	return true;
+}
+
+/* Translate sizes to units, and look up in the trace what is not given. */
+static bool settle(struct words *w, const struct input *in)
+{
+	struct replay_options *o = &w->opt;
+	struct shingle_remedies_settings *set = &o->remedies;
+	u64 extents = 2 * (in->nr_of[REQUEST_WRITE] + in->nr_of[REQUEST_DISCARD] + 8);
+
+	o->unit_shift = ilog2(w->unit);
+	if (!units(w, "--behind", w->behind, &set->behind) ||
+	    !units(w, "--ahead", w->ahead, &set->ahead) ||
+	    !units(w, "--cache", w->cache, &o->cache_units))
+		return false;
+	set->keep = o->cache_units;
+	set->defrag_units = min_t(u64, w->defrag_max / w->unit, U32_MAX);
+	if (set->defrag_frags)
+		extents += 2 * in->nr_of[REQUEST_READ];
+	o->extents = min_t(u64, w->extents ?: extents, SHINGLE_EXTENTS_MAX);
+	o->base = w->frontier != U64_MAX ? w->frontier : DIV_ROUND_UP(in->end, w->unit / 512);
+	if (compact_init(&o->compact, in, o->unit_shift)) {
+		fail("out of memory");
+		return false;
+	}
+	if (o->compact.end >= U32_MAX)
+		fail("%s uses more than %s: try --unit 4K", w->name,
+		     size_text(U32_MAX * w->unit).s);
+	return o->compact.end < U32_MAX;
+}
+
+/* Return: 0, or the status after printing an error. */
+static int replay(const struct words *w, const struct input *in, struct replay_log *l,
+		  struct series *s)
+{
+	static int (*const call[NR_REQUEST_KINDS])(struct replay_log *l, u64 lunit, u32 n) = {
+		log_read, log_write, log_discard
+	};
+	u32 shift = w->opt.unit_shift - 9;
+	u64 host = 0, medium = 0, i;
+
+	for (i = 0; i < in->nr; i++) {
+		const struct request *r = &in->request[i];
+		u64 sector = le64_to_cpu(r->sector), first = sector >> shift;
+		u64 last = (sector + le32_to_cpu(r->sectors) - 1) >> shift;
+		int err = call[le32_to_cpu(r->kind)](l, first, last - first + 1);
+		u32 c;
+
+		if (err == -ENOSPC)
+			return fail("request %llu: the log is longer than %u units: try --unit 4K",
+				    i + 1, U32_MAX);
+		if (err)
+			return fail("request %llu: out of memory, or more than %u extents: see --extents",
+				    i + 1, l->opt.extents);
+		if (!s->ops || ((i + 1) % s->ops && i + 1 < in->nr))
+			continue;
+		s->host[s->nr] = -host;
+		s->medium[s->nr] = -medium;
+		for (c = 0, host = 0, medium = 0; c < SHINGLE_NR_SEEK_CLASSES; c++) {
+			host += l->seeks.host.long_seeks[c];
+			medium += l->seeks.medium.long_seeks[c];
+		}
+		s->host[s->nr] += host;
+		s->medium[s->nr++] += medium;
+	}
+	return 0;
+}
+
+static double cpu_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static int run(struct words *w)
+{
+	static struct replay_log l;
+	struct series s = { .ops = w->interval };
+	struct input in;
+	double began;
+	int rc = input_open(&in, w->name);
+
+	if (rc)
+		return rc;
+	if (!settle(w, &in)) {
+		compact_exit(&w->opt.compact);
+		input_close(&in);
+		return EXIT_USAGE;
+	}
+	if (s.ops) {
+		s.host = calloc(in.nr / s.ops + 1, sizeof(*s.host));
+		s.medium = calloc(in.nr / s.ops + 1, sizeof(*s.medium));
+	}
+	if (log_init(&l, &w->opt) || (s.ops && (!s.host || !s.medium))) {
+		rc = fail("there is not enough memory for %u extents", w->opt.extents);
+		goto out;
+	}
+	began = cpu_seconds();
+	rc = replay(w, &in, &l, &s);
+	if (!rc && w->json)
+		report_json(&l, &s, cpu_seconds() - began);
+	else if (!rc)
+		report_text(&l, cpu_seconds() - began);
+out:
+	log_exit(&l);
+	free(s.host);
+	free(s.medium);
+	input_close(&in);
+	return rc;
+}
+
+/* The status of the program, unless its output was lost. */
+static int told(int rc)
+{
+	return rc == EXIT_CLEAN ? output_end(rc) : rc;
+}
+
+int main(int argc, char **argv)
+{
+	static struct words w = {
+		.name = "-", .unit = 512, .frontier = U64_MAX, .defrag_max = U64_MAX,
+		.opt = { .regions = 1, .remedies = { .defrag_hits = 1 } },
+	};
+	int c;
+
+	tool_name = "shingle-replay";
+	opterr = 0;
+	while ((c = next_option(argc, argv, ":hV", long_options, NULL)) != -1) {
+		if (c == 'h') {
+			fputs(help, stdout);
+			return told(EXIT_CLEAN);
+		}
+		if (c == 'V') {
+			say("shingle-replay %s", tool_release);
+			return told(EXIT_CLEAN);
+		}
+		if (c == ':')
+			return misused("the last option needs a value");
+		if (c == '?')
+			return misused("an option is not known, or takes no value");
+		if (!take(&w, c))
+			return EXIT_USAGE;
+	}
+	if (argc - optind > 1)
+		return misused("more than one FILE is given");
+	if (argv[optind])
+		w.name = argv[optind];
+	if (w.unit != 512 && w.unit != 4096)
+		return misused("--unit is 512B or 4K");
+	if (w.opt.exact && !w.cache)
+		return misused("--exact requires --cache");
+	return told(run(&w));
+}
