@@ -160,13 +160,13 @@ static u32 verify_segment(struct stl_log *s, u32 segment, shingle_report_fn repo
 {
 	const struct log_segment *g = &s->segment[segment];
 	u32 live = s->x.live[segment], last = s->x.last[segment], bad = 0, end = 0, which;
-	bool at_frontier = false;
+	bool at_frontier = false, is_open = g->use == LOG_OPEN, is_free = g->use == LOG_FREE;
 
 	if (last != SHINGLE_EXTENTS_NONE)
 		end = s->x.entry[last].place % s->band_blocks + s->x.entry[last].n;
 	for (which = 0; which < LOG_FRONTIERS && !at_frontier; which++)
 		at_frontier = s->frontier[which] == segment;
-	if (at_frontier == (g->use != LOG_OPEN)) {
+	if (at_frontier != is_open) {
 		report(ctx, "segment %u is open and is at no frontier, or the reverse", segment);
 		bad++;
 	}
@@ -175,7 +175,7 @@ static u32 verify_segment(struct stl_log *s, u32 segment, shingle_report_fn repo
 		       segment, live, end, g->fill);
 		bad++;
 	}
-	if ((g->use == LOG_FREE || g->use == LOG_PENDING) && (live || g->inflight)) {
+	if ((is_free || g->use == LOG_PENDING) && (live || g->inflight)) {
 		report(ctx, "segment %u is not in use, but has %u blocks in use and %u writes",
 		       segment, live, g->inflight);
 		bad++;
@@ -184,7 +184,7 @@ static u32 verify_segment(struct stl_log *s, u32 segment, shingle_report_fn repo
 		report(ctx, "segment %u is closed and empty", segment);
 		bad++;
 	}
-	if (!g->stamp == (g->use != LOG_FREE)) {
+	if (is_free != !g->stamp) {
 		report(ctx, "segment %u has stamp %llu", segment,
 		       (unsigned long long)g->stamp);
 		bad++;

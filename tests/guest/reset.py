@@ -417,6 +417,8 @@ def while_cleaning(ctx, geo):
         places = range(1, geo.logical, geo.band)
         if ctx.target.paged:        # a region is cleaned when all its places were written
             places = 2 * list(range(geo.logical))
+        elif not ctx.target.has_home:       # an empty band needs no cleaning
+            places = [*range(geo.logical), *range(0, geo.logical, 2)]
         elif not ctx.target.caches_all:     # only overwritten blocks go to the cache
             places = [*range(geo.logical), *range(geo.logical // 4)]
         for at in places:
