@@ -147,13 +147,13 @@ static void resume_frontier(struct stl_log *s, enum log_frontier which)
 /* The free segments follow the host's frontier, as they did before. */
 static void fill_free(struct stl_log *s)
 {
-	u32 first = s->frontier[LOG_HOST] == NO_SEGMENT ? 0 : s->frontier[LOG_HOST], i;
+	u32 at = s->frontier[LOG_HOST] == NO_SEGMENT ? 0 : s->frontier[LOG_HOST], i;
 
 	for (i = 0; i < s->nr_segments; i++) {
-		u32 segment = ((u64)first + i) % s->nr_segments;
-
-		if (s->segment[segment].use == LOG_FREE)
-			stl_log_ring_put(s, &s->free, segment, 0);
+		if (s->segment[at].use == LOG_FREE)
+			stl_log_ring_put(s, &s->free, at, 0);
+		if (++at == s->nr_segments)
+			at = 0;
 	}
 }
 

@@ -17,8 +17,10 @@
 
 void stl_log_ring_put(const struct stl_log *s, struct log_ring *r, u32 segment, u64 seq)
 {
-	u32 at = ((u64)r->head + r->nr++) % s->nr_segments;
+	u64 at = (u64)r->head + r->nr++;
 
+	if (at >= s->nr_segments)
+		at -= s->nr_segments;
 	r->at[at] = segment;
 	if (r->seq)
 		r->seq[at] = seq;
