@@ -1095,7 +1095,7 @@ static void stl_log_moves_current_blocks(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step), 1);
 	KUNIT_EXPECT_EQ(test, step.n, 3U);
 	log_write(test, e, 1, 1, 5);
-	/* What the step reads may be given up, but not written to. */
+	/* Places that the step reads must not become free. */
 	KUNIT_EXPECT_FALSE(test, e->ops->clean.release(e, 0));
 	e->ops->clean.step_done(e, &step, &emit);
 	expect_run(test, e, 0, 1, 8, SHINGLE_RUN_MAPPED);

@@ -53,7 +53,7 @@ static const struct shingle_option stl_full_options[] = {
 	{ .name = "threshold", .kind = SHINGLE_OPTION_NUMBER, OPTION(threshold),
 	  .min = 1, .max = U32_MAX, .find_initial = initial_threshold, .set = set_threshold,
 	  .range = "threshold must be at least 1 and less than the provision of a zone",
-	  .help = "so many bands of a zone that are free are kept for cleaning" },
+	  .help = "number of free bands of a zone that are kept for cleaning" },
 	{ .name = "read_home", .kind = SHINGLE_OPTION_WORD, OPTION(read_all),
 	  .words = SHINGLE_OPTION_WORDS("needed", "always"),
 	  .range = "read_home must be needed or always",

@@ -11,8 +11,8 @@
  * Another kind of step shortens the extent map.  It copies extents that follow each other
  * logically, but not in place, to the cleaner's frontier, where they become one.
  *
- * Writes and discards go on during a step.  What they replace is not moved: step_done() compares
- * the map with the places that the step has copied.
+ * Writes and discards go on during a step.  step_done() compares the map with the places that the
+ * step has copied, and does not move blocks that have been replaced.
  */
 #include "log/state.h"
 
@@ -196,7 +196,7 @@ static int search_on(struct stl_log *s, struct shingle_step *step)
 			nothing_to_join(s);
 			return 0;
 		}
-		/* What it found may not have fitted. */
+		/* Extents may not have fitted into the rest of the segment. */
 		stl_log_close(s, LOG_CLEANER);
 		s->clean.reopened = true;
 	}

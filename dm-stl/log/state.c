@@ -192,7 +192,7 @@ static u32 verify_segment(struct stl_log *s, u32 segment, shingle_report_fn repo
 	return bad;
 }
 
-/* Segments whose uses one call can count. */
+/* Most segments that verify() counts in one call. */
 #define COUNT_SEGMENTS	(64U * SHINGLE_WALK)
 
 static u32 verify_counts(struct stl_log *s, shingle_report_fn report, void *ctx)

@@ -30,7 +30,7 @@ enum { STL_LOG_SEGMENTS, STL_LOG_EXTENTS, STL_LOG_PIECES };
  */
 #define MOVE_RECORDS	(1 + 2 * (MOVE_EXTENTS + 32))
 
-/* What chooses the segment to clean. */
+/* How the segment to clean is chosen. */
 enum log_policy { LOG_CLEAN_OFF, LOG_CLEAN_GREEDY, LOG_CLEAN_COST_BENEFIT };
 
 /* The two places where the log grows. */
@@ -129,7 +129,7 @@ struct log_clean {
 /**
  * struct log_counts - the counters
  * @placed_blocks: blocks placed for the host
- * @aborted_blocks: of these, blocks whose writes failed
+ * @aborted_blocks: those of them whose writes failed
  * @moved_blocks: blocks that the cleaner moved
  * @joined_extents: extents that it copied to one place to shorten the map
  * @bands_opened: segments taken into use

@@ -7,7 +7,7 @@
  * followed by the next free one; if there is none the cleaner must make one, and a log that is
  * not cleaned takes no more writes.
  *
- * Of two writes of one block in flight at a time, the one that is committed last wins, both in
+ * If two writes of one block are in flight together, the one that is committed last wins, both in
  * memory and after recovery, because journal records are in the order of commits.
  */
 #include "log/state.h"

@@ -92,7 +92,7 @@ static const struct shingle_option stl_set_options[] = {
 	{ .name = "bypass_blocks", .kind = SHINGLE_OPTION_NUMBER,
 	  OPTION(bypass.streams.alone_blocks), .max = MAX_BYPASS, .set = set_bypass,
 	  .range = "bypass_blocks must be from 0 (never) to 16777216 (64 GiB)",
-	  .help = "streams of so many blocks go past the cache; 0: none does" },
+	  .help = "length of a stream, in blocks, that bypasses the cache; 0: none does" },
 	{ .name = "read_home", .kind = SHINGLE_OPTION_WORD, OPTION(read_all),
 	  .words = SHINGLE_OPTION_WORDS("needed", "always"),
 	  .range = "read_home must be needed or always",
