@@ -347,21 +347,21 @@ static void hold_set(struct device *d)
 	d->e->ops->destroy(d->e);
 }
 
-/* 4 TB in bands of 20 MiB, with a map of ten million extents that is nearly full. */
+/* 4 TB in bands of 20 MiB, with a map of two million extents that is nearly full. */
 static void hold_log(struct device *d)
 {
 	const struct shingle_exercise_shape shape = {
 		.band_blocks = 5120, .data_bands = 190735, .head_tracks = 1,
 	};
 	struct stl_log_params p = {
-		.reserve = cpu_to_le32(3000), .extents = cpu_to_le32(10000000),
+		.reserve = cpu_to_le32(3000), .extents = cpu_to_le32(2000000),
 	};
 	u32 i;
 
 	create(d, &stl_log_engine_ops, &shape, &p, sizeof(p));
 	ready(d);
 	/* Every other block in descending order: each is an extent, and none can be joined. */
-	for (i = 9900000; i; i--)
+	for (i = 1950000; i; i--)
 		write_at(d, 2 * (u64)i, 1);
 	look(d);
 	for (i = 0; i < 100000; i++)
