@@ -67,7 +67,7 @@ def test_all_measured_answers_occur_and_none_is_overconfident():
 
 
 SKYLIGHT = "\n".join((TOP / f"Documentation/{page}.rst").read_text(encoding="utf-8")
-                     for page in ("skylight", "reports/skylight"))
+                     for page in ("skylight", "skylight-tests", "reports/skylight"))
 
 
 def test_supported_confidence_computed_by_hand():
