@@ -66,7 +66,9 @@ def test_checkpoints_of_many_pieces():
     done = exercise(SEED, 400, tool="shingle-exercise-pieces")
     assert done.returncode == 0, done.stdout + done.stderr
     for line in done.stdout.splitlines():
-        assert int(re.search(r"(\d+) checkpoints", line)[1]) > 1000, line
+        # Those of stl-log have the most pieces, so fewer of them end.
+        assert int(re.search(r"(\d+) checkpoints", line)[1]) > (
+            500 if line.startswith("stl-log") else 1000), line
         assert int(re.search(r"(\d+) times verified", line)[1]) > 10000, line
         # Each unchanged piece was compared with its last written content.
         least = {"comb": 500, "stl-log": 3000}.get(line.split(":")[0], 5000)
