@@ -548,11 +548,11 @@ static void distances(void)
 /* An engine's table of counters with the rows of seeks. */
 struct owner {
 	u32 before;
-	struct shingle_seeks seeks;
+	struct shingle_seeks counts;
 };
 
 static const struct shingle_counter rows[] = {
-	SHINGLE_SEEKS_COUNTERS(struct owner, seeks),
+	SHINGLE_SEEKS_COUNTERS(struct owner, counts),
 	{ }
 };
 
@@ -573,16 +573,16 @@ static void counters(void)
 	static struct owner o;
 	u32 i, k;
 
-	shingle_seeks_init(&o.seeks, 12);
+	shingle_seeks_init(&o.counts, 12);
 	/* 125 blocks of 4 KiB are 500 KiB. */
-	shingle_seeks_host(&o.seeks, false, 0, 1);
-	shingle_seeks_host(&o.seeks, true, 126, 1);
-	shingle_seeks_host(&o.seeks, false, 251, 1);
-	shingle_seeks_medium(&o.seeks, SHINGLE_SEEK_WRITE, 7, 1);
-	shingle_seeks_medium(&o.seeks, SHINGLE_SEEK_CLEAN_WRITE, 9, 1);
-	shingle_seeks_plain(&o.seeks, SHINGLE_SEEK_WRITE, 7, 1);
-	shingle_seeks_plain(&o.seeks, SHINGLE_SEEK_REWRITE, 1000, 1);
-	shingle_seeks_read(&o.seeks, 3);
+	shingle_seeks_host(&o.counts, false, 0, 1);
+	shingle_seeks_host(&o.counts, true, 126, 1);
+	shingle_seeks_host(&o.counts, false, 251, 1);
+	shingle_seeks_medium(&o.counts, SHINGLE_SEEK_WRITE, 7, 1);
+	shingle_seeks_medium(&o.counts, SHINGLE_SEEK_CLEAN_WRITE, 9, 1);
+	shingle_seeks_plain(&o.counts, SHINGLE_SEEK_WRITE, 7, 1);
+	shingle_seeks_plain(&o.counts, SHINGLE_SEEK_REWRITE, 1000, 1);
+	shingle_seeks_read(&o.counts, 3);
 	if (row(&o, "nols_write_seeks") != 1 || row(&o, "nols_write_long_seeks") != 1 ||
 	    row(&o, "nols_read_seeks") != 1 || row(&o, "nols_read_long_seeks") ||
 	    row(&o, "ls_write_seeks") || row(&o, "ls_clean_write_seeks") != 1 ||

@@ -113,30 +113,30 @@ struct shingle_seeks {
 	struct shingle_misordered misordered;
 };
 
-/* Rows of a table of counters.  The member @seeks of @type is a struct shingle_seeks. */
-#define SHINGLE_SEEKS_ROW(name, type, seeks, stream, class)					\
-	SHINGLE_COUNTER(name "_seeks", type, seeks.stream.seeks[SHINGLE_SEEK_##class], COUNT),	\
+/* Rows of a table of counters.  The member @at of @type is a struct shingle_seeks. */
+#define SHINGLE_SEEKS_ROW(name, type, at, stream, class)					\
+	SHINGLE_COUNTER(name "_seeks", type, at.stream.seeks[SHINGLE_SEEK_##class], COUNT),	\
 	SHINGLE_COUNTER(name "_long_seeks", type,						\
-			seeks.stream.long_seeks[SHINGLE_SEEK_##class], COUNT)
+			at.stream.long_seeks[SHINGLE_SEEK_##class], COUNT)
 
-#define SHINGLE_SEEKS_COUNTERS(type, seeks)							\
-	SHINGLE_SEEKS_ROW("nols_read", type, seeks, host, READ),				\
-	SHINGLE_SEEKS_ROW("nols_write", type, seeks, host, WRITE),				\
-	SHINGLE_SEEKS_ROW("ls_read", type, seeks, medium, READ),				\
-	SHINGLE_SEEKS_ROW("ls_write", type, seeks, medium, WRITE),				\
-	SHINGLE_SEEKS_ROW("ls_rewrite", type, seeks, medium, REWRITE),				\
-	SHINGLE_SEEKS_ROW("ls_clean_read", type, seeks, medium, CLEAN_READ),			\
-	SHINGLE_SEEKS_ROW("ls_clean_write", type, seeks, medium, CLEAN_WRITE),			\
-	SHINGLE_SEEKS_ROW("plain_read", type, seeks, plain, READ),				\
-	SHINGLE_SEEKS_ROW("plain_write", type, seeks, plain, WRITE),				\
-	SHINGLE_SEEKS_ROW("plain_rewrite", type, seeks, plain, REWRITE),			\
-	SHINGLE_SEEKS_ROW("plain_clean_read", type, seeks, plain, CLEAN_READ),			\
-	SHINGLE_SEEKS_ROW("plain_clean_write", type, seeks, plain, CLEAN_WRITE),		\
-	SHINGLE_COUNTER("log_reads", type, seeks.reads, COUNT),					\
-	SHINGLE_COUNTER("fragmented_reads", type, seeks.fragmented, COUNT),			\
-	SHINGLE_COUNTER("read_fragments", type, seeks.frags, COUNT),				\
-	SHINGLE_COUNTER("fragmented_read_fragments", type, seeks.fragmented_frags, COUNT),	\
-	SHINGLE_COUNTER("misordered_writes", type, seeks.misordered.nr, COUNT)
+#define SHINGLE_SEEKS_COUNTERS(type, at)							\
+	SHINGLE_SEEKS_ROW("nols_read", type, at, host, READ),				\
+	SHINGLE_SEEKS_ROW("nols_write", type, at, host, WRITE),				\
+	SHINGLE_SEEKS_ROW("ls_read", type, at, medium, READ),				\
+	SHINGLE_SEEKS_ROW("ls_write", type, at, medium, WRITE),				\
+	SHINGLE_SEEKS_ROW("ls_rewrite", type, at, medium, REWRITE),				\
+	SHINGLE_SEEKS_ROW("ls_clean_read", type, at, medium, CLEAN_READ),			\
+	SHINGLE_SEEKS_ROW("ls_clean_write", type, at, medium, CLEAN_WRITE),			\
+	SHINGLE_SEEKS_ROW("plain_read", type, at, plain, READ),				\
+	SHINGLE_SEEKS_ROW("plain_write", type, at, plain, WRITE),				\
+	SHINGLE_SEEKS_ROW("plain_rewrite", type, at, plain, REWRITE),			\
+	SHINGLE_SEEKS_ROW("plain_clean_read", type, at, plain, CLEAN_READ),			\
+	SHINGLE_SEEKS_ROW("plain_clean_write", type, at, plain, CLEAN_WRITE),		\
+	SHINGLE_COUNTER("log_reads", type, at.reads, COUNT),					\
+	SHINGLE_COUNTER("fragmented_reads", type, at.fragmented, COUNT),			\
+	SHINGLE_COUNTER("read_fragments", type, at.frags, COUNT),				\
+	SHINGLE_COUNTER("fragmented_read_fragments", type, at.fragmented_frags, COUNT),	\
+	SHINGLE_COUNTER("misordered_writes", type, at.misordered.nr, COUNT)
 
 void shingle_seeks_init(struct shingle_seeks *s, u32 unit_shift);
 void shingle_seeks_clear(struct shingle_seeks *s);
