@@ -379,7 +379,32 @@ def add_pages(plan, apart, pages):
     plan["pages"] = (start, pages)
 
 
-class StlFull(StlSet):
+class Fitted(StlSet):
+    """A layer that adapts the geometries made for stl-set, by its _fit()."""
+
+    def sizes(self, geo):
+        return super().sizes(self._fit(geo))
+
+    def areas(self, geo):
+        return super().areas(self._fit(geo))
+
+    def headers(self, geo):
+        return super().headers(self._fit(geo))
+
+    def begins(self, geo):
+        return super().begins(self._fit(geo))
+
+    def format(self, paths, geo):
+        super().format(paths, self._fit(geo))
+
+    def table(self, paths, geo):
+        return super().table(paths, self._fit(geo))
+
+    def _devices(self, paths, geo):
+        return super()._devices(paths, self._fit(geo))
+
+
+class StlFull(Fitted):
     """The fully-associative layer; a geometry's cache bands are the log bands of each zone."""
     name = "stl-full"
     features = ()
@@ -412,28 +437,6 @@ class StlFull(StlSet):
                                      max(geo.cache, 1), 0)
         return plan
 
-    def sizes(self, geo):
-        return super().sizes(self._fit(geo))
-
-    def areas(self, geo):
-        return super().areas(self._fit(geo))
-
-    def headers(self, geo):
-        return super().headers(self._fit(geo))
-
-    def begins(self, geo):
-        return super().begins(self._fit(geo))
-
-    def format(self, paths, geo):
-        super().format(paths, self._fit(geo))
-
-    def table(self, paths, geo):
-        return super().table(paths, self._fit(geo))
-
-    @staticmethod
-    def _devices(paths, geo):
-        return StlSet._devices(paths, StlFull._fit(geo))
-
     @staticmethod
     def _fit(geo):
         """Adapt a geometry made for stl-set: no cache on another device, room in a checkpoint for
@@ -442,7 +445,7 @@ class StlFull(StlSet):
                        journal=2 * geo.journal)
 
 
-class StlLog(StlSet):
+class StlLog(Fitted):
     """The log-structured layer; a geometry's cache bands are the reserve of the log."""
     name = "stl-log"
     # The exerciser shows what it costs: a checkpoint of several pieces must be under way.
@@ -463,7 +466,7 @@ class StlLog(StlSet):
                    Geometry("guards", band=8, data=12, cache=3, track=4, head=2, journal=24,
                             meta="separate", options=(("idle_ms", 5), ("threshold", 5)))),
         "counters": (Geometry("few", band=32, data=20, cache=3, meta="separate", ckpt=32,
-                            journal=48, extents=100, raises=joining),),
+                              journal=48, extents=100, raises=joining),),
         "torn": (Geometry("home", band=24, data=5, cache=3, track=8, head=2, tail=7, home=True,
                           options=(("commit_ms", 0), ("idle_ms", 0))),),
     }
@@ -480,28 +483,6 @@ class StlLog(StlSet):
         plan["params"] = struct.pack("<IIII", geo.data * geo.home, self._reserve(geo),
                                      geo.extents or geo.logical, 0)
         return plan
-
-    def sizes(self, geo):
-        return super().sizes(self._fit(geo))
-
-    def areas(self, geo):
-        return super().areas(self._fit(geo))
-
-    def headers(self, geo):
-        return super().headers(self._fit(geo))
-
-    def begins(self, geo):
-        return super().begins(self._fit(geo))
-
-    def format(self, paths, geo):
-        super().format(paths, self._fit(geo))
-
-    def table(self, paths, geo):
-        return super().table(paths, self._fit(geo))
-
-    @staticmethod
-    def _devices(paths, geo):
-        return StlSet._devices(paths, StlLog._fit(geo))
 
     @staticmethod
     def _fit(geo):
@@ -678,7 +659,7 @@ def behind(geo, blocks, plain=()):
     return gone if track and geo.head > 1 else None
 
 
-class Tiler(StlSet):
+class Tiler(Fitted):
     """Autonomous regions.  A geometry's band is the part of a region that it presents; the device
     has one region more than the geometry has bands."""
     name = "tiler"
@@ -787,34 +768,15 @@ class Tiler(StlSet):
         """As behind(); an unknown skew is taken for 0."""
         return behind(geo, self._plan(geo)["devs"][0])
 
-    def sizes(self, geo):
-        return super().sizes(self._fit(geo))
-
-    def areas(self, geo):
-        return super().areas(self._fit(geo))
-
-    def headers(self, geo):
-        return super().headers(self._fit(geo))
-
-    def begins(self, geo):
-        return super().begins(self._fit(geo))
-
     def format(self, paths, geo):
         """Format with the tool if the geometry leaves the skew to the medium."""
         if not geo.columns or geo.skew is not None:
-            super().format(paths, self._fit(geo))
+            super().format(paths, geo)
             return
         places, over = self._blocks(geo)
         run(SHINGLE, "format", self.name, "--force", "--columns", geo.columns,
             "--over-permille", over, "--band", f"{places // geo.columns * geo.track * 4}K",
             *self._devices(paths, geo))
-
-    def table(self, paths, geo):
-        return super().table(paths, self._fit(geo))
-
-    @staticmethod
-    def _devices(paths, geo):
-        return StlSet._devices(paths, Tiler._fit(geo))
 
 
 class Dualbuffer(StlSet):
@@ -885,7 +847,7 @@ class Dualbuffer(StlSet):
         return behind(geo, self._plan(geo)["devs"][0])
 
 
-class Rmwf(StlSet):
+class Rmwf(Fitted):
     """Flash beside a shingled disk.  The cache of every geometry becomes a flash device, and bands
     get tracks: without tracks a write destroys nothing, and the engine never uses the flash."""
     name = "rmwf"
@@ -948,19 +910,6 @@ class Rmwf(StlSet):
         geo = self._fit(geo)
         plan = self._plan(geo)
         return behind(geo, plan["devs"][0], plain_of(geo, plan, self._bands_from(geo)))
-
-    def table(self, paths, geo):
-        return super().table(paths, self._fit(geo))
-
-    def headers(self, geo):
-        return super().headers(self._fit(geo))
-
-    def begins(self, geo):
-        return super().begins(self._fit(geo))
-
-    @staticmethod
-    def _devices(paths, geo):
-        return StlSet._devices(paths, Rmwf._fit(geo))
 
 
 class Comb(StlSet):
