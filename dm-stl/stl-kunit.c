@@ -144,22 +144,25 @@ static void stl_exercise(struct kunit *test)
 		KUNIT_EXPECT_GT(test, bypassed, 20ULL);
 }
 
-static void commit(struct shingle_engine *e, const struct shingle_run *run)
+/* Return: the number of records. */
+static u32 commit(struct shingle_engine *e, const struct shingle_run *run)
 {
 	struct shingle_record rec[4];
 	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
 
 	e->ops->map.commit(e, run, &emit);
+	return emit.nr;
 }
 
-static void write_run(struct kunit *test, struct shingle_engine *e, u64 lblk, u32 n, u64 pblk)
+/* Place and commit @n blocks that are expected at @pblk; return the number of records. */
+static u32 write_run(struct kunit *test, struct shingle_engine *e, u64 lblk, u32 n, u64 pblk)
 {
 	struct shingle_run run;
 
 	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, lblk, n, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.pblk, pblk);
 	KUNIT_EXPECT_EQ(test, run.n, n);
-	commit(e, &run);
+	return commit(e, &run);
 }
 
 static void write_block(struct kunit *test, struct shingle_engine *e, u64 lblk, u64 pblk)
@@ -967,20 +970,6 @@ static struct shingle_engine *new_log(struct kunit *test, u32 bands, u32 home, u
 	return e;
 }
 
-/* Place and commit @n blocks that are expected at @pblk; return the number of records. */
-static u32 log_write(struct kunit *test, struct shingle_engine *e, u64 lblk, u32 n, u64 pblk)
-{
-	struct shingle_record rec[4];
-	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
-	struct shingle_run run;
-
-	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, lblk, n, SHINGLE_LIFE_UNKNOWN, &run), 0);
-	KUNIT_EXPECT_EQ(test, run.pblk, pblk);
-	KUNIT_EXPECT_EQ(test, run.n, n);
-	e->ops->map.commit(e, &run, &emit);
-	return emit.nr;
-}
-
 /* Do a step of @n blocks from the first extent's @src to its @dst. */
 static void log_step(struct kunit *test, struct shingle_engine *e, enum shingle_why why, u32 n,
 		     u64 src, u64 dst)
@@ -1009,11 +998,11 @@ static void stl_log_appends(struct kunit *test)
 {
 	struct shingle_engine *e = new_log(test, 8, 0, 32, NULL);
 
-	KUNIT_EXPECT_EQ(test, log_write(test, e, 10, 3, 0), 2U);
-	KUNIT_EXPECT_EQ(test, log_write(test, e, 13, 1, 3), 1U);
+	KUNIT_EXPECT_EQ(test, write_run(test, e, 10, 3, 0), 2U);
+	KUNIT_EXPECT_EQ(test, write_run(test, e, 13, 1, 3), 1U);
 	expect_run(test, e, 10, 4, 0, SHINGLE_RUN_MAPPED);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "extents"), 1ULL);
-	KUNIT_EXPECT_EQ(test, log_write(test, e, 11, 2, 4), 3U);
+	KUNIT_EXPECT_EQ(test, write_run(test, e, 11, 2, 4), 3U);
 	expect_run(test, e, 10, 1, 0, SHINGLE_RUN_MAPPED);
 	expect_run(test, e, 11, 2, 4, SHINGLE_RUN_MAPPED);
 	expect_run(test, e, 13, 1, 3, SHINGLE_RUN_MAPPED);
@@ -1035,14 +1024,14 @@ static void stl_log_has_a_home(struct kunit *test)
 	struct shingle_run run;
 
 	expect_run(test, e, 2, 2, 2, SHINGLE_RUN_UNWRITTEN);
-	log_write(test, e, 0, 4, 12);
-	log_write(test, e, 4, 3, 16);
+	write_run(test, e, 0, 4, 12);
+	write_run(test, e, 4, 3, 16);
 	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 7, 4, SHINGLE_LIFE_UNKNOWN, &run), 0);
 	KUNIT_EXPECT_EQ(test, run.n, 1U);
 	commit(e, &run);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 8, 1, SHINGLE_LIFE_UNKNOWN, &run),
 			SHINGLE_FULL);
-	log_write(test, e, 7, 1, 20);
+	write_run(test, e, 7, 1, 20);
 	expect_run(test, e, 8, 4, 8, SHINGLE_RUN_UNWRITTEN);
 	expect_sound(test, e);
 	e->ops->destroy(e);
@@ -1057,13 +1046,13 @@ static void stl_log_cleans(struct kunit *test)
 	u32 i;
 
 	for (i = 0; i < 4; i++)
-		log_write(test, e, 4 * i, 4, 4 * i);
-	log_write(test, e, 1, 3, 16);
-	log_write(test, e, 4, 1, 19);
-	log_write(test, e, 8, 1, 20);
-	log_write(test, e, 12, 1, 21);
-	log_write(test, e, 13, 1, 22);
-	log_write(test, e, 14, 1, 23);
+		write_run(test, e, 4 * i, 4, 4 * i);
+	write_run(test, e, 1, 3, 16);
+	write_run(test, e, 4, 1, 19);
+	write_run(test, e, 8, 1, 20);
+	write_run(test, e, 12, 1, 21);
+	write_run(test, e, 13, 1, 22);
+	write_run(test, e, 14, 1, 23);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 5, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "full_logs"), 1ULL);
 	log_step(test, e, SHINGLE_WHY_PRESSURE, 1, 0, 24);
@@ -1077,7 +1066,7 @@ static void stl_log_cleans(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 5, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	log_step(test, e, SHINGLE_WHY_PRESSURE, 1, 15, 25);
 	e->ops->clean.release(e, 0);
-	log_write(test, e, 5, 1, 0);
+	write_run(test, e, 5, 1, 0);
 	expect_sound(test, e);
 	e->ops->destroy(e);
 }
@@ -1090,11 +1079,11 @@ static void stl_log_moves_current_blocks(struct kunit *test)
 	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
 	struct shingle_step step;
 
-	log_write(test, e, 0, 4, 0);
-	log_write(test, e, 3, 1, 4);
+	write_run(test, e, 0, 4, 0);
+	write_run(test, e, 3, 1, 4);
 	KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step), 1);
 	KUNIT_EXPECT_EQ(test, step.n, 3U);
-	log_write(test, e, 1, 1, 5);
+	write_run(test, e, 1, 1, 5);
 	/* Places that the step reads must not become free. */
 	KUNIT_EXPECT_FALSE(test, e->ops->clean.release(e, 0));
 	e->ops->clean.step_done(e, &step, &emit);
@@ -1113,15 +1102,15 @@ static void stl_log_joins(struct kunit *test)
 	struct shingle_engine *e = new_log(test, 10, 0, 4, by_live);
 	struct shingle_run run;
 
-	log_write(test, e, 1, 1, 0);
-	log_write(test, e, 0, 1, 1);
-	log_write(test, e, 2, 1, 2);
+	write_run(test, e, 1, 1, 0);
+	write_run(test, e, 0, 1, 1);
+	write_run(test, e, 2, 1, 2);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 9, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "full_extents"), 1ULL);
 	log_step(test, e, SHINGLE_WHY_PRESSURE, 3, 1, 4);
 	expect_run(test, e, 0, 3, 4, SHINGLE_RUN_MAPPED);
 	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "extents"), 1ULL);
-	log_write(test, e, 9, 1, 3);
+	write_run(test, e, 9, 1, 3);
 	expect_sound(test, e);
 	e->ops->destroy(e);
 }
@@ -1135,14 +1124,14 @@ static void stl_log_archives(struct kunit *test)
 	u32 i;
 
 	for (i = 0; i < 4; i++)
-		log_write(test, e, 0, 4, 4 * i);
+		write_run(test, e, 0, 4, 4 * i);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
 	e->ops->clean.release(e, 0);
 	for (i = 0; i < 12; i++)
-		log_write(test, e, i % 4, 1, i);
+		write_run(test, e, i % 4, 1, i);
 	e->ops->clean.release(e, 0);
 	for (i = 0; i < 3; i++)
-		log_write(test, e, i, 1, 12 + i);
+		write_run(test, e, i, 1, 12 + i);
 	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step), 0);
 	expect_sound(test, e);
 	e->ops->destroy(e);

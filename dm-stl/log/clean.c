@@ -9,7 +9,7 @@
  * Design and Implementation of a Log-Structured File System" (1992), section 3.5.
  *
  * Another kind of step shortens the extent map.  It copies extents that follow each other
- * logically, but not in place, to the cleaner's frontier, where they become one.
+ * logically to the cleaner's frontier, where they become one.
  *
  * Writes and discards go on during a step.  step_done() compares the map with the places that the
  * step has copied, and does not move blocks that have been replaced.
@@ -71,7 +71,7 @@ static u32 pick_victim(struct stl_log *s, u64 age, bool *busy)
  * Steps
  */
 
-/* The cleaner's frontier must have room: returns the blocks that it has, or 0. */
+/* Find room for a step at the cleaner's frontier: returns the blocks that it has there, or 0. */
 static u32 clean_room(struct stl_log *s)
 {
 	u32 room;
@@ -79,9 +79,10 @@ static u32 clean_room(struct stl_log *s)
 	while (!(room = stl_log_room(s, LOG_CLEANER))) {
 		stl_log_close(s, LOG_CLEANER);
 		if (!s->free.nr)
-			break;
+			return 0;
 		stl_log_open(s, LOG_CLEANER);
 	}
+	s->clean.end = s->segment[s->frontier[LOG_CLEANER]].fill;
 	return room;
 }
 
@@ -100,13 +101,13 @@ static void add_move(struct stl_log *s, struct shingle_step *step, u32 at, u32 *
 	step->n += m->n;
 }
 
+/* Begin a step without extents. */
 static void begin_step(struct stl_log *s, struct shingle_step *step, u32 kind)
 {
 	s->clean.nr = 0;
-	s->clean.end = s->segment[s->frontier[LOG_CLEANER]].fill;
+	s->clean.active = true;
 	step->kind = kind;
 	step->scattered = true;
-	step->records = MOVE_RECORDS;
 }
 
 static int move_step(struct stl_log *s, u64 age, struct shingle_step *step)
@@ -132,14 +133,7 @@ static int move_step(struct stl_log *s, u64 age, struct shingle_step *step)
 	     at != SHINGLE_EXTENTS_NONE && room && s->clean.nr < MOVE_EXTENTS &&
 	     step->n < MOVE_BLOCKS; at = s->x.entry[at].next)
 		add_move(s, step, at, &room);
-	s->clean.active = true;
 	return 1;
-}
-
-/* Do the extents follow each other logically, but not in place? */
-static bool joinable(const struct shingle_extents_entry *a, const struct shingle_extents_entry *b)
-{
-	return a->lunit + a->n == b->lunit;
 }
 
 /* The best run of extents to join that a search has found so far. */
@@ -153,20 +147,20 @@ struct join {
 static struct join find_join(struct stl_log *s, u32 room)
 {
 	struct join best = { .nr = 1 }, run = { .nr = 0 };
-	u32 looks, at = shingle_extents_at(&s->x, s->clean.hand), before = SHINGLE_EXTENTS_NONE;
+	u32 looks, at = shingle_extents_at(&s->x, s->clean.hand);
 
 	for (looks = 0; looks < SHINGLE_WALK && at != SHINGLE_EXTENTS_NONE; looks++) {
 		const struct shingle_extents_entry *x = &s->x.entry[at];
 
-		if (before == SHINGLE_EXTENTS_NONE || !joinable(&s->x.entry[before], x) ||
-		    run.nr == MOVE_EXTENTS || run.blocks + x->n > room)
+		/* The hand is where the extent before it ends. */
+		if (!run.nr || x->lunit != s->clean.hand || run.nr == MOVE_EXTENTS ||
+		    run.blocks + x->n > room)
 			run = (struct join){ .first = at };
 		run.nr++;
 		run.blocks += x->n;
 		if (run.blocks <= room &&
 		    (run.nr > best.nr || (run.nr == best.nr && run.blocks < best.blocks)))
 			best = run;
-		before = at;
 		s->clean.searched++;
 		s->clean.hand = x->lunit + x->n;
 		at = shingle_extents_at(&s->x, s->clean.hand);
@@ -200,11 +194,8 @@ static int search_on(struct stl_log *s, struct shingle_step *step)
 		stl_log_close(s, LOG_CLEANER);
 		s->clean.reopened = true;
 	}
-	step->kind = STEP_JOIN;
-	step->scattered = true;
+	begin_step(s, step, STEP_JOIN);
 	step->sync = SHINGLE_SYNC_NONE;
-	s->clean.nr = 0;
-	s->clean.active = true;
 	return 1;
 }
 
@@ -232,7 +223,6 @@ static int join_step(struct stl_log *s, struct shingle_step *step)
 		add_move(s, step, at, &room);
 		at = shingle_extents_at(&s->x, s->x.entry[at].lunit + s->x.entry[at].n);
 	}
-	s->clean.active = true;
 	s->engine.jobs++;
 	return 1;
 }
@@ -332,26 +322,16 @@ void stl_log_step_done(struct shingle_engine *e, const struct shingle_step *step
 		finish_move(s, &s->clean.move[i], emit);
 }
 
-/* The first block in @bad, as offset + 1 in its segment. */
-static u32 first_bad(const struct stl_log *s, const struct shingle_unwritten *bad)
-{
-	enum shingle_role role;
-	u64 band, at;
-
-	shingle_band_of(s->layout, bad->block[0], &role, &band, &at);
-	return at + 1;
-}
-
 /*
  * Leave a block out from now on; false if no more can be left out.  Together they are less than the
  * space that cleaning needs to get on, see segments.c.
  */
-static bool leave_out(struct stl_log *s, struct log_segment *g, u32 bad)
+static bool leave_out(struct stl_log *s, struct log_segment *g, u32 place)
 {
 	if (!g->bad && 2 * s->nr_bad >= s->band_blocks)
 		return false;
 	s->nr_bad += !g->bad;
-	g->bad = bad;
+	g->bad = place % s->band_blocks + 1;
 	return true;
 }
 
@@ -370,7 +350,7 @@ bool stl_log_step_failed(struct shingle_engine *e, const struct shingle_step *st
 		return false;
 	g = &s->segment[s->frontier[LOG_CLEANER]];
 	g->failed = true;
-	if (bad->proven && leave_out(s, g, first_bad(s, bad)))
+	if (bad->proven && leave_out(s, g, place_of(s, bad->block[0])))
 		return true;
 	if (s->free.nr)
 		stl_log_close(s, LOG_CLEANER);

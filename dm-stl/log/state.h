@@ -129,7 +129,7 @@ struct log_clean {
 /**
  * struct log_counts - the counters
  * @placed_blocks: blocks placed for the host
- * @aborted_blocks: those of them whose writes failed
+ * @aborted_blocks: blocks of them whose writes failed
  * @moved_blocks: blocks that the cleaner moved
  * @joined_extents: extents that it copied to one place to shorten the map
  * @bands_opened: segments taken into use
@@ -220,6 +220,16 @@ static inline u64 segment_pblk(const struct stl_log *s, u32 segment)
 static inline u64 place_pblk(const struct stl_log *s, u32 place)
 {
 	return segment_pblk(s, place / s->band_blocks) + place % s->band_blocks;
+}
+
+/* The place of a block in the log. */
+static inline u32 place_of(const struct stl_log *s, u64 pblk)
+{
+	enum shingle_role role;
+	u64 band, at;
+
+	shingle_band_of(s->layout, pblk, &role, &band, &at);
+	return (u32)(band - s->home_bands) * s->band_blocks + at;
 }
 
 static inline u64 segment_age(const struct log_segment *g)

@@ -111,29 +111,25 @@ int stl_log_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life l
 	return 0;
 }
 
-/* The segment and the place of a placed run. */
-static u32 place_of(const struct stl_log *s, u64 pblk, u32 *segment)
+/*
+ * Record the right part of an extent that a change has split; see extents.h.  The change itself has
+ * another record.
+ */
+static void record_rest(const struct stl_log *s, const struct shingle_extents_rest *rest,
+			struct shingle_emit *emit)
 {
-	enum shingle_role role;
-	u64 band, at;
-
-	shingle_band_of(s->layout, pblk, &role, &band, &at);
-	*segment = band - s->home_bands;
-	return *segment * s->band_blocks + at;
+	if (rest->n && !s->no_rest)
+		shingle_emit(emit, STL_LOG_MAP, 0, rest->n, rest->lunit, rest->place);
 }
 
-/*
- * From now on blocks @lblk.. are at @place.  The record of the right part of a split extent
- * comes with it; see extents.h.
- */
+/* From now on blocks @lblk.. are at @place. */
 void stl_log_map(struct stl_log *s, u32 lblk, u32 n, u32 place, struct shingle_emit *emit)
 {
 	struct shingle_extents_rest rest;
 
 	s->seq = emit->seq;
 	shingle_extents_set(&s->x, lblk, n, place, &rest);
-	if (rest.n && !s->no_rest)
-		shingle_emit(emit, STL_LOG_MAP, 0, rest.n, rest.lunit, rest.place);
+	record_rest(s, &rest, emit);
 	shingle_emit(emit, STL_LOG_MAP, 0, n, lblk, place);
 }
 
@@ -141,7 +137,7 @@ void stl_log_commit(struct shingle_engine *e, const struct shingle_run *run,
 		    struct shingle_emit *emit)
 {
 	struct stl_log *s = to_log(e);
-	u32 segment, place = place_of(s, run->pblk, &segment);
+	u32 place = place_of(s, run->pblk), segment = place / s->band_blocks;
 
 	stl_log_record_open(s, segment, emit);
 	stl_log_map(s, run->lblk, run->n, place, emit);
@@ -158,9 +154,8 @@ void stl_log_commit(struct shingle_engine *e, const struct shingle_run *run,
 void stl_log_abort(struct shingle_engine *e, const struct shingle_run *run)
 {
 	struct stl_log *s = to_log(e);
-	u32 segment;
+	u32 segment = place_of(s, run->pblk) / s->band_blocks;
 
-	place_of(s, run->pblk, &segment);
 	shingle_extents_unreserve(&s->x, SHINGLE_EXTENTS_SET);
 	s->inflight_blocks -= run->n;
 	s->segment[segment].inflight--;
@@ -206,8 +201,7 @@ int stl_log_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *
 	if (!had)
 		return 0;
 	s->clean.unjoinable = false;
-	if (rest.n && !s->no_rest)
-		shingle_emit(emit, STL_LOG_MAP, 0, rest.n, rest.lunit, rest.place);
+	record_rest(s, &rest, emit);
 	shingle_emit(emit, STL_LOG_DROP, 0, *done, lblk, 0);
 	return 0;
 }
