@@ -221,7 +221,8 @@ static int step(struct device *d, enum shingle_why why)
 	return 1;
 }
 
-static void write_at(struct device *d, u64 lblk, u32 n)
+/* Returns false if there will be no room. */
+static bool try_write(struct device *d, u64 lblk, u32 n)
 {
 	struct shingle_run run;
 	int r;
@@ -232,6 +233,8 @@ static void write_at(struct device *d, u64 lblk, u32 n)
 		end(OP_PLACE);
 		if (!r)
 			break;
+		if (r == SHINGLE_FULL)
+			return false;
 		if (again(d, r))
 			continue;
 		if (r == -EBUSY)
@@ -241,6 +244,13 @@ static void write_at(struct device *d, u64 lblk, u32 n)
 	begin();
 	d->e->ops->map.commit(d->e, &run, emit(d));
 	end(OP_COMMIT);
+	return true;
+}
+
+static void write_at(struct device *d, u64 lblk, u32 n)
+{
+	if (!try_write(d, lblk, n))
+		die("a write finds no room");
 }
 
 static void look(struct device *d)
@@ -360,12 +370,16 @@ static void hold_log(struct device *d)
 
 	create(d, &stl_log_engine_ops, &shape, &p, sizeof(p));
 	ready(d);
+	/* No segment can be cleaned: the search looks at all of them. */
+	while (step(d, SHINGLE_WHY_FORCED) > 0)
+		;
 	/* Every other block in descending order: each is an extent, and none can be joined. */
 	for (i = 1950000; i; i--)
 		write_at(d, 2 * (u64)i, 1);
 	look(d);
+	/* Until the map is full: each search for extents to join looks at all of them. */
 	for (i = 0; i < 100000; i++)
-		write_at(d, rnd(d, d->l.logical_blocks), 1);
+		try_write(d, rnd(d, d->l.logical_blocks), 1);
 	look(d);
 	for (i = 0; i < 60 && step(d, SHINGLE_WHY_FORCED) > 0; i++)
 		;
