@@ -20,8 +20,10 @@
 #define MOST_AGE	((1U << 20) - 1)
 #define AGE_SHIFT	12
 
-/* Segments in a row that one search for a victim looks at. */
+/* Segments in a row that one call looks at for a victim.  Tests define a smaller value. */
+#ifndef VICTIM_WALK
 #define VICTIM_WALK	(32U * SHINGLE_WALK)
+#endif
 
 /* ------------------------------------------------------------------------
  * The choice of a victim
@@ -41,29 +43,28 @@ static bool better(const struct stl_log *s, u32 a, u32 b)
 }
 
 /*
- * Choose a closed segment with blocks that are not in use, opened before @age.  On a log of more
- * segments than one call looks at, the best of the next ones is chosen, or the first segments that
- * have any.  *@busy: a write is in flight into a segment that could be chosen.
+ * Choose the best closed segment with blocks that are not in use, opened before @age, of the next
+ * ones.
  */
-static u32 pick_victim(struct stl_log *s, u64 age, bool *busy)
+static u32 pick_victim(struct stl_log *s, u64 age)
 {
-	u32 best = NO_SEGMENT, i, at = s->clean.next_segment;
+	u32 n = min(s->nr_segments, VICTIM_WALK), best = NO_SEGMENT, i, at = s->clean.next_segment;
 
-	*busy = false;
-	for (i = 0; i < s->nr_segments && (i < VICTIM_WALK || best == NO_SEGMENT); i++) {
+	for (i = 0; i < n; i++) {
 		const struct log_segment *g = &s->segment[at];
 
 		if (g->use == LOG_CLOSED && segment_age(g) < age &&
 		    s->x.live[at] < s->band_blocks) {
 			if (g->inflight)
-				*busy = true;
+				s->clean.search_busy = true;
 			else if (best == NO_SEGMENT || better(s, at, best))
 				best = at;
 		}
 		if (++at == s->nr_segments)
 			at = 0;
 	}
-	s->clean.next_segment = i < s->nr_segments ? at : 0;
+	s->clean.next_segment = at;
+	s->clean.search_looked += n;
 	return best;
 }
 
@@ -110,21 +111,50 @@ static void begin_step(struct stl_log *s, struct shingle_step *step, u32 kind)
 	step->scattered = true;
 }
 
+/* A search has looked at a part, and found nothing there: go on in the next step. */
+static int search_on(struct stl_log *s, struct shingle_step *step, u32 kind)
+{
+	begin_step(s, step, kind);
+	step->sync = SHINGLE_SYNC_NONE;
+	return 1;
+}
+
+/* Find a victim that was opened before @age.  Returns 0 if there is one, or else -ENOENT. */
+static int find_victim(struct stl_log *s, u64 age)
+{
+	u32 victim = s->clean.victim;
+
+	if (victim != NO_SEGMENT && segment_age(&s->segment[victim]) < age)
+		return 0;
+	victim = pick_victim(s, age);
+	if (victim == NO_SEGMENT)
+		return -ENOENT;
+	s->clean.victim = victim;
+	s->clean.search_looked = 0;
+	s->clean.search_busy = false;
+	s->n.bands_cleaned++;
+	s->engine.jobs++;
+	return 0;
+}
+
+/* No victim was found.  Go on, or end the search if it has looked at all segments. */
+static int no_victim(struct stl_log *s, struct shingle_step *step)
+{
+	bool busy = s->clean.search_busy;
+
+	if (s->clean.search_looked < s->nr_segments)
+		return search_on(s, step, STEP_MOVE);
+	s->clean.search_looked = 0;
+	s->clean.search_busy = false;
+	return busy ? -EAGAIN : 0;
+}
+
 static int move_step(struct stl_log *s, u64 age, struct shingle_step *step)
 {
 	u32 room, at;
-	bool busy;
 
-	if (s->clean.victim == NO_SEGMENT ||
-	    segment_age(&s->segment[s->clean.victim]) >= age) {
-		u32 victim = pick_victim(s, age, &busy);
-
-		if (victim == NO_SEGMENT)
-			return busy ? -EAGAIN : 0;
-		s->clean.victim = victim;
-		s->n.bands_cleaned++;
-		s->engine.jobs++;
-	}
+	if (find_victim(s, age))
+		return no_victim(s, step);
 	room = clean_room(s);
 	if (!room)
 		return s->pending.nr ? -EAGAIN : 0;
@@ -181,7 +211,7 @@ static void nothing_to_join(struct stl_log *s)
  * The search has found nothing to join in the part it looked at.  If it has seen the whole map,
  * only a discard or another write can make room there.  Otherwise it goes on in the next step.
  */
-static int search_on(struct stl_log *s, struct shingle_step *step)
+static int no_join(struct stl_log *s, struct shingle_step *step)
 {
 	if (s->clean.searched >= s->x.nr) {
 		s->clean.searched = 0;
@@ -194,9 +224,7 @@ static int search_on(struct stl_log *s, struct shingle_step *step)
 		stl_log_close(s, LOG_CLEANER);
 		s->clean.reopened = true;
 	}
-	begin_step(s, step, STEP_JOIN);
-	step->sync = SHINGLE_SYNC_NONE;
-	return 1;
+	return search_on(s, step, STEP_JOIN);
 }
 
 /* Join extents.  The last free segment is left to the steps that make others free. */
@@ -215,7 +243,7 @@ static int join_step(struct stl_log *s, struct shingle_step *step)
 	room = clean_room(s);
 	j = find_join(s, room);
 	if (j.nr < 2)
-		return search_on(s, step);
+		return no_join(s, step);
 	s->clean.searched = 0;
 	s->clean.reopened = false;
 	begin_step(s, step, STEP_JOIN);

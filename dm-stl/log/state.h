@@ -101,7 +101,9 @@ struct log_move {
  * @searched: extents that the search has looked at since it last found some
  * @reopened: the search goes on with an empty segment, into which all extents fit
  * @unjoinable: a search of the whole map found nothing to join, and the map is the same since
- * @next_segment: where the search for a victim begins
+ * @next_segment: where the search for a victim goes on
+ * @search_looked: segments that it has looked at since it last found one or ended
+ * @search_busy: a write is in flight into one of them that could have been chosen
  * @forced: a forced clean is in progress
  * @forced_age: the forced clean leaves out segments of this age and later
  * @active: a step is in progress
@@ -118,6 +120,8 @@ struct log_clean {
 	bool reopened;
 	bool unjoinable;
 	u32 next_segment;
+	u32 search_looked;
+	bool search_busy;
 	bool forced;
 	u64 forced_age;
 	bool active;

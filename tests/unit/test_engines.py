@@ -184,7 +184,7 @@ def test_set_needs_its_staging():
 def test_log_needs_the_record_of_a_split():
     """A write in the middle of an extent moves the part behind it to another entry. Without a
     record of that part a checkpoint may contain neither entry, and the test detects it."""
-    done = exercise(SEED, 100, 6000, "stl-log", "unsafe_no_rest",
+    done = exercise(SEED, 400, 6000, "stl-log", "unsafe_no_rest",
                     tool="shingle-exercise-pieces")
     assert done.returncode == 1 and re.search("holds write|cannot be read", done.stdout), \
         done.stdout
