@@ -172,9 +172,10 @@ void shingle_extents_free_from(struct shingle_extents *x, u32 from)
 	x->free = from;
 }
 
+/* During recovery the arena may have more entries than the checkpoint has room for. */
 static void changed(struct shingle_extents *x, u32 i)
 {
-	if (x->changed)
+	if (x->changed && !x->recovering)
 		x->changed(x->ctx, i);
 }
 

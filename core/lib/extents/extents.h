@@ -75,7 +75,10 @@ struct shingle_extents_rest {
 	u32 n;
 };
 
-/* A change calls it for each entry that it writes, to mark its part of the checkpoint. */
+/*
+ * A change calls it for each entry that it writes, to mark its part of the checkpoint.  During
+ * recovery no change does: the next checkpoint contains all parts.
+ */
 typedef void (*shingle_extents_changed_fn)(void *ctx, u32 index);
 
 /*
