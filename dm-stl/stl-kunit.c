@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /* KUnit tests of the shingle translation layers, on devices of a few blocks. */
+#ifdef __KERNEL__
 #include <kunit/test.h>
 #include <linux/module.h>
+#endif
 
 #include "exercise.h"
 #include "full/engine.h"
 #include "log/engine.h"
 #include "set/engine.h"
 #include "engine/slotmap.h"
+
+#ifndef __KERNEL__
+#include "kunit-shim.h"
+#endif
 
 struct shape_case {
 	const char *name;
@@ -33,6 +39,8 @@ static const char *const bypass_always[] = {
 	"bypass_blocks", "2", "read_home", "always", NULL
 };
 
+/* In user space shingle-exercise runs many more. */
+#ifdef __KERNEL__
 static const struct shape_case shapes[] = {
 	{ "set: 19 blocks, 12 KiB bands", &stl_set_engine_ops, { 3, 3, 1, 2, 0, 1 } },
 	{ "set: one cache band", &stl_set_engine_ops, { 3, 5, 1, 1, 0, 1 } },
@@ -97,6 +105,7 @@ static void describe(const struct shape_case *c, char *desc)
 }
 
 KUNIT_ARRAY_PARAM(shape, shapes, describe);
+#endif
 
 static struct shingle_layout *new_layout(struct kunit *test, const struct shape_case *c)
 {
@@ -112,6 +121,7 @@ static struct shingle_layout *new_layout(struct kunit *test, const struct shape_
 	return l;
 }
 
+#ifdef __KERNEL__
 /* Random load with power cuts; without them for inplace, which does not survive them. */
 static void stl_exercise(struct kunit *test)
 {
@@ -143,6 +153,7 @@ static void stl_exercise(struct kunit *test)
 	if (c->keys == bypass || c->keys == long_bypass || c->keys == bypass_always)
 		KUNIT_EXPECT_GT(test, bypassed, 20ULL);
 }
+#endif
 
 /* Return: the number of records. */
 static u32 commit(struct shingle_engine *e, const struct shingle_run *run)
@@ -954,11 +965,10 @@ static void expect_sound(struct kunit *test, struct shingle_engine *e)
 	KUNIT_EXPECT_EQ(test, reports, 0U);
 }
 
-/* Segments of 4 blocks, at 4 * home, 4 * home + 4 and so on. */
-static struct shingle_engine *new_log(struct kunit *test, u32 bands, u32 home, u32 extents,
-				      const char *const *keys)
+static struct shingle_engine *new_log_of(struct kunit *test, u32 band_blocks, u32 bands, u32 home,
+					 u32 extents, const char *const *keys)
 {
-	const struct shape_case c = { "", &stl_log_engine_ops, { 4, bands, 0, 0, 0, 1 },
+	const struct shape_case c = { "", &stl_log_engine_ops, { band_blocks, bands, 0, 0, 0, 1 },
 				      .params = { home, 3, extents } };
 	struct shingle_engine *e;
 	const char *why;
@@ -968,6 +978,13 @@ static struct shingle_engine *new_log(struct kunit *test, u32 bands, u32 home, u
 		KUNIT_ASSERT_EQ(test, shingle_set(e, keys[0], keys[1], &why), 0);
 	KUNIT_ASSERT_EQ(test, e->ops->state.ready(e, &why), 0);
 	return e;
+}
+
+/* Segments of 4 blocks, at 4 * home, 4 * home + 4 and so on. */
+static struct shingle_engine *new_log(struct kunit *test, u32 bands, u32 home, u32 extents,
+				      const char *const *keys)
+{
+	return new_log_of(test, 4, bands, home, extents, keys);
 }
 
 /* Do a step of @n blocks from the first extent's @src to its @dst. */
@@ -1115,24 +1132,150 @@ static void stl_log_joins(struct kunit *test)
 	e->ops->destroy(e);
 }
 
-/* Without cleaning a full log takes no write, until a segment is empty. */
+/*
+ * Without cleaning a full log takes no write, until a segment is empty or cleaning is switched on:
+ * the last free segment is the cleaner's.
+ */
 static void stl_log_archives(struct kunit *test)
 {
+	static const u32 lblk[] = { 0, 1, 2, 3, 1, 1, 1, 1, 2, 2, 2, 2 };
 	struct shingle_engine *e = new_log(test, 4, 0, 32, never);
 	struct shingle_step step;
 	struct shingle_run run;
+	const char *why;
 	u32 i;
 
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 3; i++)
 		write_run(test, e, 0, 4, 4 * i);
 	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
 	e->ops->clean.release(e, 0);
-	for (i = 0; i < 12; i++)
-		write_run(test, e, i % 4, 1, i);
+	write_run(test, e, 0, 4, 12);
 	e->ops->clean.release(e, 0);
-	for (i = 0; i < 3; i++)
-		write_run(test, e, i, 1, 12 + i);
+	for (i = 0; i < ARRAY_SIZE(lblk); i++) {
+		write_run(test, e, lblk[i], 1, i);
+		e->ops->clean.release(e, 0);
+	}
 	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_FORCED, &step), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run),
+			SHINGLE_FULL);
+	KUNIT_ASSERT_EQ(test, shingle_set(e, "clean", "greedy", &why), 0);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 0, 1, SHINGLE_LIFE_UNKNOWN, &run), -ENOSPC);
+	log_step(test, e, SHINGLE_WHY_PRESSURE, 1, 7, 12);
+	e->ops->clean.release(e, 0);
+	expect_sound(test, e);
+	e->ops->destroy(e);
+}
+
+/* Do the next step, or release space if it waits for that.  Returns false if there is none. */
+static bool any_step(struct kunit *test, struct shingle_engine *e, enum shingle_why why)
+{
+	struct shingle_emit emit = { .max = e->ops->step_records };
+	struct shingle_step step;
+	int r = e->ops->clean.next_step(e, why, &step);
+
+	KUNIT_ASSERT_TRUE(test, r >= 0 || r == -EAGAIN);
+	emit.rec = shingle_zalloc_array(emit.max, sizeof(*emit.rec));
+	KUNIT_ASSERT_NOT_NULL(test, emit.rec);
+	if (r > 0)
+		e->ops->clean.step_done(e, &step, &emit);
+	kvfree(emit.rec);
+	shingle_release_all(e, 0);
+	return r;
+}
+
+/* Write with all the cleaning that it takes, which has an end.  Returns 0 or SHINGLE_FULL. */
+static int write_anyhow(struct kunit *test, struct shingle_engine *e, u64 lblk, u32 n)
+{
+	struct shingle_run run;
+	u32 tries;
+	int r = 0;
+
+	for (tries = 0; n && tries < 20000; tries++) {
+		r = e->ops->map.place(e, lblk, n, SHINGLE_LIFE_UNKNOWN, &run);
+		if (r == SHINGLE_FULL)
+			return r;
+		if (r) {
+			any_step(test, e, SHINGLE_WHY_PRESSURE);
+			continue;
+		}
+		commit(e, &run);
+		lblk += run.n;
+		n -= run.n;
+	}
+	KUNIT_ASSERT_EQ(test, n, 0U);
+	return 0;
+}
+
+static u32 draw(u64 *seed, u32 below)
+{
+	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (u32)(*seed >> 33) % below;
+}
+
+/* Fill a log, and overwrite single blocks until its map has @extents. */
+static void fragment(struct kunit *test, struct shingle_engine *e, u64 *seed, u32 extents)
+{
+	const struct shingle_layout *l = test->priv;
+	u32 band = l->band_blocks[SHINGLE_ROLE_DATA], lblk;
+
+	for (lblk = 0; lblk < l->logical_blocks; lblk += band)
+		KUNIT_ASSERT_EQ(test, write_anyhow(test, e, lblk, band), 0);
+	while (shingle_exercise_counter(e, "extents") < extents)
+		KUNIT_ASSERT_EQ(test, write_anyhow(test, e, draw(seed, l->logical_blocks), 1), 0);
+}
+
+/*
+ * The cleaner splits extents at the ends of segments, again and again if it is asked to clean and
+ * discards make room for that, but no more than the map has entries for; and all that it has split it
+ * can join.
+ */
+static void stl_log_cleans_within_its_map(struct kunit *test)
+{
+	struct shingle_engine *e = new_log_of(test, 256, 20, 0, 100, by_live);
+	const u32 blocks = 17 * 256;
+	u32 round, i, steps;
+	u64 seed = 1;
+
+	fragment(test, e, &seed, 98);
+	for (round = 0; round < 60; round++) {
+		for (i = 0; i < 20; i++) {
+			struct shingle_record rec[2];
+			struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
+			u32 lblk = draw(&seed, blocks);
+			struct shingle_run run;
+			bool dropped;
+			u64 done;
+
+			e->ops->map.resolve(e, lblk, blocks - lblk, &run);
+			e->ops->map.discard(e, run.lblk + run.n - 1, 1, &done, &dropped, &emit);
+		}
+		shingle_release_all(e, 0);
+		for (steps = 0; any_step(test, e, SHINGLE_WHY_FORCED); steps++)
+			KUNIT_ASSERT_LT(test, steps, 1000U);
+		expect_sound(test, e);
+	}
+	for (i = 0; i < 100; i++)
+		KUNIT_EXPECT_EQ(test, write_anyhow(test, e, draw(&seed, blocks), 1), 0);
+	expect_sound(test, e);
+	e->ops->destroy(e);
+}
+
+/*
+ * A full map on a full log: what is cleaned to have room for joining splits as many extents as are
+ * joined.  A write fails in the end and does not wait for ever.
+ */
+static void stl_log_joins_in_vain(struct kunit *test)
+{
+	struct shingle_engine *e = new_log_of(test, 512, 200, 0, 220, by_live);
+	u64 seed = 1;
+	u32 i;
+	int r = 0;
+
+	for (i = 0; i < 197; i++)
+		KUNIT_ASSERT_EQ(test, write_anyhow(test, e, 512 * i, 512), 0);
+	for (i = 0; i < 5000 && !r; i++)
+		r = write_anyhow(test, e, draw(&seed, 197 * 512), 1);
+	KUNIT_EXPECT_EQ(test, r, SHINGLE_FULL);
 	expect_sound(test, e);
 	e->ops->destroy(e);
 }
@@ -1283,12 +1426,6 @@ static void stl_full_leaves_bad_logs(struct kunit *test)
 #define MAP_SLOTS	150U
 #define MAP_LBLKS	1000U
 
-static u32 draw(u64 *seed, u32 below)
-{
-	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
-	return (u32)(*seed >> 33) % below;
-}
-
 /* Length of the leading run of entries without a slot, at most @n. */
 static u32 count_none(const u32 *x, u32 n)
 {
@@ -1400,7 +1537,11 @@ static struct kunit_case stl_cases[] = {
 	KUNIT_CASE(stl_log_moves_current_blocks),
 	KUNIT_CASE(stl_log_joins),
 	KUNIT_CASE(stl_log_archives),
+	KUNIT_CASE(stl_log_cleans_within_its_map),
+	KUNIT_CASE(stl_log_joins_in_vain),
+#ifdef __KERNEL__
 	KUNIT_CASE_PARAM(stl_exercise, shape_gen_params),
+#endif
 	{}
 };
 
@@ -1409,7 +1550,9 @@ static struct kunit_suite stl_suite = {
 	.test_cases = stl_cases,
 };
 
-kunit_test_suite(stl_suite);
+kunit_test_suites(&stl_suite);
 
+#ifdef __KERNEL__
 MODULE_DESCRIPTION("dm-shingle: KUnit tests of the shingle translation layers");
 MODULE_LICENSE("GPL");
+#endif

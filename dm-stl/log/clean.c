@@ -87,6 +87,32 @@ static u32 clean_room(struct stl_log *s)
 	return room;
 }
 
+/* Is there an entry of the map that no write or discard of the host has reserved? */
+static bool may_split(const struct stl_log *s)
+{
+	u32 host = s->x.reserved - cleaner_extents(s->nr_segments);
+
+	return s->x.nr + host < s->x.max;
+}
+
+/*
+ * As clean_room(), for an extent of @n blocks.  If the map has no entry for its other part the extent
+ * must fit as a whole, and the rest of a segment remains unused.  This can go on without gain, so
+ * its number is limited until the host changes the map.
+ */
+static u32 clean_room_for(struct stl_log *s, u32 n)
+{
+	u32 room;
+
+	while ((room = clean_room(s)) && room < n && !may_split(s)) {
+		if (!s->free.nr || s->clean.wasted == s->nr_segments)
+			return 0;
+		s->clean.wasted++;
+		stl_log_close(s, LOG_CLEANER);
+	}
+	return room;
+}
+
 /* Let the step copy extent @at, or the first *@room blocks of it. */
 static void add_move(struct stl_log *s, struct shingle_step *step, u32 at, u32 *room)
 {
@@ -155,13 +181,14 @@ static int move_step(struct stl_log *s, u64 age, struct shingle_step *step)
 
 	if (find_victim(s, age))
 		return no_victim(s, step);
-	room = clean_room(s);
+	at = s->x.first[s->clean.victim];
+	room = clean_room_for(s, s->x.entry[at].n);
 	if (!room)
 		return s->pending.nr ? -EAGAIN : 0;
 	begin_step(s, step, STEP_MOVE);
-	for (at = s->x.first[s->clean.victim];
-	     at != SHINGLE_EXTENTS_NONE && room && s->clean.nr < MOVE_EXTENTS &&
-	     step->n < MOVE_BLOCKS; at = s->x.entry[at].next)
+	for (; at != SHINGLE_EXTENTS_NONE && room && s->clean.nr < MOVE_EXTENTS &&
+	     step->n < MOVE_BLOCKS && (s->x.entry[at].n <= room || may_split(s));
+	     at = s->x.entry[at].next)
 		add_move(s, step, at, &room);
 	return 1;
 }
@@ -228,7 +255,7 @@ static int no_join(struct stl_log *s, struct shingle_step *step)
 }
 
 /* Join extents.  The last free segment is left to the steps that make others free. */
-static int join_step(struct stl_log *s, struct shingle_step *step)
+static int join_or_move(struct stl_log *s, struct shingle_step *step)
 {
 	u32 room, at, i;
 	struct join j;
@@ -255,12 +282,33 @@ static int join_step(struct stl_log *s, struct shingle_step *step)
 	return 1;
 }
 
+/*
+ * On a full log the steps that make segments free may split as many extents as are joined.  So give
+ * up when as much has been copied as the log has room for.
+ */
+static int join_step(struct stl_log *s, struct shingle_step *step)
+{
+	int r;
+
+	if (s->clean.copied > 4ULL * s->nr_segments * s->band_blocks) {
+		nothing_to_join(s);
+		return 0;
+	}
+	r = join_or_move(s, step);
+	s->clean.copied += step->n;
+	return r;
+}
+
 static int pressure_step(struct stl_log *s, struct shingle_step *step)
 {
 	if (s->clean.wanted && s->free.nr > 1)
 		s->clean.wanted = false;
-	if (s->clean.wanted)
-		return s->pending.nr ? -EAGAIN : move_step(s, U64_MAX, step);
+	if (s->clean.wanted) {
+		int r = s->pending.nr ? -EAGAIN : move_step(s, U64_MAX, step);
+
+		s->clean.stuck = !r;
+		return r;
+	}
 	if (s->clean.extents_wanted &&
 	    shingle_extents_reserve(&s->x, SHINGLE_EXTENTS_SET)) {
 		shingle_extents_unreserve(&s->x, SHINGLE_EXTENTS_SET);

@@ -14,7 +14,7 @@
  *	each at its own place; they are never written.  The paper, section 4, places such data so.
  *	0: the whole disk is the log, and such blocks are zeroes
  * @reserve: bands of the log beyond those that can hold blocks in use, at least 3
- * @extents: most extents of the map
+ * @extents: most extents of the map, at least 2
  * @reserved: zero
  */
 struct stl_log_params {

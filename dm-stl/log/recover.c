@@ -182,12 +182,8 @@ int stl_log_ready(struct shingle_engine *e, const char **why)
 	resume_frontier(s, LOG_HOST);
 	resume_frontier(s, LOG_CLEANER);
 	fill_free(s);
-	/* Left to the cleaner: it may split an extent at the end of each segment. */
-	if (!shingle_extents_reserve(&s->x, s->nr_segments + MOVE_EXTENTS)) {
-		u32 left = s->x.max - min(s->x.max, s->x.nr);
-
-		shingle_extents_reserve(&s->x, left);
-	}
+	/* Also if extents are in them: the host gets none of the cleaner's entries. */
+	s->x.reserved = cleaner_extents(s->nr_segments);
 	s->seq = 0;
 	return 0;
 }

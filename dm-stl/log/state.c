@@ -52,14 +52,11 @@ u32 stl_log_nr_segments(const struct shingle_layout *l)
 	return l->nr_bands[SHINGLE_ROLE_DATA] - le32_to_cpu(params(l)->home_bands);
 }
 
-/*
- * Entries of the extent map; 0 if the layout is invalid.  Besides those for the host, the cleaner
- * may split an extent at the end of each segment that it fills.
- */
+/* Entries of the extent map, for the host and for the cleaner; 0 if the layout is invalid. */
 u32 stl_log_nr_extents(const struct shingle_layout *l)
 {
-	u64 segments = stl_log_nr_segments(l);
-	u64 nr = le32_to_cpu(params(l)->extents) + segments + MOVE_EXTENTS;
+	u32 segments = stl_log_nr_segments(l);
+	u64 nr = (u64)le32_to_cpu(params(l)->extents) + cleaner_extents(segments);
 
 	return segments && nr < U32_MAX ? nr : 0;
 }
@@ -114,8 +111,9 @@ int stl_log_create(struct shingle_engine **out, const struct shingle_layout *lay
 	u32 i;
 
 	*why = layout_wrong(layout);
-	if (!*why && !le32_to_cpu(p->extents))
-		*why = "stl-log needs an extent map of at least one extent";
+	/* With fewer no write would ever find room. */
+	if (!*why && le32_to_cpu(p->extents) < SHINGLE_EXTENTS_SET)
+		*why = "stl-log needs an extent map of at least 2 extents";
 	else if (!*why && !stl_log_nr_extents(layout))
 		*why = "stl-log's extent map has too many extents";
 	else if (!*why && layout->logical_blocks != stl_log_logical_blocks(layout))

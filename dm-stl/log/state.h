@@ -19,8 +19,10 @@ enum { STL_LOG_SEGMENTS, STL_LOG_EXTENTS, STL_LOG_PIECES };
 #define PART_SEGMENTS	504U
 #endif
 
-/* Most extents of a step, and blocks after which it takes no further extent. */
+/* Most extents of a step, of which tests define fewer, and blocks after which it takes no other. */
+#ifndef MOVE_EXTENTS
 #define MOVE_EXTENTS	64U
+#endif
 #define MOVE_BLOCKS	2048U
 
 /*
@@ -101,6 +103,10 @@ struct log_move {
  * @searched: extents that the search has looked at since it last found some
  * @reopened: the search goes on with an empty segment, into which all extents fit
  * @unjoinable: a search of the whole map found nothing to join, and the map is the same since
+ * @stuck: a write found no free segment, cleaning could make none, and the map is the same since
+ * @copied: blocks copied to make room in the extent map since the host last changed it
+ * @wasted: segments that the cleaner left before they were full, because the map had no room to
+ *	split an extent, since the host last changed the map
  * @next_segment: where the search for a victim goes on
  * @search_looked: segments that it has looked at since it last found one or ended
  * @search_busy: a write is in flight into one of them that could have been chosen
@@ -119,6 +125,9 @@ struct log_clean {
 	u32 searched;
 	bool reopened;
 	bool unjoinable;
+	bool stuck;
+	u64 copied;
+	u32 wasted;
 	u32 next_segment;
 	u32 search_looked;
 	bool search_busy;
@@ -234,6 +243,15 @@ static inline u32 place_of(const struct stl_log *s, u64 pblk)
 
 	shingle_band_of(s->layout, pblk, &role, &band, &at);
 	return (u32)(band - s->home_bands) * s->band_blocks + at;
+}
+
+/*
+ * Entries of the extent map that are the cleaner's: it may split an extent at the end of each segment
+ * that it fills.
+ */
+static inline u32 cleaner_extents(u32 nr_segments)
+{
+	return nr_segments + MOVE_EXTENTS;
 }
 
 static inline u64 segment_age(const struct log_segment *g)

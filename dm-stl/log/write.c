@@ -15,6 +15,15 @@
 /* After this many failed writes in a row the host's frontier moves to another segment. */
 #define ABORTS_IN_A_ROW	2U
 
+/* The host has changed the map: what the cleaner has tried in vain may succeed now. */
+static void host_changed(struct stl_log *s)
+{
+	s->clean.unjoinable = false;
+	s->clean.stuck = false;
+	s->clean.copied = 0;
+	s->clean.wasted = 0;
+}
+
 /* Let the cleaner make room in the extent map. */
 static int await_extents(struct stl_log *s)
 {
@@ -38,6 +47,8 @@ static int await_segment(struct stl_log *s)
 		s->n.full_logs++;
 		return s->inflight_blocks ? -EBUSY : SHINGLE_FULL;
 	}
+	if (s->clean.stuck)
+		return s->inflight_blocks ? -EBUSY : SHINGLE_FULL;
 	s->n.full_logs += !s->clean.wanted;
 	s->clean.wanted = true;
 	return -ENOSPC;
@@ -46,11 +57,10 @@ static int await_segment(struct stl_log *s)
 /* The host's segment must have room. */
 static int find_room(struct stl_log *s)
 {
-	u32 keep = s->policy == LOG_CLEAN_OFF ? 0 : 1;
-
 	while (!stl_log_room(s, LOG_HOST)) {
 		stl_log_close(s, LOG_HOST);
-		if (s->free.nr <= keep)
+		/* Also with the policy "off": without a free segment cleaning could never begin. */
+		if (s->free.nr <= 1)
 			return await_segment(s);
 		s->clean.wanted = false;
 		stl_log_open(s, LOG_HOST);
@@ -66,7 +76,7 @@ static int within_capacity(struct stl_log *s, u32 lblk, u32 *n)
 {
 	u32 place;
 
-	if (s->policy == LOG_CLEAN_OFF || s->layout->logical_blocks <= s->capacity ||
+	if (s->layout->logical_blocks <= s->capacity ||
 	    s->x.live_units + s->inflight_blocks + *n <= s->capacity)
 		return 0;
 	*n = shingle_extents_find(&s->x, lblk, *n, &place);
@@ -146,7 +156,7 @@ void stl_log_commit(struct shingle_engine *e, const struct shingle_run *run,
 	s->segment[segment].inflight--;
 	if (segment == s->frontier[LOG_HOST])
 		s->aborts = 0;
-	s->clean.unjoinable = false;
+	host_changed(s);
 	/* Another write may have replaced the blocks while this one was in flight. */
 	stl_log_check_empty(s, segment);
 }
@@ -169,8 +179,8 @@ void stl_log_abort(struct shingle_engine *e, const struct shingle_run *run)
 	stl_log_check_empty(s, segment);
 }
 
-/* Would a discard split an extent?  Then the map needs room for another one. */
-static bool splits(const struct stl_log *s, u32 lblk, u32 n)
+/* Is the first extent at @lblk or behind it within @n blocks from there on? */
+static bool covers(const struct stl_log *s, u32 lblk, u32 n)
 {
 	u32 at = shingle_extents_at(&s->x, lblk);
 	const struct shingle_extents_entry *x;
@@ -178,7 +188,37 @@ static bool splits(const struct stl_log *s, u32 lblk, u32 n)
 	if (at == SHINGLE_EXTENTS_NONE)
 		return false;
 	x = &s->x.entry[at];
-	return x->lunit < lblk && x->lunit + x->n > lblk + n;
+	return x->lunit >= lblk && x->lunit - lblk <= n && x->n <= n - (x->lunit - lblk);
+}
+
+static bool is_mapped(const struct stl_log *s, u32 lblk)
+{
+	u32 place;
+
+	shingle_extents_find(&s->x, lblk, 1, &place);
+	return place != SHINGLE_EXTENTS_NONE;
+}
+
+/*
+ * Does a discard need room in the map for another extent?  It does if it makes a hole and removes no
+ * whole extent, also if it splits none itself: the cleaner may have split one there, which can
+ * never be joined again with a hole in it.
+ */
+static bool splits(const struct stl_log *s, u32 lblk, u32 n)
+{
+	u32 end = lblk + n, at;
+
+	if (!lblk || end == s->layout->logical_blocks || !is_mapped(s, lblk - 1) ||
+	    !is_mapped(s, end) || covers(s, lblk, n))
+		return false;
+	/* Behind the extent that the discard begins in there may be a whole one. */
+	at = shingle_extents_at(&s->x, lblk);
+	if (s->x.entry[at].lunit < lblk) {
+		lblk = s->x.entry[at].lunit + s->x.entry[at].n;
+		return lblk >= end || !covers(s, lblk, end - lblk);
+	}
+	/* Nothing is mapped up to there, or no more than the head of an extent. */
+	return s->x.entry[at].lunit < end;
 }
 
 int stl_log_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
@@ -186,21 +226,22 @@ int stl_log_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *
 {
 	struct stl_log *s = to_log(e);
 	struct shingle_extents_rest rest;
-	bool had;
+	bool reserved, had;
 
 	*done = n;
 	*dropped = false;
 	/* A map without room for another extent keeps the blocks. */
-	if (splits(s, lblk, n) && !shingle_extents_reserve(&s->x, SHINGLE_EXTENTS_DROP))
+	reserved = splits(s, lblk, n);
+	if (reserved && !shingle_extents_reserve(&s->x, SHINGLE_EXTENTS_DROP))
 		return 0;
 	s->seq = emit->seq;
 	*done = shingle_extents_drop(&s->x, lblk, n, SHINGLE_WALK, &had, &rest);
-	if (rest.n)
+	if (reserved)
 		shingle_extents_unreserve(&s->x, SHINGLE_EXTENTS_DROP);
 	*dropped = true;
 	if (!had)
 		return 0;
-	s->clean.unjoinable = false;
+	host_changed(s);
 	record_rest(s, &rest, emit);
 	shingle_emit(emit, STL_LOG_DROP, 0, *done, lblk, 0);
 	return 0;

@@ -65,7 +65,10 @@ static void draw_full(u32 *rng, struct shingle_exercise_shape *shape, struct shi
 	shingle_exercise_layout(l, &stl_full_engine_ops, shape, &p, sizeof(p));
 }
 
-/* Logs of a few segments and often of too few extents, with or without a home. */
+/*
+ * Logs of a few segments and often of too few extents, with or without a home.  In long segments the
+ * cleaner can split many extents.
+ */
 static void draw_log(u32 *rng, struct shingle_exercise_shape *shape, struct shingle_layout *l)
 {
 	u32 home = draw(rng, 0, 2) ? 0 : draw(rng, 1, 12), reserve = draw(rng, 3, 5);
@@ -77,6 +80,8 @@ static void draw_log(u32 *rng, struct shingle_exercise_shape *shape, struct shin
 				       draw(rng, 8, 60)),
 	};
 
+	if (!draw(rng, 0, 3))
+		shape->band_blocks = draw(rng, 48, 96);
 	shape->data_bands = bands;
 	shingle_exercise_layout(l, &stl_log_engine_ops, shape, &p, sizeof(p));
 }
@@ -275,7 +280,7 @@ static const char *const full_turns[] = {
 	"threshold", "1", "read_home", "needed", "read_home", "always", NULL,
 };
 static const char *const log_turns[] = {
-	"clean", "greedy", "clean", "cost-benefit", "threshold", "2", "threshold", "3", NULL,
+	"clean", "greedy", "clean", "cost-benefit", "clean", "off", "threshold", "2", "threshold", "3", NULL,
 };
 static const char *const dual_turns[] = {
 	"fit", "hyper", "fit", "linear", "fit", "power", "fit", "sat", "ratchet", "on",

@@ -243,6 +243,14 @@ def test_rmwf_vectors():
         assert re.search(rf"^ok \d+ rmwf_{vector}", done.stdout, re.M), done.stdout
 
 
+def test_stl_cases():
+    """Run dm-stl's KUnit tests with the sanitizers."""
+    done = run(TOP / "build/tests/stl-test")
+    assert done.returncode == 0, done.stdout + done.stderr
+    cases = re.findall(r"^\tKUNIT_CASE\((\w+)\),$", (TOP / "dm-stl/stl-kunit.c").read_text(), re.M)
+    assert re.findall(r"^ok \d+ (\w+)$", done.stdout, re.M) == cases, done.stdout
+
+
 def test_imr_vectors():
     done = run(TOP / "build/tests/imr-test")
     assert done.returncode == 0, done.stdout

@@ -9,6 +9,7 @@
 
 struct kunit {
 	const char *name;
+	void *priv;
 	int failures;
 	jmp_buf abort;
 	void *mem[4096];
@@ -38,6 +39,9 @@ static inline void *kunit_calloc(struct kunit *test, size_t size)
 	test->mem[test->nr_mem++] = p;
 	return p;
 }
+
+#define kunit_kzalloc(test, size, gfp)	kunit_calloc(test, size)
+#define kunit_kcalloc(test, n, size, gfp) kunit_calloc(test, (size_t)(n) * (size))
 
 #define KUNIT_CHECK(test, cond, fatal, text) do {			\
 	if (!(cond)) {							\
