@@ -1166,6 +1166,30 @@ static void stl_log_archives(struct kunit *test)
 	e->ops->destroy(e);
 }
 
+/*
+ * A segment into which all writes failed is free without another commit, also after a discard that
+ * found nothing: its transaction has no records and is never committed.
+ */
+static void stl_log_frees_failed_segments(struct kunit *test)
+{
+	struct shingle_engine *e = new_log(test, 8, 0, 32, NULL);
+	struct shingle_emit emit = { .seq = 5 };
+	struct shingle_run run;
+	bool dropped;
+	u64 done;
+
+	KUNIT_ASSERT_EQ(test, e->ops->map.discard(e, 0, 8, &done, &dropped, &emit), 0);
+	KUNIT_EXPECT_EQ(test, emit.nr, 0U);
+	KUNIT_ASSERT_EQ(test, e->ops->map.place(e, 0, 4, SHINGLE_LIFE_UNKNOWN, &run), 0);
+	e->ops->map.abort(e, &run);
+	write_run(test, e, 0, 4, 4);
+	KUNIT_EXPECT_TRUE(test, e->ops->clean.pending(e));
+	e->ops->clean.release(e, 4);
+	KUNIT_EXPECT_FALSE(test, e->ops->clean.pending(e));
+	expect_sound(test, e);
+	e->ops->destroy(e);
+}
+
 /* Do the next step, or release space if it waits for that.  Returns false if there is none. */
 static bool any_step(struct kunit *test, struct shingle_engine *e, enum shingle_why why)
 {
@@ -1537,6 +1561,7 @@ static struct kunit_case stl_cases[] = {
 	KUNIT_CASE(stl_log_moves_current_blocks),
 	KUNIT_CASE(stl_log_joins),
 	KUNIT_CASE(stl_log_archives),
+	KUNIT_CASE(stl_log_frees_failed_segments),
 	KUNIT_CASE(stl_log_cleans_within_its_map),
 	KUNIT_CASE(stl_log_joins_in_vain),
 #ifdef __KERNEL__

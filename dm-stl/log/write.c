@@ -226,6 +226,7 @@ int stl_log_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *
 {
 	struct stl_log *s = to_log(e);
 	struct shingle_extents_rest rest;
+	u64 seq = s->seq;
 	bool reserved, had;
 
 	*done = n;
@@ -236,6 +237,9 @@ int stl_log_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *
 		return 0;
 	s->seq = emit->seq;
 	*done = shingle_extents_drop(&s->x, lblk, n, SHINGLE_WALK, &had, &rest);
+	/* A transaction without records is never committed. */
+	if (!had)
+		s->seq = seq;
 	if (reserved)
 		shingle_extents_unreserve(&s->x, SHINGLE_EXTENTS_DROP);
 	*dropped = true;
