@@ -5,15 +5,16 @@ CORE_FORMAT := $(addprefix core/lib/,$(addprefix format/,codec.c layout.c bands.
 	checkpoint-scan.c journal-scan.c journal-seal.c fetch.c replay.c recover.c) \
 	$(addprefix geometry/,geometry.c tracks.c) engine/badlist.c pages/pages.c)
 CORE_EXTENTS := $(addprefix core/lib/extents/,extents.c tree.c build.c verify.c)
-CORE_ENGINE := $(addprefix core/lib/engine/,slotlog.c slotmap.c streams.c) $(CORE_EXTENTS)
+CORE_READS  := $(addprefix core/lib/reads/,around.c readcache.c remedies.c seeks.c)
+CORE_ENGINE := $(addprefix core/lib/engine/,slotlog.c slotmap.c streams.c) $(CORE_EXTENTS) \
+	$(CORE_READS)
 CORE_LIB    := $(CORE_FORMAT) $(CORE_ENGINE) $(addprefix core/lib/engine/,keys.c settings.c \
 	trimlist.c)
-# Not built into modules: only shingle-replay uses them.
-CORE_READS  := $(addprefix core/lib/reads/,around.c readcache.c remedies.c seeks.c)
 
 STL_SET  := $(addprefix dm-stl/set/,engine.c clean.c bypass.c state.c recover.c)
 STL_FULL := $(addprefix dm-stl/full/,engine.c log.c clean.c bands.c state.c recover.c)
-STL_LOG  := $(addprefix dm-stl/log/,engine.c write.c clean.c segments.c state.c recover.c)
+STL_LOG  := $(addprefix dm-stl/log/,engine.c write.c steps.c clean.c reads.c segments.c \
+	state.c recover.c)
 STL      := $(STL_SET) $(STL_FULL) $(STL_LOG)
 
 IMR := $(addprefix dm-imr/,$(addprefix imr-,engine.c epoch.c persist.c steps.c tiers.c state.c \

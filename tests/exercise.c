@@ -2292,6 +2292,25 @@ static int power_cut(struct exercise *x)
 	return rnd(x, 4) ? clean(x, SHINGLE_WHY_RECOVERY, false) : 0;
 }
 
+/* A fragmented read wants its data written again: do that, or leave it to a later step. */
+static int rewrite(struct exercise *x)
+{
+	u64 blocks = x->plan->layout->logical_blocks, lblk = rnd(x, blocks);
+	u32 n = min_t(u64, 1 + rnd(x, 24), blocks - lblk);
+	struct shingle_readside *side = x->e->reads;
+	u64 lo, hi;
+
+	shingle_remedies_read(&side->remedies, lblk, n, 2);
+	x->plan->ops->read.around(x->e, shingle_band_pblk(x->plan->layout, SHINGLE_ROLE_DATA,
+					rnd(x, x->plan->layout->nr_bands[SHINGLE_ROLE_DATA])),
+				  &lo, &hi);
+	if (hi < lo || hi - lo > x->plan->layout->band_blocks[SHINGLE_ROLE_DATA])
+		return fail(x, "the surroundings of a block are not in its band");
+	if (!x->plan->ops->read.rewrite(x->e, lblk, n) || !rnd(x, 3))
+		return 0;
+	return clean(x, SHINGLE_WHY_REWRITE, x->plan->cuts);
+}
+
 static int one_round(struct exercise *x)
 {
 	static const enum shingle_why why[] = {
@@ -2310,6 +2329,10 @@ static int one_round(struct exercise *x)
 	}
 	if (x->early_release && !rnd(x, 4))
 		release_some(x);
+	if (x->plan->ops->read.rewrite && !rnd(x, 12)) {
+		r = rewrite(x);
+		return r > 0 ? power_cut(x) : r;
+	}
 	if (percent < 40)
 		return start_write(x);
 	if (percent < 75)

@@ -121,7 +121,7 @@ enum shingle_io_state {
  * @lblk: next block to be processed
  * @n: blocks still to be processed
  * @seq: value of shingle_wcache::seq when the bio arrived: blocks with this number or a lower one
- *	were acknowledged before
+ *	were acknowledged before.  Of a read that reads.c handles: fragments so far
  * @pieces: parts in flight, plus one while more may be added; 0 if the bio was not split
  * @status: first error of a part
  * @state: enum shingle_io_state
@@ -326,6 +326,8 @@ struct shingle_pager {
 	u64 events;
 };
 
+struct shingle_kept;
+
 /**
  * struct shingle_cleaner - the step in progress, and the reasons for one
  * @hold_pblk: reads of this run wait for the step; map_lock
@@ -335,6 +337,7 @@ struct shingle_pager {
  * @turns: requests for cleaning, see turns.h; map_lock
  * @cleans: number of messages that wait for the clean that they requested; map_lock
  * @idle: the host is idle; map_lock
+ * @rewrite: data of a fragmented read are to be written again; map_lock
  * @epoch_wanted: gathered writes (epoch.c) are due; map_lock
  * @epoch_open: the cleaner has handed an epoch to the engine, and it has not ended; the cleaner
  *	changes it under map_lock
@@ -360,6 +363,7 @@ struct shingle_cleaner {
 	struct shingle_turns turns;
 	u32 cleans;
 	bool idle;
+	bool rewrite;
 	bool epoch_wanted;
 	bool epoch_open;
 	bool recovering;
@@ -389,6 +393,8 @@ static inline bool shingle_has_reason(const struct shingle_cleaner *c)
  * @blocks: their sizes
  * @io: for all I/O except host bios
  * @bios: struct shingle_piece
+ * @read_only: the table or one of them is read-only: core never writes to them, not even
+ *	needs_check
  *
  * Constant once constructed.
  */
@@ -397,6 +403,7 @@ struct shingle_disks {
 	u64 blocks[SHINGLE_NR_DEVS];
 	struct dm_io_client *io;
 	struct bio_set bios;
+	bool read_only;
 };
 
 /**
@@ -495,10 +502,10 @@ struct shingle_stats {
  * @trims: discarded parts of units that the engine can only discard as a whole; map_lock
  * @disks: the devices of the table line
  * @gathers: the engine gathers writes; constant
- * @read_only: the table or one of the devices is read-only: core never writes to them, not
- *	even needs_check; constant
  * @config: values of its keys; set under map_lock
  * @wcache: the write cache, wcache.h
+ * @kept: what the caches of reads have, map.h; part of the reads that need several fragments,
+ *	reads.c.  NULL if the engine has no read side
  * @cpu: see struct shingle_cpu
  * @map_lock: protects the engine and all members marked map_lock; the innermost lock
  * @health: the mode
@@ -523,9 +530,9 @@ struct shingle_device {
 	struct shingle_trimlist trims;
 	struct shingle_disks disks;
 	bool gathers;
-	bool read_only;
 	struct shingle_config config;
 	struct shingle_wcache wcache;
+	struct shingle_kept *kept;
 	struct shingle_cpu __percpu *cpu;
 
 	/* A cache line of its own: others read the members above without the lock. */

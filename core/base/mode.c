@@ -42,7 +42,7 @@ void shingle_set_mode(struct shingle_device *d, enum shingle_mode mode, bool che
 		return;
 	DMERR("%s: %s %s: %s%s", dm_table_device_name(d->ti->table), down ? "now" : "still",
 	      text[mode], why, check ? "; run 'shingle check' when it is inactive" : "");
-	if (check && !d->read_only)
+	if (check && !d->disks.read_only)
 		queue_work(d->log.wq, &d->log.sb_work);
 	shingle_fail_waiting(d);
 	dm_table_event(d->ti->table);

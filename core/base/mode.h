@@ -31,7 +31,7 @@ int shingle_may_change(struct shingle_device *d, const char **why);
  */
 static inline bool shingle_may_log(const struct shingle_device *d)
 {
-	return READ_ONCE(d->health.mode) != SHINGLE_FAIL && !d->read_only &&
+	return READ_ONCE(d->health.mode) != SHINGLE_FAIL && !d->disks.read_only &&
 	       !READ_ONCE(d->log.dead);
 }
 

@@ -245,6 +245,11 @@ static int next_step(struct shingle_device *d, struct shingle_step *step, enum s
 		*kick |= d->waiters.awaits_room;
 		d->waiters.awaits_room = false;
 	}
+	if (!r && d->cleaner.rewrite && !d->phase.held) {
+		r = ask(d, step, why, SHINGLE_WHY_REWRITE);
+		if (!r)
+			d->cleaner.rewrite = false;
+	}
 	if (!r && d->cleaner.idle && !d->phase.held) {
 		/* The host may have sent requests meanwhile: it must be idle again for as long. */
 		bool busy = shingle_quiet_for(d) < msecs_to_jiffies(READ_ONCE(d->config.idle_ms));
@@ -387,6 +392,10 @@ static void clean_work(struct work_struct *work)
 			DMWARN_LIMIT("%s: cleaning cannot write block %llu and avoids it",
 				     dm_table_device_name(d->ti->table),
 				     shingle_pblk_block(d->cleaner.unwritten.block[0]));
+			retry_waiting(d);
+			continue;
+		}
+		if (step.optional) {
 			retry_waiting(d);
 			continue;
 		}

@@ -5,6 +5,7 @@
 #include "base/device.h"
 #include "clean/clean.h"
 #include "io/wcache.h"
+#include "map/map.h"
 #include "medium/medium.h"
 
 /* Maximum of blocks of a step that one critical section looks up. */
@@ -201,7 +202,8 @@ static int note_unread(struct shingle_device *d, const struct shingle_step *step
 	/* The step holds the page that locates the block, so this cannot happen. */
 	if (WARN_ON_ONCE(now.kind == SHINGLE_RUN_ABSENT))
 		err = -EIO;
-	else if (!needed || (err == -ENODATA && shingle_bad_add(&d->cleaner.step_bad, lblk)))
+	else if (!needed || (err == -ENODATA && !step->optional &&
+			     shingle_bad_add(&d->cleaner.step_bad, lblk)))
 		err = 0;
 	spin_unlock_irq(&d->map_lock);
 	if (err)
@@ -365,6 +367,7 @@ static int clean_write(struct shingle_device *d, u64 dst, u32 n, void *buf, u32 
 
 	spin_lock_irq(&d->map_lock);
 	d->losses.dirty[shingle_pblk_dev(dst)] = true;
+	shingle_forget_kept(d, dst, n);
 	d->stats.n.clean_write_blocks += n - fresh;
 	spin_unlock_irq(&d->map_lock);
 	return err;

@@ -7,6 +7,7 @@
 #include "base/device.h"
 #include "base/wake.h"
 #include "io/io.h"
+#include "io/reads.h"
 #include "log/log.h"
 #include "map/map.h"
 #include "medium/medium.h"
@@ -118,24 +119,26 @@ static noinline int await_page(struct shingle_device *d, u32 *n)
 }
 
 /**
- * shingle_prepare_read() - look up a prefix of a read
+ * shingle_look_up() - look up a prefix of a read
  * @d: the device
  * @io: core's part of the read
  * @lblk: its first block
  * @n: its length; result, length of the prefix
- * @pblk: result, its place
+ * @run: result, its place
  * @hits: result, its slots in the write cache; NULL if the cache was empty when the read
  *	arrived
+ *
+ * A read that is counted among the readers does not wait: what it would wait for waits for it.
  *
  * Context: map lock.
  * Return: DM_MAPIO_REMAPPED if it may be submitted, DM_MAPIO_SUBMITTED if it is zeroes,
  * DM_MAPIO_KILL, -ENODATA if it is known to be unreadable, -EBUSY if it must wait, or -EALREADY if
  * it is in the write cache.
  */
-int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lblk, u32 *n,
-			 u64 *pblk, struct shingle_hits *hits)
+int shingle_look_up(struct shingle_device *d, const struct shingle_io *io, u64 lblk, u32 *n,
+		    struct shingle_run *run, struct shingle_hits *hits)
 {
-	struct shingle_run run;
+	bool counted = io->state == SHINGLE_IO_READ;
 	u64 bad;
 
 	lockdep_assert_held(&d->map_lock);
@@ -147,7 +150,7 @@ int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lb
 		d->stats.n.read_errors++;
 		return -ENODATA;
 	}
-	if (unlikely(d->phase.resetting)) {
+	if (unlikely(d->phase.resetting) && !counted) {
 		/* One block: the map after the reset is unknown. */
 		*n = 1;
 		return -EBUSY;
@@ -160,22 +163,67 @@ int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lb
 		}
 		*n = bad - lblk;
 	}
-	d->ops->map.resolve(d->engine, lblk, *n, &run);
-	*n = run.n;
-	if (run.kind >= SHINGLE_RUN_ZERO)
-		return run.kind == SHINGLE_RUN_ZERO ? DM_MAPIO_SUBMITTED : await_page(d, n);
-	if (unlikely(d->cleaner.hold_n) && run.pblk < d->cleaner.hold_pblk + d->cleaner.hold_n &&
-	    d->cleaner.hold_pblk < run.pblk + run.n) {
+	d->ops->map.resolve(d->engine, lblk, *n, run);
+	*n = run->n;
+	if (run->kind >= SHINGLE_RUN_ZERO)
+		return run->kind == SHINGLE_RUN_ZERO ? DM_MAPIO_SUBMITTED : await_page(d, n);
+	if (unlikely(d->cleaner.hold_n) && !counted &&
+	    run->pblk < d->cleaner.hold_pblk + d->cleaner.hold_n &&
+	    d->cleaner.hold_pblk < run->pblk + run->n) {
 		/* One block: the run may be split afterwards. */
 		*n = 1;
 		return -EBUSY;
 	}
-	io->state = SHINGLE_IO_READ;
-	io->reader_set = d->order.reader_set;
-	this_cpu_inc(d->cpu->readers[io->reader_set]);
+	return DM_MAPIO_REMAPPED;
+}
+
+/**
+ * shingle_prepare_read() - look up a prefix of a read, and count the read among the readers
+ * @d: the device
+ * @io: core's part of the read
+ * @lblk: as shingle_look_up()
+ * @n: as shingle_look_up()
+ * @pblk: result, its place
+ * @hits: as shingle_look_up()
+ *
+ * Context: map lock.
+ * Return: as shingle_look_up(); the read is counted if it may be submitted.
+ */
+int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lblk, u32 *n,
+			 u64 *pblk, struct shingle_hits *hits)
+{
+	struct shingle_run run;
+	int r = shingle_look_up(d, io, lblk, n, &run, hits);
+
+	if (r != DM_MAPIO_REMAPPED)
+		return r;
+	shingle_join_readers(d, io);
 	io->zero = run.kind == SHINGLE_RUN_UNWRITTEN;
 	*pblk = run.pblk;
-	return DM_MAPIO_REMAPPED;
+	return r;
+}
+
+/*
+ * The engine has a read side: count the read, or hand it over if it needs several runs.  Returns
+ * whether it was handed over.
+ */
+static noinline bool map_log_read(struct shingle_device *d, struct bio *bio, int r, u64 lblk,
+				  u32 all, u32 n, u64 pblk)
+{
+	struct shingle_seeks *seeks = &d->engine->reads->seeks;
+
+	lockdep_assert_held(&d->map_lock);
+	shingle_seeks_host(seeks, false, lblk, all);
+	if (n < all && (r == DM_MAPIO_REMAPPED || r == DM_MAPIO_SUBMITTED)) {
+		shingle_reads_add(d, bio);
+		return true;
+	}
+	if (r == DM_MAPIO_REMAPPED) {
+		shingle_seeks_read(seeks, 1);
+		shingle_seeks_medium(seeks, SHINGLE_SEEK_READ, pblk, n);
+		shingle_seeks_plain(seeks, SHINGLE_SEEK_READ, pblk, n);
+	}
+	return false;
 }
 
 static __always_inline int map_read(struct shingle_device *d, struct bio *bio,
@@ -188,6 +236,10 @@ static __always_inline int map_read(struct shingle_device *d, struct bio *bio,
 	this_cpu_inc(d->cpu->host_reads);
 	spin_lock_irq(&d->map_lock);
 	r = shingle_prepare_read(d, io, lblk, &n, &pblk, hits);
+	if (unlikely(d->kept) && map_log_read(d, bio, r, lblk, all, n, pblk)) {
+		spin_unlock_irq(&d->map_lock);
+		return DM_MAPIO_SUBMITTED;
+	}
 	if (n < all)
 		dm_accept_partial_bio(bio, n << SHINGLE_SECTORS_SHIFT);
 	if (r == -EBUSY)
@@ -378,7 +430,7 @@ static int map_bio(struct shingle_device *d, struct bio *bio)
 		spin_lock_irq(&d->map_lock);
 		d->stats.n.flushes++;
 		/* A table that accepts no writes has nothing to make durable. */
-		io->fua = !d->read_only;
+		io->fua = !d->disks.read_only;
 		waits = unlikely(d->wcache.blocks) && shingle_wcache_flush(d, bio);
 		if (unlikely(d->losses.unreported) && !d->wcache.blocks) {
 			io->status = BLK_STS_IOERR;

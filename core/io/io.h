@@ -14,6 +14,8 @@ void shingle_finish(struct shingle_device *d, struct bio *bio);
 void shingle_put_piece(struct shingle_device *d, struct bio *parent);
 void shingle_end_part(struct shingle_device *d, struct bio *bio);
 void shingle_end_write(struct shingle_device *d, struct bio *bio);
+int shingle_look_up(struct shingle_device *d, const struct shingle_io *io, u64 lblk, u32 *n,
+		    struct shingle_run *run, struct shingle_hits *hits);
 int shingle_prepare_read(struct shingle_device *d, struct shingle_io *io, u64 lblk, u32 *n,
 			 u64 *pblk, struct shingle_hits *hits);
 int shingle_route_gathered(struct shingle_device *d, u64 lblk, u32 n, struct shingle_write *w,

@@ -24,6 +24,7 @@
 #include "base/device.h"
 #include "base/wake.h"
 #include "io/io.h"
+#include "io/reads.h"
 #include "log/log.h"
 #include "map/map.h"
 
@@ -400,6 +401,7 @@ static void io_work(struct work_struct *work)
 	spin_unlock_irq(&d->map_lock);
 	if (unlikely(d->wcache.blocks))
 		shingle_wcache_kick(d);
+	shingle_reads_kick(d);
 }
 
 /**

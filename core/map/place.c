@@ -120,6 +120,7 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 		shingle_journal_cancel(d, records);
 	} else {
 		emit.seq = d->journal.seq;
+		shingle_forget_kept(d, w->run.pblk, w->run.n);
 		d->ops->map.commit(d->engine, &w->run, &emit);
 		if (unlikely(d->cleaner.step_bad.nr))
 			shingle_bad_remove(&d->cleaner.step_bad, w->run.lblk, w->run.n);
@@ -141,7 +142,7 @@ void shingle_write_done(struct shingle_device *d, struct shingle_write *w, blk_s
 		d->waiters.awaits_write = false;
 	order = !list_empty(&d->order.woken);
 	clean = d->cleaner.turns.pressure || d->cleaner.turns.forced || d->cleaner.epoch_open ||
-		d->cleaner.recovering;
+		d->cleaner.recovering || d->cleaner.rewrite;
 	wake = d->phase.resetting || d->journal.awaited;
 	d->journal.awaited = false;
 	spin_unlock_irqrestore(&d->map_lock, flags);

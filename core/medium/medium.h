@@ -41,6 +41,16 @@ int shingle_reader_read(void *ctx, enum shingle_dev dev, u64 block, u32 n, void 
 int shingle_reader_read_each(void *ctx, enum shingle_dev dev, u64 block, u32 n, void *buf,
 			     int *errs);
 
+/* Count a read among the readers, if it is not yet.  Context: map lock. */
+static inline void shingle_join_readers(struct shingle_device *d, struct shingle_io *io)
+{
+	if (io->state == SHINGLE_IO_READ)
+		return;
+	io->state = SHINGLE_IO_READ;
+	io->reader_set = d->order.reader_set;
+	this_cpu_inc(d->cpu->readers[io->reader_set]);
+}
+
 /*
  * A read that joined the count of readers @set has ended.  There are two counts, see
  * shingle_cpu::readers.

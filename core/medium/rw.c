@@ -85,7 +85,7 @@ int shingle_rw(struct shingle_device *d, blk_opf_t opf, enum shingle_dev dev, u6
 	if ((opf & REQ_OP_MASK) == REQ_OP_READ)
 		return read_blocks(where.bdev, opf, where.sector, n, buf);
 	/* The block layer would let it pass.  The caller should have checked the mode. */
-	if (WARN_ON_ONCE(d->read_only && op_is_write(opf)))
+	if (WARN_ON_ONCE(d->disks.read_only && op_is_write(opf)))
 		return -EROFS;
 	return shingle_dm_io(&req, 1, &where, &bits) || bits ? -EIO : 0;
 }

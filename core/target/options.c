@@ -38,7 +38,7 @@ static int switch_wcache(struct shingle_device *d, bool on, const char **why)
 	/*
 	 * A suspend has already committed everything, and a read-only device has nothing to commit.
 	 */
-	if (!err && !on && !d->read_only && !READ_ONCE(d->phase.suspended))
+	if (!err && !on && !d->disks.read_only && !READ_ONCE(d->phase.suspended))
 		err = shingle_commit(d, false);
 	*why = err == -EAGAIN ?
 		"The write cache is off, but a suspend came before all was written: ask again" :

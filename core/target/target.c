@@ -11,6 +11,7 @@
 #include "clean/clean.h"
 #include "target/target.h"
 #include "io/io.h"
+#include "io/reads.h"
 #include "log/log.h"
 #include "medium/medium.h"
 
@@ -63,6 +64,7 @@ static void free_device(struct shingle_device *d)
 		destroy_workqueue(d->log.wq);
 	if (d->order.wq)
 		destroy_workqueue(d->order.wq);
+	shingle_reads_exit(d);
 	shingle_wcache_exit(d);
 	shingle_loss_free(d);
 	shingle_pager_exit(d);
@@ -98,7 +100,7 @@ static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
 	const char *path;
 	int i, err;
 
-	d->read_only = ro_table;
+	d->disks.read_only = ro_table;
 	if (ro_table)
 		d->health.why = "its table is read-only";
 	for (i = 0; i < SHINGLE_NR_DEVS; i++) {
@@ -116,7 +118,7 @@ static int parse_devices(struct shingle_device *d, struct dm_arg_set *as)
 					      ro_table ? "" : " for writing");
 		/* Some kernels open a read-only device for writing. */
 		if (bdev_read_only(d->disks.dev[i]->bdev)) {
-			d->read_only = true;
+			d->disks.read_only = true;
 			/* The table may be read-only because of the device. */
 			d->health.why = device_is[i];
 		}
@@ -181,7 +183,7 @@ static int load_layout(struct shingle_device *d)
 	if (strcmp(d->layout.engine, d->ops->name))
 		return shingle_refuse(ti, -EINVAL, "The device was formatted for target %s, not %s",
 				      d->layout.engine, d->ops->name);
-	if (d->read_only)
+	if (d->disks.read_only)
 		d->health.mode = SHINGLE_RO;
 	err = check_devices(d);
 	if (err)
@@ -237,7 +239,7 @@ static int alloc_buffers(struct shingle_device *d)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu)
 		per_cpu_ptr(d->cpu, cpu)->last_io = jiffies;
-	err = shingle_wcache_init(d) ?: shingle_loss_init(d);
+	err = shingle_wcache_init(d) ?: shingle_loss_init(d) ?: shingle_reads_init(d);
 	if (err)
 		return err;
 	return bioset_init(&d->disks.bios, BIO_POOL_SIZE, offsetof(struct shingle_piece, bio),
@@ -476,6 +478,7 @@ static void postsuspend(struct dm_target *ti)
 	/* The end of the cleaner may have queued any of these. */
 	shingle_pager_stop(d);
 	flush_work(&d->worker.work);
+	shingle_reads_stop(d);
 	cancel_delayed_work_sync(&d->log.commit_work);
 	/* The last commit may have queued it. */
 	cancel_delayed_work_sync(&d->cleaner.work);

@@ -83,7 +83,6 @@ static u32 clean_room(struct stl_log *s)
 			return 0;
 		stl_log_open(s, LOG_CLEANER);
 	}
-	s->clean.end = s->segment[s->frontier[LOG_CLEANER]].fill;
 	return room;
 }
 
@@ -96,9 +95,9 @@ static bool may_split(const struct stl_log *s)
 }
 
 /*
- * As clean_room(), for an extent of @n blocks.  If the map has no entry for its other part the extent
- * must fit as a whole, and the rest of a segment remains unused.  This can go on without gain, so
- * its number is limited until the host changes the map.
+ * As clean_room(), for an extent of @n blocks.  If the map has no entry for its other part the
+ * extent must fit as a whole, and the rest of a segment remains unused.  This can go on without
+ * gain, so its number is limited until the host changes the map.
  */
 static u32 clean_room_for(struct stl_log *s, u32 n)
 {
@@ -114,35 +113,13 @@ static u32 clean_room_for(struct stl_log *s, u32 n)
 }
 
 /* Let the step copy extent @at, or the first *@room blocks of it. */
-static void add_move(struct stl_log *s, struct shingle_step *step, u32 at, u32 *room)
+static void add_extent(struct stl_log *s, struct shingle_step *step, u32 at, u32 *room)
 {
 	const struct shingle_extents_entry *x = &s->x.entry[at];
-	struct log_move *m = &s->clean.move[s->clean.nr++];
+	u32 n = min(x->n, *room);
 
-	m->lblk = x->lunit;
-	m->src = x->place;
-	m->dst = s->frontier[LOG_CLEANER] * s->band_blocks + s->clean.end;
-	m->n = min(x->n, *room);
-	s->clean.end += m->n;
-	*room -= m->n;
-	step->n += m->n;
-}
-
-/* Begin a step without extents. */
-static void begin_step(struct stl_log *s, struct shingle_step *step, u32 kind)
-{
-	s->clean.nr = 0;
-	s->clean.active = true;
-	step->kind = kind;
-	step->scattered = true;
-}
-
-/* A search has looked at a part, and found nothing there: go on in the next step. */
-static int search_on(struct stl_log *s, struct shingle_step *step, u32 kind)
-{
-	begin_step(s, step, kind);
-	step->sync = SHINGLE_SYNC_NONE;
-	return 1;
+	stl_log_add_move(s, step, x->lunit, x->place, n);
+	*room -= n;
 }
 
 /* Find a victim that was opened before @age.  Returns 0 if there is one, or else -ENOENT. */
@@ -169,7 +146,7 @@ static int no_victim(struct stl_log *s, struct shingle_step *step)
 	bool busy = s->clean.search_busy;
 
 	if (s->clean.search_looked < s->nr_segments)
-		return search_on(s, step, STEP_MOVE);
+		return stl_log_empty_step(s, step, STEP_MOVE);
 	s->clean.search_looked = 0;
 	s->clean.search_busy = false;
 	return busy ? -EAGAIN : 0;
@@ -185,11 +162,11 @@ static int move_step(struct stl_log *s, u64 age, struct shingle_step *step)
 	room = clean_room_for(s, s->x.entry[at].n);
 	if (!room)
 		return s->pending.nr ? -EAGAIN : 0;
-	begin_step(s, step, STEP_MOVE);
+	stl_log_begin_step(s, step, STEP_MOVE, LOG_CLEANER);
 	for (; at != SHINGLE_EXTENTS_NONE && room && s->clean.nr < MOVE_EXTENTS &&
 	     step->n < MOVE_BLOCKS && (s->x.entry[at].n <= room || may_split(s));
 	     at = s->x.entry[at].next)
-		add_move(s, step, at, &room);
+		add_extent(s, step, at, &room);
 	return 1;
 }
 
@@ -251,7 +228,7 @@ static int no_join(struct stl_log *s, struct shingle_step *step)
 		stl_log_close(s, LOG_CLEANER);
 		s->clean.reopened = true;
 	}
-	return search_on(s, step, STEP_JOIN);
+	return stl_log_empty_step(s, step, STEP_JOIN);
 }
 
 /* Join extents.  The last free segment is left to the steps that make others free. */
@@ -273,9 +250,9 @@ static int join_or_move(struct stl_log *s, struct shingle_step *step)
 		return no_join(s, step);
 	s->clean.searched = 0;
 	s->clean.reopened = false;
-	begin_step(s, step, STEP_JOIN);
+	stl_log_begin_step(s, step, STEP_JOIN, LOG_CLEANER);
 	for (i = 0, at = j.first; i < j.nr; i++) {
-		add_move(s, step, at, &room);
+		add_extent(s, step, at, &room);
 		at = shingle_extents_at(&s->x, s->x.entry[at].lunit + s->x.entry[at].n);
 	}
 	s->engine.jobs++;
@@ -338,6 +315,8 @@ int stl_log_next_step(struct shingle_engine *e, enum shingle_why why, struct shi
 	shingle_step_init(step);
 	if (s->clean.active)
 		return -EAGAIN;
+	if (why == SHINGLE_WHY_REWRITE)
+		return stl_log_rewrite_step(s, step);
 	if (s->policy == LOG_CLEAN_OFF)
 		return 0;
 	switch (why) {
@@ -352,83 +331,4 @@ int stl_log_next_step(struct shingle_engine *e, enum shingle_why why, struct shi
 	default:
 		return 0;
 	}
-}
-
-bool stl_log_step_extent(struct shingle_engine *e, const struct shingle_step *step, u64 *cursor,
-			 struct shingle_extent *out)
-{
-	const struct stl_log *s = to_log(e);
-	const struct log_move *m = &s->clean.move[*cursor];
-
-	if (*cursor == s->clean.nr)
-		return false;
-	(*cursor)++;
-	*out = (struct shingle_extent){ m->lblk, place_pblk(s, m->src), place_pblk(s, m->dst),
-					m->n };
-	return true;
-}
-
-/* Let the map refer to the copies of the blocks of @m that are still where they were copied. */
-static void finish_move(struct stl_log *s, const struct log_move *m, struct shingle_emit *emit)
-{
-	u32 i, n, place;
-
-	for (i = 0; i < m->n && emit->nr + 2 <= emit->max; i += n) {
-		n = shingle_extents_find(&s->x, m->lblk + i, m->n - i, &place);
-		if (place != m->src + i)
-			continue;
-		stl_log_map(s, m->lblk + i, n, m->dst + i, emit);
-		s->n.moved_blocks += n;
-	}
-}
-
-void stl_log_step_done(struct shingle_engine *e, const struct shingle_step *step,
-		       struct shingle_emit *emit)
-{
-	struct stl_log *s = to_log(e);
-	u32 i;
-
-	s->clean.active = false;
-	if (!s->clean.nr)
-		return;
-	s->n.joined_extents += step->kind == STEP_JOIN ? s->clean.nr : 0;
-	s->segment[s->frontier[LOG_CLEANER]].fill = s->clean.end;
-	stl_log_record_open(s, s->frontier[LOG_CLEANER], emit);
-	for (i = 0; i < s->clean.nr; i++)
-		finish_move(s, &s->clean.move[i], emit);
-}
-
-/*
- * Leave a block out from now on; false if no more can be left out.  Together they are less than the
- * space that cleaning needs to get on, see segments.c.
- */
-static bool leave_out(struct stl_log *s, struct log_segment *g, u32 place)
-{
-	if (!g->bad && 2 * s->nr_bad >= s->band_blocks)
-		return false;
-	s->nr_bad += !g->bad;
-	g->bad = place % s->band_blocks + 1;
-	return true;
-}
-
-/*
- * If single blocks are at fault, the cleaner goes on in front of the first of them, and then behind
- * it.  Otherwise it goes on in another segment.
- */
-bool stl_log_step_failed(struct shingle_engine *e, const struct shingle_step *step,
-			 const struct shingle_unwritten *bad)
-{
-	struct stl_log *s = to_log(e);
-	struct log_segment *g;
-
-	s->clean.active = false;
-	if (!s->clean.nr || !bad->n)
-		return false;
-	g = &s->segment[s->frontier[LOG_CLEANER]];
-	g->failed = true;
-	if (bad->proven && leave_out(s, g, place_of(s, bad->block[0])))
-		return true;
-	if (s->free.nr)
-		stl_log_close(s, LOG_CLEANER);
-	return false;
 }

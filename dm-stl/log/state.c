@@ -75,6 +75,7 @@ void stl_log_destroy(struct shingle_engine *e)
 {
 	struct stl_log *s = to_log(e);
 
+	shingle_remedies_exit(&s->reads.remedies);
 	shingle_extents_exit(&s->x);
 	kvfree(s->segment);
 	kvfree(s->free.at);
@@ -134,6 +135,12 @@ int stl_log_create(struct shingle_engine **out, const struct shingle_layout *lay
 	s->capacity = (s->nr_segments - LEAST_RESERVE) * s->band_blocks;
 	for (i = 0; i < ARRAY_SIZE(s->first_piece); i++)
 		s->first_piece[i] = shingle_pieces_nr(stl_log_pieces, i, layout);
+	if (shingle_remedies_init(&s->reads.remedies, SHINGLE_BLOCK_SHIFT)) {
+		kvfree(s);
+		return -ENOMEM;
+	}
+	shingle_seeks_init(&s->reads.seeks, SHINGLE_BLOCK_SHIFT);
+	s->engine.reads = &s->reads;
 	shingle_options_init(s->engine.ops->options, s);
 	s->age = 1;
 	s->clean.victim = NO_SEGMENT;
@@ -196,11 +203,19 @@ static u32 verify_segment(struct stl_log *s, u32 segment, shingle_report_fn repo
 static u32 verify_counts(struct stl_log *s, shingle_report_fn report, void *ctx)
 {
 	u32 nr[LOG_PENDING + 1] = { 0 }, i, open = 0;
+	u32 reserved = cleaner_extents(s->nr_segments) + s->clean.reserved;
 
 	if (s->nr_segments > COUNT_SEGMENTS)
 		return 0;
-	for (i = 0; i < s->nr_segments; i++)
+	for (i = 0; i < s->nr_segments; i++) {
 		nr[s->segment[i].use]++;
+		reserved += s->segment[i].inflight * SHINGLE_EXTENTS_SET;
+	}
+	if (reserved != s->x.reserved) {
+		report(ctx, "%u extents are reserved; writes in flight and the cleaner need %u",
+		       s->x.reserved, reserved);
+		return 1;
+	}
 	for (i = 0; i < LOG_FRONTIERS; i++)
 		open += s->frontier[i] != NO_SEGMENT;
 	if (nr[LOG_FREE] == s->free.nr && nr[LOG_PENDING] == s->pending.nr &&

@@ -7,7 +7,7 @@
 #include "log/engine.h"
 
 /* Kinds of steps, for struct shingle_step::kind. */
-enum { STEP_MOVE, STEP_JOIN };
+enum { STEP_MOVE, STEP_JOIN, STEP_REWRITE };
 
 #define NO_SEGMENT	U32_MAX
 
@@ -83,7 +83,7 @@ struct log_ring {
 /**
  * struct log_move - an extent that the step in progress copies
  * @lblk: first logical block
- * @src: its place
+ * @src: its place, SHINGLE_EXTENTS_NONE for blocks that were never written
  * @dst: place of the copy
  * @n: length
  */
@@ -92,6 +92,23 @@ struct log_move {
 	u32 src;
 	u32 dst;
 	u32 n;
+};
+
+/* Most reads whose data wait to be written again; others are left as they are. */
+#define REWRITES	16U
+
+/**
+ * struct log_rewrites - reads whose data are to be written again, in order
+ * @lblk: first block of each
+ * @n: its length
+ * @head: index of the first
+ * @nr: their number
+ */
+struct log_rewrites {
+	u32 lblk[REWRITES];
+	u32 n[REWRITES];
+	u32 head;
+	u32 nr;
 };
 
 /**
@@ -112,6 +129,9 @@ struct log_move {
  * @search_busy: a write is in flight into one of them that could have been chosen
  * @forced: a forced clean is in progress
  * @forced_age: the forced clean leaves out segments of this age and later
+ * @to: enum log_frontier: where the step in progress writes
+ * @to_host: the step writes where the host writes: the host waits for it
+ * @reserved: extents that are reserved for the step, beside those that are the cleaner's
  * @active: a step is in progress
  * @end: fill of the cleaner's segment after the step
  * @nr: number of entries of @move
@@ -133,6 +153,9 @@ struct log_clean {
 	bool search_busy;
 	bool forced;
 	u64 forced_age;
+	u8 to;
+	bool to_host;
+	u32 reserved;
 	bool active;
 	u32 end;
 	u32 nr;
@@ -150,6 +173,8 @@ struct log_clean {
  * @bands_freed: segments that became free
  * @full_logs: times a write found no free segment
  * @full_extents: times a write found no room in the extent map
+ * @rewritten_blocks: blocks of fragmented reads that were written again
+ * @dropped_rewrites: such reads that were left as they are
  */
 struct log_counts {
 	u64 placed_blocks;
@@ -161,6 +186,8 @@ struct log_counts {
 	u64 bands_freed;
 	u64 full_logs;
 	u64 full_extents;
+	u64 rewritten_blocks;
+	u64 dropped_rewrites;
 };
 
 /**
@@ -187,6 +214,8 @@ struct log_counts {
  * @free: the free segments, in the order in which they became free
  * @pending: segments that wait for release()
  * @clean: state of the cleaner
+ * @rewrites: reads whose data are to be written again
+ * @reads: what core needs for reads
  * @n: the counters
  *
  * The map lock protects all of it; see engine.h.
@@ -215,6 +244,8 @@ struct stl_log {
 	struct log_ring free;
 	struct log_ring pending;
 	struct log_clean clean;
+	struct log_rewrites rewrites;
+	struct shingle_readside reads;
 	struct log_counts n;
 };
 
@@ -246,8 +277,8 @@ static inline u32 place_of(const struct stl_log *s, u64 pblk)
 }
 
 /*
- * Entries of the extent map that are the cleaner's: it may split an extent at the end of each segment
- * that it fills.
+ * Entries of the extent map that are the cleaner's: it may split an extent at the end of each
+ * segment that it fills.
  */
 static inline u32 cleaner_extents(u32 nr_segments)
 {
@@ -296,13 +327,25 @@ void stl_log_abort(struct shingle_engine *e, const struct shingle_run *run);
 int stl_log_discard(struct shingle_engine *e, u64 lblk, u64 n, u64 *done, bool *dropped,
 		    struct shingle_emit *emit);
 
-/* log/clean.c */
-int stl_log_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step);
+/* log/reads.c */
+void stl_log_around(struct shingle_engine *e, u64 pblk, u64 *lo, u64 *hi);
+bool stl_log_rewrite(struct shingle_engine *e, u64 lblk, u32 n);
+int stl_log_rewrite_step(struct stl_log *s, struct shingle_step *step);
+
+/* log/steps.c */
+void stl_log_begin_step(struct stl_log *s, struct shingle_step *step, u32 kind,
+			enum log_frontier to);
+int stl_log_empty_step(struct stl_log *s, struct shingle_step *step, u32 kind);
+void stl_log_add_move(struct stl_log *s, struct shingle_step *step, u32 lblk, u32 src, u32 n);
+void stl_log_end_step(struct stl_log *s);
 bool stl_log_step_extent(struct shingle_engine *e, const struct shingle_step *step, u64 *cursor,
 			 struct shingle_extent *out);
 void stl_log_step_done(struct shingle_engine *e, const struct shingle_step *step,
 		       struct shingle_emit *emit);
 bool stl_log_step_failed(struct shingle_engine *e, const struct shingle_step *step,
 			 const struct shingle_unwritten *bad);
+
+/* log/clean.c */
+int stl_log_next_step(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step);
 
 #endif /* SHINGLE_STL_LOG_STATE_H */

@@ -54,7 +54,7 @@ static int await_segment(struct stl_log *s)
 	return -ENOSPC;
 }
 
-/* The host's segment must have room. */
+/* The host's segment must have room.  The last free segment is the cleaner's, see segments.c. */
 static int find_room(struct stl_log *s)
 {
 	while (!stl_log_room(s, LOG_HOST)) {
@@ -98,6 +98,8 @@ int stl_log_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life l
 	struct log_segment *g;
 	int r;
 
+	if (s->clean.to_host)
+		return -EBUSY;
 	r = within_capacity(s, lblk, &n);
 	if (r)
 		return r;
@@ -118,6 +120,9 @@ int stl_log_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life l
 	g->inflight++;
 	s->inflight_blocks += out->n;
 	s->n.placed_blocks += out->n;
+	shingle_seeks_host(&s->reads.seeks, true, lblk, out->n);
+	shingle_seeks_medium(&s->reads.seeks, SHINGLE_SEEK_WRITE, out->pblk, out->n);
+	shingle_seeks_plain(&s->reads.seeks, SHINGLE_SEEK_WRITE, out->pblk, out->n);
 	return 0;
 }
 
@@ -200,8 +205,8 @@ static bool is_mapped(const struct stl_log *s, u32 lblk)
 }
 
 /*
- * Does a discard need room in the map for another extent?  It does if it makes a hole and removes no
- * whole extent, also if it splits none itself: the cleaner may have split one there, which can
+ * Does a discard need room in the map for another extent?  It does if it makes a hole and removes
+ * no whole extent, also if it splits none itself: the cleaner may have split one there, which can
  * never be joined again with a hole in it.
  */
 static bool splits(const struct stl_log *s, u32 lblk, u32 n)

@@ -451,16 +451,26 @@ class StlLog(Fitted):
     # The exerciser shows what it costs: a checkpoint of several pieces must be under way.
     features = ("unsafe_no_rest",)
     unsafe = ()
-    keys = (("clean", "greedy"), ("threshold", 3), ("idle_ms", 7), ("wcache_blocks", 9),
+    keys = (("clean", "greedy"), ("threshold", 3), ("defrag_frags", 2), ("defrag_hits", 3),
+            ("defrag_blocks", 64), ("look_behind", 5), ("look_ahead", 6), ("look_regions", 2),
+            ("selective", "on"), ("read_cache_kb", 64), ("idle_ms", 7), ("wcache_blocks", 9),
             ("destage_ms", 5), ("rotational", "off"))
+    by_table = (*Linear.by_table, "look_regions", "read_cache_kb")
     shapes = {"": (("--band", "512K"), ("bands_cleaned",))}
     forgets_blocks = True
     caches_all = False
     has_home = False
     streams = True
     joining = ("joined_extents",)
+    # All remedies for the seeks of reads, with caches that are much smaller than the log.
+    remedies = (("defrag_frags", 2), ("look_behind", 3), ("look_ahead", 4), ("look_regions", 2),
+                ("selective", "on"), ("read_cache_kb", 64))
     variants = {
-        "replay": (Geometry("home", band=5, data=12, cache=3, home=True),
+        "replay": (Geometry("remedies", band=8, data=24, cache=4,
+                            options=(*remedies, ("idle_ms", 5))),
+                   Geometry("remedieswcache", band=8, data=12, cache=3, home=True,
+                            options=(*remedies, ("wcache_blocks", 24), ("destage_ms", 20))),
+                   Geometry("home", band=5, data=12, cache=3, home=True),
                    Geometry("few", band=16, data=12, cache=3, extents=20, journal=24,
                             options=(("clean", "greedy"), ("idle_ms", 5))),
                    Geometry("guards", band=8, data=12, cache=3, track=4, head=2, journal=24,
@@ -469,6 +479,10 @@ class StlLog(Fitted):
                               journal=48, extents=100, raises=joining),),
         "torn": (Geometry("home", band=24, data=5, cache=3, track=8, head=2, tail=7, home=True,
                           options=(("commit_ms", 0), ("idle_ms", 0))),),
+        "fio": (Geometry("remedies", band=64, data=100, cache=10, ckpt=64, journal=64,
+                         options=remedies),),
+        "faults": (Geometry("remedies", band=4, data=12, cache=3, meta="separate", journal=24,
+                            options=remedies),),
     }
 
     @staticmethod

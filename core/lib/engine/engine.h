@@ -28,6 +28,7 @@
 #include "format/layout.h"
 #include "engine/options.h"
 #include "engine/pieces.h"
+#include "engine/readside.h"
 #include "engine/records.h"
 
 struct shingle_engine_ops;
@@ -82,6 +83,7 @@ struct shingle_marks {
  *	are flushed
  * @frees_early: core calls release() after every commit, even if no request waits for space
  * @knows_life: place() receives lifetime hints; core sets it after create()
+ * @reads: its read side; NULL if core reads the runs of a bio one after the other
  * @map_cache_kb: RAM for pages of the map, set by the option of that name
  * @pages: the pages of a paged map, NULL for other maps; core sets it after create()
  * @call_pages: maximum of pages that place(), discard(), resolve() or replay() looks at in
@@ -107,6 +109,7 @@ struct shingle_engine {
 	bool unsafe_order;
 	bool frees_early;
 	bool knows_life;
+	struct shingle_readside *reads;
 	u32 map_cache_kb;
 	struct shingle_pages *pages;
 	u32 call_pages;
@@ -184,6 +187,7 @@ enum shingle_why {
 	SHINGLE_WHY_IDLE,	/* the host is quiet */
 	SHINGLE_WHY_FORCED,	/* a message asked for it */
 	SHINGLE_WHY_EPOCH,	/* gathered blocks are to be written */
+	SHINGLE_WHY_REWRITE,	/* rewrite() has asked for it */
 };
 
 /* The state of the medium that the next step needs. */
@@ -236,6 +240,8 @@ struct shingle_extent {
  * @whole_in_memory: @dst overlaps blocks that are still to be read (unsafe modes)
  * @gathered: gathered blocks are newer than the content; after step_done() the map holds
  *	them, and they leave the write cache
+ * @optional: nothing depends on the step.  If a part of it fails, core neither tries again nor
+ *	counts a block as lost
  * @sync: what must be durable before the next step
  *
  * A step that is not scattered is one extent from @base to @dst.  The content of its block i is
@@ -254,6 +260,7 @@ struct shingle_step {
 	u64 cookie;
 	bool whole_in_memory;
 	enum shingle_gathered gathered;
+	bool optional;
 	enum shingle_sync sync;
 };
 
@@ -320,7 +327,7 @@ struct shingle_unwritten {
 };
 
 /* Maximum of counters of an engine. */
-#define SHINGLE_MAX_COUNTERS	32U
+#define SHINGLE_MAX_COUNTERS	64U
 
 /* verify() calls it once for each broken invariant, with a sentence. */
 typedef void (*shingle_report_fn)(void *ctx, const char *fmt, ...) __printf(2, 3);
@@ -454,6 +461,19 @@ struct shingle_gather_ops {
 };
 
 /**
+ * struct shingle_read_ops - reads of blocks that lie in fragments
+ * @around: the places that may be read together with the block at @pblk: from *@lo on, up to *@hi
+ * @rewrite: the read of @n blocks from @lblk on was fragmented, and its data should be written
+ *	again, in order.  Returns whether next_step(REWRITE) will offer a step for it
+ *
+ * An engine without a read side leaves them out.
+ */
+struct shingle_read_ops {
+	void (*around)(struct shingle_engine *e, u64 pblk, u64 *lo, u64 *hi);
+	bool (*rewrite)(struct shingle_engine *e, u64 lblk, u32 n);
+};
+
+/**
  * struct shingle_page_ops - a map that may be larger than RAM
  * @nr_pages: number of pages
  * @check: could the engine have written this content into a page?  Returns 0, or -EUCLEAN
@@ -547,6 +567,7 @@ struct shingle_bands_needed {
  * @state: the state that survives a power cut
  * @gather: writes that cost less together; most engines have none
  * @pages: a map that may be larger than RAM; most engines have none
+ * @read: reads of blocks that lie in fragments; most engines have none
  * @observe: what a user sees and asks
  */
 struct shingle_engine_ops {
@@ -571,6 +592,7 @@ struct shingle_engine_ops {
 	struct shingle_state_ops state;
 	struct shingle_gather_ops gather;
 	struct shingle_page_ops pages;
+	struct shingle_read_ops read;
 	struct shingle_observe_ops observe;
 };
 

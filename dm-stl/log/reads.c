@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Log-structured translation layer: what core asks about reads, compared with the paper.
+ *
+ * Hajkazemi et al. (2018), Algorithm 1, opportunistic defragmentation:
+ *
+ *	read(range), fragmented:
+ *		write the range at the frontier		stl_log_rewrite_step()
+ *
+ * The paper has one frontier.  Without cleaning the rewrite goes where the host writes, at a moment
+ * when no write is in flight there, and the host waits for it.  With cleaning it goes to the
+ * cleaner's frontier.  It is dropped if a block of the range has changed meanwhile, if the range
+ * has too many extents for a step, if there is no room, or if a part of the step fails.
+ */
+#include "log/state.h"
+
+/* The places of the segment, or of the band of the home, up to its frontier. */
+void stl_log_around(struct shingle_engine *e, u64 pblk, u64 *lo, u64 *hi)
+{
+	const struct stl_log *s = to_log(e);
+	enum shingle_role role;
+	u64 band, at;
+
+	shingle_band_of(s->layout, pblk, &role, &band, &at);
+	*lo = pblk - at;
+	*hi = *lo + (band < s->home_bands ? s->band_blocks :
+					    s->segment[band - s->home_bands].fill);
+}
+
+bool stl_log_rewrite(struct shingle_engine *e, u64 lblk, u32 n)
+{
+	struct stl_log *s = to_log(e);
+	struct log_rewrites *r = &s->rewrites;
+	u32 at = (r->head + r->nr) % REWRITES;
+
+	if (n > s->band_blocks || r->nr == REWRITES) {
+		s->n.dropped_rewrites++;
+		return false;
+	}
+	r->lblk[at] = lblk;
+	r->n[at] = n;
+	r->nr++;
+	return true;
+}
+
+/*
+ * Is there room for @n blocks at the frontier?  The last free segment and the room that cleaning
+ * needs beside it are left to others, see segments.c.  Blocks of the home become blocks in use.
+ */
+static bool find_place(struct stl_log *s, enum log_frontier to, u32 n)
+{
+	if (s->layout->logical_blocks > s->capacity &&
+	    s->x.live_units + s->inflight_blocks + n > s->capacity)
+		return false;
+	if (s->free.nr < 2)
+		return false;
+	while (stl_log_room(s, to) < n) {
+		if (s->free.nr < 2)
+			return false;
+		stl_log_close(s, to);
+		stl_log_open(s, to);
+	}
+	return true;
+}
+
+/* Let the step copy the range.  Returns false if it has too many extents. */
+static bool collect(struct stl_log *s, struct shingle_step *step, u32 lblk, u32 n)
+{
+	u32 part, place;
+
+	for (; n; lblk += part, n -= part) {
+		part = shingle_extents_find(&s->x, lblk, n, &place);
+		if (s->clean.nr == MOVE_EXTENTS)
+			return false;
+		/* Without a home such blocks are read nowhere. */
+		if (place != SHINGLE_EXTENTS_NONE || s->home_bands)
+			stl_log_add_move(s, step, lblk, place, part);
+	}
+	return s->clean.nr > 1;
+}
+
+/* Begin the first rewrite.  Returns 1, 0 if it is dropped, -EAGAIN if a write must end first. */
+static int begin(struct stl_log *s, struct shingle_step *step)
+{
+	enum log_frontier to = s->policy == LOG_CLEAN_OFF ? LOG_HOST : LOG_CLEANER;
+	struct log_rewrites *r = &s->rewrites;
+	u32 n = r->n[r->head];
+
+	if (!find_place(s, to, n))
+		return 0;
+	if (s->segment[s->frontier[to]].inflight)
+		return -EAGAIN;
+	stl_log_begin_step(s, step, STEP_REWRITE, to);
+	step->optional = true;
+	s->clean.to_host = to == LOG_HOST;
+	if (collect(s, step, r->lblk[r->head], n) &&
+	    shingle_extents_reserve(&s->x, SHINGLE_EXTENTS_SET * s->clean.nr)) {
+		s->clean.reserved = SHINGLE_EXTENTS_SET * s->clean.nr;
+		return 1;
+	}
+	shingle_step_init(step);
+	stl_log_end_step(s);
+	return 0;
+}
+
+/* The next step of defragmentation.  Returns as next_step(). */
+int stl_log_rewrite_step(struct stl_log *s, struct shingle_step *step)
+{
+	struct log_rewrites *r = &s->rewrites;
+	int done = 0;
+
+	while (r->nr && !done) {
+		done = begin(s, step);
+		if (done == -EAGAIN)
+			return done;
+		s->n.dropped_rewrites += !done;
+		r->head = (r->head + 1) % REWRITES;
+		r->nr--;
+	}
+	s->engine.jobs += done;
+	return done;
+}
