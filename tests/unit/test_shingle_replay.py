@@ -10,8 +10,10 @@ import re
 import struct
 import subprocess
 from collections import OrderedDict
+from pathlib import Path
 
 import pytest
+from loads import hajkazemi, sectors
 from programs import TOP
 
 READ, WRITE, DISCARD = range(3)
@@ -271,9 +273,9 @@ def test_against_the_model(tool, setting):
 # --- relations -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_relations(tool, seed):
-    requests = load(seed, discards=False)
+def check_relations(tool, requests, sizes, cached_by, behind):
+    """R1 to R4 and R7 for requests without discards.  Returns the results of LS, and of LS with each
+    remedy.  @sizes are those of caches, ascending; @cached_by is a word of --cache with a size."""
     plain = replay(tool, requests)
     switches = sum(a[0] != b[0] for a, b in zip(requests, requests[1:]) if b[0] == WRITE)
     # R1: without remedies a write seeks only after a read.
@@ -284,29 +286,64 @@ def test_relations(tool, seed):
     assert plain["read_fragments"] - plain["reads"] <= plain["streams"]["ls"]["read"]["seeks"] <= \
         plain["read_fragments"]
     # R3: caches change no place, and selective caching never costs a seek.
-    last = plain["streams"]["ls"]["read"]["seeks"]
     hits = -1
-    for size in (0, 1, 5, 20, 60, 200, 1000):
-        cached = replay(tool, requests, "--cache", f"{size}s")
+    for size in sizes:
+        cached = replay(tool, requests, "--cache", cached_by.format(size))
         assert cached["static_fragments"] == plain["static_fragments"]
         assert cached["streams"]["plain"] == plain["streams"]["ls"]
         # R7: a larger cache has no fewer hits.
         assert cached["cache"]["hits"] >= hits
         hits = cached["cache"]["hits"]
         assert seeks(cached) <= seeks(plain)
-        last = min(last, cached["streams"]["ls"]["read"]["seeks"])
-    assert hits > 0 and last < plain["streams"]["ls"]["read"]["seeks"]
-    ahead = replay(tool, requests, *around(16, 8))
+    ahead = replay(tool, requests, *around(behind, 8))
     assert ahead["static_fragments"] == plain["static_fragments"]
-    assert 16 < ahead["around"]["largest_region_units"] <= 40 + 32
     assert ahead["streams"]["plain"] == plain["streams"]["ls"]
     # R4: each rewrite has at most one seek, and takes as much of the log as was read.
     rewritten = replay(tool, requests, *defrag(2))
-    assert 0 < rewritten["streams"]["ls"]["rewrite"]["seeks"] <= rewritten["defrag"]["rewrites"]
+    assert rewritten["streams"]["ls"]["rewrite"]["seeks"] <= rewritten["defrag"]["rewrites"]
     assert rewritten["log_units"] == plain["log_units"] + rewritten["defrag"]["units"]
     # R7: a remedy without effect is LS.
     for options in (defrag(1 << 30), around(0, 32), ("--cache", "0B")):
         assert replay(tool, requests, *options)["streams"] == plain["streams"]
+    return {"LS": plain, "OD": rewritten, "LAB": ahead, "SC": cached}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_relations(tool, seed):
+    of = check_relations(tool, load(seed, discards=False), (0, 1, 5, 20, 60, 200, 1000), "{}s", 16)
+    assert of["SC"]["cache"]["hits"] > 0
+    assert of["SC"]["streams"]["ls"]["read"]["seeks"] < of["LS"]["streams"]["ls"]["read"]["seeks"]
+    assert 16 < of["LAB"]["around"]["largest_region_units"] <= 40 + 32
+    assert of["OD"]["streams"]["ls"]["rewrite"]["seeks"] > 0
+
+
+def traces():
+    """Synthetic loads, and the traces in the directory that SHINGLE_TRACES names."""
+    folder = os.environ.get("SHINGLE_TRACES")
+    files = sorted(map(str, Path(folder).iterdir())) if folder else []
+    return ["descending", "synthetic:w91", "synthetic:src2_2", *files]
+
+
+@pytest.mark.parametrize("trace", traces())
+def test_relations_of_traces(tool, trace, tmp_path):
+    """R1 to R5 and R7 for whole traces."""
+    if trace in hajkazemi.PATTERNS or trace.startswith("synthetic:"):
+        made = hajkazemi.pattern(trace, 1, 100) if trace in hajkazemi.PATTERNS else \
+            hajkazemi.synthetic(trace.removeprefix("synthetic:"), 1, 100, 2000)
+        path = tmp_path / "requests"
+        sectors.save(sectors.of_load(made), path)
+    else:
+        path, _ = sectors.cached(trace, tmp_path, None, None)
+    data = path.read_bytes()[len(sectors.MAGIC):]
+    requests = [(kind, first, n) for first, n, kind in struct.iter_unpack("<QII", data)
+                if kind != DISCARD]
+    of = check_relations(tool, requests, (0, 1, 16, 64, 256), "{}M", 512)
+    # R5: one huge read has as many fragments as the whole range.
+    whole = replay(tool, [*requests, r(0, max(first + n for _, first, n in requests))])["read_fragments"] \
+        if max(first + n for _, first, n in requests) < 1 << 32 else None
+    assert whole in (None, of["LS"]["read_fragments"] + of["LS"]["static_fragments"])
+    print(trace, len(requests), {name: seeks(one) for name, one in of.items()},
+          "untranslated", seeks(of["LS"], "nols"))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -395,6 +432,165 @@ def test_series_and_popular_fragments(tool):
     assert of["frags_of"] == [[1, 1], [3, 4]]
 
 
+# --- a finite disk ---------------------------------------------------------------------
+
+BLOCK, BAND = 8, 256        # sectors in a block; blocks in a segment of 1 MiB
+
+
+def blocks(requests):
+    return [(kind, BLOCK * first, BLOCK * n) for kind, first, n in requests]
+
+
+def finite(tool, requests, full, *options, clean="greedy"):
+    """Replay requests in blocks on a disk with segments of 1 MiB, and check what can be added up."""
+    requests = blocks(requests)
+    of = replay(tool, requests, "--unit", "4K", "--full", full, "--segment", "1M", "--clean", clean,
+                "--check", *options)
+    ls, disk = of["streams"]["ls"], of["disk"]
+    assert disk["wrong"] == 0
+    # Every block of the host was written once, and what cleaning has read was written.
+    assert ls["write"]["units"] == sum(n for kind, _, n in requests if kind == WRITE) // BLOCK
+    assert ls["clean_read"]["units"] == ls["clean_write"]["units"] == disk["moved_units"]
+    assert ls["rewrite"]["units"] == of["defrag"]["units"]
+    assert ls["seeks"] == sum(ls[kind]["seeks"] for kind in
+                              ("read", "write", "rewrite", "clean_read", "clean_write"))
+    written = sum(ls[kind]["units"] for kind in ("write", "rewrite", "clean_write"))
+    assert disk["write_amplification"] == pytest.approx(written / max(1, ls["write"]["units"]),
+                                                        abs=1e-3)
+    # The share of what the disk presents, to a segment.
+    present = (disk["segments"] - disk["reserve"]) * BAND
+    assert disk["reserve"] == max(3, -(-disk["segments"] * 7 // 100))
+    assert disk["used_units"] * 100 <= full * present
+    assert (disk["used_units"]) * 100 > full * (present - 2 * BAND)
+    infinite = replay(tool, requests, "--unit", "4K")
+    assert of["streams"]["nols"] == infinite["streams"]["nols"]
+    return of
+
+
+def every_other(segment, more=0):
+    """Write the even blocks of a segment, and @more odd ones."""
+    return [*(w(BAND * segment + at) for at in range(0, BAND, 2)),
+            *(w(BAND * segment + 2 * i + 1) for i in range(more))]
+
+
+@pytest.mark.parametrize("clean, shift, moved, reads", [
+    # Segments 0 to 3 are full, 4 and 5 take 512 blocks, 6 is the cleaner's.  Block 513 needs two
+    # free ones.  All of 0 to 3 are half full: 0 and 1 are copied, 64 single blocks in a step.
+    ("greedy", 0, 256, 256), ("cost-benefit", 0, 256, 256),
+    # Segment 3 has one block less in use, and 2 one more: greedy takes 3 and 0, cost-benefit still
+    # the oldest ones.
+    ("greedy", 1, 255, 255), ("cost-benefit", 1, 256, 256),
+])
+def test_a_cleaned_segment(tool, clean, shift, moved, reads):
+    requests = [*every_other(0), *every_other(1), *every_other(2)[shift:], *every_other(3, shift), w(1)]
+    of = finite(tool, requests, 100, clean=clean)
+    ls, disk = of["streams"]["ls"], of["disk"]
+    assert (disk["segments"], disk["reserve"], disk["bands_cleaned"], disk["steps"]) == (7, 3, 2, 4)
+    assert disk["moved_units"] == moved
+    # No two blocks of a segment in use follow each other, so each is a seek; each step writes once.
+    assert (ls["clean_read"]["ops"], ls["clean_read"]["seeks"]) == (reads, reads)
+    assert (ls["clean_write"]["ops"], ls["clean_write"]["seeks"]) == (4, 4)
+    # The host jumps to segment 5, and after the cleaning to a free one.
+    assert (ls["write"]["ops"], ls["write"]["seeks"]) == (513, 2)
+    assert disk["write_amplification"] == pytest.approx((513 + moved) / 513, abs=1e-3)
+
+
+@pytest.mark.parametrize("clean", ["greedy", "cost-benefit"])
+@pytest.mark.parametrize("full", [50, 70, 90, 100])
+def test_sequential_writes_need_no_copies(tool, full, clean):
+    """Each segment is empty when it is needed.  The only seeks are those over the guards."""
+    requests = [w(at, 64) for _ in range(4) for at in range(0, 8 * BAND, 64)]
+    of = finite(tool, requests, full, clean=clean)
+    assert of["disk"]["write_amplification"] == 1 and not of["disk"]["moved_units"]
+    assert seeks(of) == of["streams"]["ls"]["write"]["seeks"] == 4 * 8 - 1
+
+
+def busy(seed, number=700, discards=False):
+    """Small writes of a few MiB, and larger reads."""
+    rng, out = random.Random(seed), []
+    for _ in range(number):
+        kind = rng.choice((READ, WRITE, WRITE, DISCARD if discards else WRITE))
+        n = rng.randint(1, 40 if kind == READ else 12)
+        # Most writes go to a quarter of the disk.
+        end = 6 * BAND if kind == READ or rng.random() < 0.2 else 2 * BAND
+        out.append((kind, rng.randrange(end - n), n))
+    return [w(0, 6 * BAND), *out]
+
+
+REMEDIES = {"LS": (), "OD": defrag(2), "OD k=2": defrag(2, 2),
+            "LAB": ("--behind", "64K", "--ahead", "64K", "--regions", 8), "SC": ("--cache", "512K")}
+REMEDIES["all"] = (*REMEDIES["OD"], *REMEDIES["LAB"], *REMEDIES["SC"])
+
+
+@pytest.mark.parametrize("clean", ["greedy", "cost-benefit"])
+@pytest.mark.parametrize("full", [50, 90])
+def test_no_block_is_lost_by_cleaning(tool, full, clean):
+    cleaned = rewrites = 0
+    for seed in range(3):
+        requests = busy(seed, discards=seed == 2)
+        of = {name: finite(tool, requests, full, *options, clean=clean)
+              for name, options in REMEDIES.items()}
+        plain = of["LS"]["streams"]["ls"]
+        for name in ("LAB", "SC"):
+            # Caches change no place: cleaning is the same.
+            assert of[name]["disk"] == of["LS"]["disk"]
+            assert of[name]["streams"]["plain"] == plain
+        assert seeks(of["SC"]) <= seeks(of["LS"])
+        assert of["SC"]["cache"]["hits"] and of["LAB"]["around"]["hits"]
+        cleaned += of["LS"]["disk"]["bands_cleaned"]
+        rewrites += of["OD"]["defrag"]["rewrites"]
+    assert rewrites > 100 and (cleaned > 5 or full < 90)
+
+
+def test_a_fuller_disk_copies_more(tool):
+    requests = [one for one in busy(5, 3000) if one[0] == WRITE]
+    copies = [finite(tool, requests, full)["disk"]["moved_units"] for full in (50, 70, 90, 100)]
+    assert copies == sorted(copies) and copies[0] < copies[-1]
+
+
+def test_a_rewrite_on_a_finite_disk(tool):
+    """A second read of what was rewritten has one fragment, and a place that is overwritten leaves
+    the caches."""
+    requests = [w(0, BAND), w(10), w(12), r(0, 64), r(0, 64)]
+    of = finite(tool, requests, 50, *defrag(2))
+    assert (of["fragmented_reads"], of["defrag"]["rewrites"], of["defrag"]["units"]) == (1, 1, 64)
+    assert of["disk"]["write_amplification"] == pytest.approx((BAND + 2 + 64) / (BAND + 2), abs=1e-3)
+    # A rewrite that is larger than a segment is left out.
+    large = [w(0, 2 * BAND), w(10), r(0, BAND + 1), r(0, BAND + 1)]
+    of = finite(tool, large, 50, *defrag(2))
+    assert of["disk"]["dropped_rewrites"] == 2 and not of["defrag"]["rewrites"]
+
+
+def test_overwritten_places_leave_the_caches(tool):
+    """Each MiB is written from offset 1 of a segment on, so its last block is in the next segment,
+    and its last six blocks are two fragments.  All segments are used again and again."""
+    requests = [w(10)]
+    for i in range(40):
+        requests += [w(i % 4 * BAND, BAND), r(i % 4 * BAND + BAND - 6, 6)]
+    of = finite(tool, requests, 100, "--cache", LIMIT)
+    assert (of["fragmented_reads"], of["cache"]["misses"], of["cache"]["hits"]) == (40, 80, 0)
+    of = finite(tool, requests, 100, "--behind", "64K", "--ahead", "64K", "--regions", 32)
+    # Up to the segment's end: 16 blocks and 5; and the block at the frontier alone.
+    assert of["around"]["read_units"] == 40 * (16 + 5 + 1)
+    assert (of["around"]["misses"], of["around"]["hits"]) == (80, 0)
+
+
+def test_joined_extents(tool):
+    """When the map is full, the cleaner copies extents in logical order.  Those that were written
+    backwards lie side by side in reverse, and one operation reads them."""
+    requests = [w(at) for at in reversed(range(BAND - 80, BAND))]
+    of = finite(tool, requests, 50, "--extents", 10)
+    ls, disk = of["streams"]["ls"], of["disk"]
+    assert disk["joined_extents"] > 64 and ls["clean_write"]["ops"] == disk["steps"]
+    assert ls["clean_read"]["ops"] < disk["joined_extents"] / 2
+
+
+def test_reads_of_discarded_blocks_cost_nothing(tool):
+    of = finite(tool, [w(0, 64), (DISCARD, 0, 64), r(0, 64), r(64, 1)], 50)
+    assert of["reads"] == 2 and of["log_reads"] == 1
+    assert of["streams"]["ls"]["read"]["ops"] == 1
+
+
 # --- its words -------------------------------------------------------------------------
 
 
@@ -405,6 +601,11 @@ def test_series_and_popular_fragments(tool):
     (("--cache", "64"), "--cache 64 has no unit"), (("--nonsense",), "an option is not known"),
     (("--cache", "1K", "--unit", "4K"), "--cache is not a multiple of --unit"),
     (("one", "two"), "more than one FILE"),
+    (("--full", "50"), "--full requires --unit 4K"), (("--check",), "--check require --full"),
+    (("--segment", "1M"), "--check require --full"), (("--clean", "greedy"), "--check require --full"),
+    (("--full", "101", "--unit", "4K"), "--full 101 is out of bounds"),
+    (("--full", "50", "--unit", "4K", "--segment", "512K"), "--segment is at least 1M"),
+    (("--full", "50", "--unit", "4K", "--clean", "off"), "--clean is greedy or cost-benefit"),
 ])
 def test_bad_words(tool, options, sentence):
     assert sentence in replay(tool, [w(0)], *options, rc=16)
@@ -427,6 +628,10 @@ def test_a_full_map(tool):
     said = replay(tool, [w(2 * i) for i in range(20)], "--extents", 10, rc=8)
     # A write may add two extents.
     assert "request 10: out of memory, or more than 10 extents" in said
+    # The cleaner of a finite disk cannot join isolated blocks.
+    said = replay(tool, blocks([*((DISCARD, 2 * i + 1, 1) for i in range(BAND // 2)), w(0)]), "--full",
+                  90, "--unit", "4K", "--segment", "1M", "--extents", 10, rc=8)
+    assert "no cleaning makes room on the disk, or in its extent map" in said
 
 
 def test_its_text(tool):

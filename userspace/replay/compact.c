@@ -27,10 +27,11 @@ static unsigned long *touched(const struct input *in, u64 nr)
  * @c: result
  * @in: the trace
  * @unit_shift: addresses are in units of 1 << @unit_shift bytes
+ * @always: leave out the gaps of a volume that fits in 32 bits, too
  *
  * Return: 0 or -ENOMEM.
  */
-int compact_init(struct compact *c, const struct input *in, u32 unit_shift)
+int compact_init(struct compact *c, const struct input *in, u32 unit_shift, bool always)
 {
 	u32 shift = PART_SHIFT - unit_shift, max = 0;
 	u64 nr = DIV_ROUND_UP(in->end, 1U << (PART_SHIFT - SECTOR_SHIFT)), part, end, units = 0;
@@ -39,7 +40,7 @@ int compact_init(struct compact *c, const struct input *in, u32 unit_shift)
 
 	memset(c, 0, sizeof(*c));
 	c->end = DIV_ROUND_UP(in->end, 1U << (unit_shift - SECTOR_SHIFT));
-	if (c->end < U32_MAX)
+	if (c->end < U32_MAX && !always)
 		return 0;
 	map = touched(in, nr);
 	if (!map)
@@ -64,10 +65,11 @@ int compact_init(struct compact *c, const struct input *in, u32 unit_shift)
 		units += (end - part) << shift;
 	}
 	free(map);
+	c->units = units;
 	if (err)
 		compact_exit(c);
 	else
-		c->end = compact_of(c, c->end - 1) + 1;
+		c->end = c->nr ? compact_of(c, c->end - 1) + 1 : 0;
 	return err;
 }
 

@@ -5,27 +5,59 @@
 /* Length of the only segment of the map. */
 #define LOG_UNITS	(SHINGLE_EXTENTS_NONE - 1)
 
+static bool is_finite(const struct replay_log *l)
+{
+	return l->opt.disk.full;
+}
+
+/* A finite disk reads or writes.  What is written replaces what was at that place before. */
+static void disk_io(void *ctx, enum shingle_seek_class class, u64 place, u32 n)
+{
+	struct replay_log *l = ctx;
+	u32 done, i;
+
+	if (class != SHINGLE_SEEK_CLEAN_READ) {
+		for (i = 0; i < n; i += done)
+			done = shingle_readcache_forget(&l->cache, place + i, n - i);
+		shingle_around_forget(&l->around, place, n);
+	}
+	shingle_seeks_medium(&l->seeks, class, place, n);
+	shingle_seeks_plain(&l->seeks, class, place, n);
+}
+
 /**
- * log_init() - make an empty log
+ * log_init() - make a log: an empty one, or a finite disk that contains all that the trace uses
  * @l: the log
  * @opt: how
+ * @why: on error, a sentence
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0 or -errno.
  */
-int log_init(struct replay_log *l, const struct replay_options *opt)
+int log_init(struct replay_log *l, const struct replay_options *opt, const char **why)
 {
+	int err = -ENOMEM;
+
 	memset(l, 0, sizeof(*l));
 	l->opt = *opt;
-	shingle_seeks_init(&l->seeks, opt->unit_shift);
+	*why = "there is not enough memory for the extents of the map";
 	shingle_around_init(&l->around, opt->regions, U32_MAX);
-	if (shingle_extents_init(&l->map, opt->extents, 1, LOG_UNITS) ||
-	    shingle_remedies_init(&l->remedies, opt->unit_shift) ||
-	    shingle_readcache_init(&l->cache, opt->cache_units, opt->exact)) {
-		log_exit(l);
-		return -ENOMEM;
+	if (shingle_remedies_init(&l->remedies, opt->unit_shift) ||
+	    shingle_readcache_init(&l->cache, opt->cache_units, opt->exact) ||
+	    (!is_finite(l) && shingle_extents_init(&l->map, opt->extents, 1, LOG_UNITS)))
+		goto fail;
+	shingle_seeks_init(&l->seeks, opt->unit_shift);
+	if (is_finite(l)) {
+		err = disk_init(&l->disk, &opt->disk, opt->compact.units, disk_io, l, why);
+		if (err)
+			goto fail;
+		/* The writes that fill the disk are not counted. */
+		shingle_seeks_init(&l->seeks, opt->unit_shift);
 	}
 	l->remedies.set = opt->remedies;
 	return 0;
+fail:
+	log_exit(l);
+	return err;
 }
 
 /**
@@ -35,6 +67,7 @@ int log_init(struct replay_log *l, const struct replay_options *opt)
 void log_exit(struct replay_log *l)
 {
 	shingle_extents_exit(&l->map);
+	disk_exit(&l->disk);
 	shingle_remedies_exit(&l->remedies);
 	shingle_readcache_exit(&l->cache);
 	compact_exit(&l->opt.compact);
@@ -44,14 +77,18 @@ void log_exit(struct replay_log *l)
 
 /*
  * The run of places from a compact address on, within a piece of compact addresses, as all that a
- * request touches is.  Addresses without an extent are at their own place.
+ * request touches is.  On an infinite disk addresses without an extent are at their own place; on a
+ * finite one, they need no read (SHINGLE_NOWHERE).
  * Return: its length.
  */
-static u32 run(const struct replay_log *l, u32 compact, u32 n, u64 *place)
+static u32 run(struct replay_log *l, u32 compact, u32 n, u64 *place)
 {
-	u32 at, part = shingle_extents_find(&l->map, compact, n, &at);
+	u32 at, part;
 	u64 left;
 
+	if (is_finite(l))
+		return disk_find(&l->disk, compact, n, place);
+	part = shingle_extents_find(&l->map, compact, n, &at);
 	if (at != SHINGLE_EXTENTS_NONE) {
 		*place = l->opt.base + at;
 		return part;
@@ -68,6 +105,8 @@ static int collect(struct replay_log *l, u32 compact, u32 n)
 
 	for (l->nr_frags = 0; n; compact += part, n -= part) {
 		part = run(l, compact, n, &place);
+		if (place == SHINGLE_NOWHERE)
+			continue;
 		if (place == next) {
 			l->frag[l->nr_frags - 1].n += part;
 			next += part;
@@ -139,6 +178,7 @@ static void keep(struct replay_log *l, struct shingle_span frag)
 static void read_fragment(struct replay_log *l, struct shingle_span frag)
 {
 	struct shingle_span span = frag;
+	u64 lo = 0, hi = l->opt.base + l->written;
 	u32 region;
 
 	if (shingle_remedies_keeps(&l->remedies) &&
@@ -151,8 +191,9 @@ static void read_fragment(struct replay_log *l, struct shingle_span frag)
 			keep(l, frag);
 			return;
 		}
-		span = shingle_remedies_around(&l->remedies, frag, 0, l->opt.base + l->written,
-					       l->seeks.medium.next);
+		if (is_finite(l))
+			disk_segment(&l->disk, frag.place, &lo, &hi);
+		span = shingle_remedies_around(&l->remedies, frag, lo, hi, l->seeks.medium.next);
 		l->largest_region = max(l->largest_region, span.n);
 		region = shingle_around_fill(&l->around, span.place, span.n);
 		if (region != SHINGLE_NO_REGION)
@@ -199,7 +240,8 @@ int log_read(struct replay_log *l, u64 lunit, u32 n)
 	err = collect(l, compact_of(&l->opt.compact, lunit), n);
 	if (err)
 		return err;
-	shingle_seeks_read(&l->seeks, l->nr_frags);
+	if (l->nr_frags)
+		shingle_seeks_read(&l->seeks, l->nr_frags);
 	l->frags_of[min(l->nr_frags, REPLAY_MOST_FRAGS - 1)]++;
 	for (i = 0; i < l->nr_frags; i++) {
 		struct shingle_span frag = l->frag[i];
@@ -217,9 +259,15 @@ int log_read(struct replay_log *l, u64 lunit, u32 n)
 		shingle_around_clear(&l->around);
 	if (err || !shingle_remedies_read(&l->remedies, lunit, n, l->nr_frags))
 		return err;
+	if (is_finite(l)) {
+		if (!disk_rewrite(&l->disk, compact_of(&l->opt.compact, lunit), n))
+			return 0;
+	} else {
+		err = append(l, SHINGLE_SEEK_REWRITE, lunit, n);
+	}
 	l->rewrites++;
 	l->rewritten += n;
-	return append(l, SHINGLE_SEEK_REWRITE, lunit, n);
+	return err;
 }
 
 /**
@@ -228,12 +276,15 @@ int log_read(struct replay_log *l, u64 lunit, u32 n)
  * @lunit: first address
  * @n: number of units, at least 1
  *
- * Return: 0; -ENOSPC if the log is longer than the map can say; -ENOMEM if the map is full.
+ * Return: 0; -ENOSPC if the log is longer than the map can say, or no cleaning makes room; -ENOMEM if
+ * the map is full.
  */
 int log_write(struct replay_log *l, u64 lunit, u32 n)
 {
 	l->writes++;
 	shingle_seeks_host(&l->seeks, true, lunit, n);
+	if (is_finite(l))
+		return disk_write(&l->disk, compact_of(&l->opt.compact, lunit), n);
 	return append(l, SHINGLE_SEEK_WRITE, lunit, n);
 }
 
@@ -252,6 +303,8 @@ int log_discard(struct replay_log *l, u64 lunit, u32 n)
 	bool dropped;
 
 	l->discards++;
+	if (is_finite(l))
+		return disk_discard(&l->disk, at, n);
 	for (; n; at += done, n -= done) {
 		if (!shingle_extents_reserve(&l->map, SHINGLE_EXTENTS_DROP))
 			return -ENOMEM;
@@ -274,15 +327,39 @@ u64 log_fragments(struct replay_log *l)
 
 	for (compact = 0; compact < l->opt.compact.end; compact += part) {
 		address = compact_address(&l->opt.compact, compact, &left);
-		/* The addresses between two pieces were never used. */
-		if (address != expected) {
+		/* The addresses between two pieces were never used; a finite disk has none of them. */
+		if (address != expected && !is_finite(l)) {
 			nr += next != expected;
 			next = address;
 		}
 		part = run(l, compact, min_t(u64, left, U32_MAX), &place);
-		nr += place != next;
-		next = place + part;
+		nr += place != next && place != SHINGLE_NOWHERE;
+		if (place != SHINGLE_NOWHERE)
+			next = place + part;
 		expected = address + part;
 	}
 	return nr;
+}
+
+/**
+ * log_extents() - number of extents of the map
+ * @l: the log
+ *
+ * Return: the number.
+ */
+u32 log_extents(const struct replay_log *l)
+{
+	return is_finite(l) ? disk_counter(&l->disk, "extents") : l->map.nr;
+}
+
+/**
+ * log_map_bytes() - RAM of the map
+ * @l: the log
+ *
+ * Return: bytes.
+ */
+u64 log_map_bytes(const struct replay_log *l)
+{
+	return is_finite(l) ? l->disk.e->ops->observe.map_bytes(l->disk.e) :
+			      shingle_extents_bytes(&l->map);
 }

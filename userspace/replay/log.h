@@ -2,12 +2,14 @@
 /*
  * A log-structured disk without data: where writes go, what reads need, and how many seeks that
  * takes.  The model of Hajkazemi, Abdi and Desnoyers: an infinite disk, all writes at one frontier,
- * no cleaning.  Addresses that were never written are at their own place below the log.
+ * no cleaning.  Addresses that were never written are at their own place below the log.  With
+ * struct disk_options::full, it is a finite disk, which the engine of stl-log manages (disk.h).
  */
 #ifndef REPLAY_LOG_H
 #define REPLAY_LOG_H
 
 #include "compact.h"
+#include "disk.h"
 #include "extents/extents.h"
 #include "reads/around.h"
 #include "reads/readcache.h"
@@ -29,6 +31,7 @@
  * @regions: number of regions of look-ahead-behind
  * @per_read: its regions are forgotten at the end of a read
  * @popular: count the accesses of each fragment
+ * @disk: a finite disk, or not
  */
 struct replay_options {
 	u32 unit_shift;
@@ -41,6 +44,7 @@ struct replay_options {
 	u32 regions;
 	bool per_read;
 	bool popular;
+	struct disk_options disk;
 };
 
 /**
@@ -59,7 +63,8 @@ struct popular {
  * struct replay_log - the log
  * @opt: what it was made with; owns its compact addresses
  * @written: length of the log
- * @map: where addresses are in the log
+ * @map: where addresses are in an infinite log
+ * @disk: the finite disk
  * @remedies: their settings and counts of ranges
  * @cache: selective cache
  * @around: regions of look-ahead-behind
@@ -82,6 +87,7 @@ struct replay_log {
 	struct replay_options opt;
 	u64 written;
 	struct shingle_extents map;
+	struct disk disk;
 	struct shingle_remedies remedies;
 	struct shingle_readcache cache;
 	struct shingle_around around;
@@ -101,11 +107,13 @@ struct replay_log {
 	u64 rewritten;
 };
 
-int log_init(struct replay_log *l, const struct replay_options *opt);
+int log_init(struct replay_log *l, const struct replay_options *opt, const char **why);
 void log_exit(struct replay_log *l);
 int log_read(struct replay_log *l, u64 lunit, u32 n);
 int log_write(struct replay_log *l, u64 lunit, u32 n);
 int log_discard(struct replay_log *l, u64 lunit, u32 n);
 u64 log_fragments(struct replay_log *l);
+u32 log_extents(const struct replay_log *l);
+u64 log_map_bytes(const struct replay_log *l);
 
 #endif /* REPLAY_LOG_H */

@@ -6,17 +6,26 @@
 #include "input.h"
 #include "report.h"
 
+/* As a band that 'shingle create' makes. */
+#define DEFAULT_SEGMENT		(30ULL << 20)
+#define DEFAULT_CLEAN		"cost-benefit"
+
 static const char help[] =
 "Usage: shingle-replay [OPTION]... [FILE]\n"
-"Count the seeks of a trace on a log-structured disk without end, with the remedies of\n"
-"Hajkazemi, Abdi and Desnoyers (\"Minimizing Read Seek for SMR Disk\"), beside those of\n"
-"the untranslated trace.  FILE contains requests as 'scripts/experiments read-seek'\n"
+"Count the seeks of a trace on a log-structured disk without end, or on a finite one, with\n"
+"the remedies of Hajkazemi, Abdi and Desnoyers (\"Minimizing Read Seek for SMR Disk\"),\n"
+"beside those of the untranslated trace.  FILE contains requests as 'scripts/experiments read-seek'\n"
 "writes them; without FILE or with -, they come from standard input.\n"
 "\n"
 "The log:\n"
 "      --unit SIZE        512B or 4K: requests are extended to whole units (512B)\n"
 "      --frontier N       unit where the log begins (behind the highest address)\n"
 "      --extents N        most extents of the map (twice the writes and rewrites)\n"
+"A finite disk, with the cleaner of the target stl-log; requires --unit 4K:\n"
+"      --full PERCENT     the MiB that the trace touches fill this share of it, 1 to 100\n"
+"      --segment SIZE     size of a segment (30M)\n"
+"      --clean POLICY     greedy or cost-benefit (cost-benefit)\n"
+"      --check            compare all that is read with what was written\n"
 "Opportunistic defragmentation:\n"
 "      --defrag-frags N   rewrite reads of at least N fragments (off)\n"
 "      --defrag-hits K    at the Kth such read of a MiB of addresses, at most 255 (1)\n"
@@ -40,7 +49,8 @@ static const char help[] =
 "wrong usage.\n";
 
 enum {
-	OPT_UNIT = 256, OPT_FRONTIER, OPT_EXTENTS, OPT_DEFRAG_FRAGS, OPT_DEFRAG_HITS,
+	OPT_UNIT = 256, OPT_FRONTIER, OPT_EXTENTS, OPT_FULL, OPT_SEGMENT, OPT_CLEAN, OPT_CHECK,
+	OPT_DEFRAG_FRAGS, OPT_DEFRAG_HITS,
 	OPT_DEFRAG_MAX, OPT_BEHIND, OPT_AHEAD, OPT_REGIONS, OPT_PER_READ, OPT_CACHE, OPT_EXACT,
 	OPT_INTERVAL, OPT_POPULAR, OPT_JSON,
 };
@@ -49,6 +59,10 @@ static const struct option long_options[] = {
 	{ "unit", required_argument, NULL, OPT_UNIT },
 	{ "frontier", required_argument, NULL, OPT_FRONTIER },
 	{ "extents", required_argument, NULL, OPT_EXTENTS },
+	{ "full", required_argument, NULL, OPT_FULL },
+	{ "segment", required_argument, NULL, OPT_SEGMENT },
+	{ "clean", required_argument, NULL, OPT_CLEAN },
+	{ "check", no_argument, NULL, OPT_CHECK },
 	{ "defrag-frags", required_argument, NULL, OPT_DEFRAG_FRAGS },
 	{ "defrag-hits", required_argument, NULL, OPT_DEFRAG_HITS },
 	{ "defrag-max", required_argument, NULL, OPT_DEFRAG_MAX },
@@ -73,6 +87,7 @@ static const struct option long_options[] = {
  * @unit: size of a unit
  * @frontier: unit where the log begins
  * @extents: most extents
+ * @segment: size of a segment
  * @defrag_max: largest rewrite
  * @behind: see --behind
  * @ahead: see --ahead
@@ -86,6 +101,7 @@ struct words {
 	u64 unit;
 	u64 frontier;
 	u64 extents;
+	u64 segment;
 	u64 defrag_max;
 	u64 behind;
 	u64 ahead;
@@ -121,6 +137,16 @@ static bool take(struct words *w, int c)
 		return parse_number("--frontier", optarg, 0, 1ULL << 48, &w->frontier);
 	case OPT_EXTENTS:
 		return parse_number("--extents", optarg, 1, SHINGLE_EXTENTS_MAX, &w->extents);
+	case OPT_FULL:
+		return number("--full", 1, 100, &w->opt.disk.full);
+	case OPT_SEGMENT:
+		return parse_size("--segment", optarg, &w->segment);
+	case OPT_CLEAN:
+		w->opt.disk.clean = optarg;
+		return true;
+	case OPT_CHECK:
+		w->opt.disk.check = true;
+		return true;
 	case OPT_DEFRAG_FRAGS:
 		return number("--defrag-frags", 2, U32_MAX, &set->defrag_frags);
 	case OPT_DEFRAG_HITS:
@@ -173,15 +199,17 @@ static bool settle(struct words *w, const struct input *in)
 	o->unit_shift = ilog2(w->unit);
 	if (!units(w, "--behind", w->behind, &set->behind) ||
 	    !units(w, "--ahead", w->ahead, &set->ahead) ||
-	    !units(w, "--cache", w->cache, &o->cache_units))
+	    !units(w, "--cache", w->cache, &o->cache_units) ||
+	    !units(w, "--segment", w->segment, &o->disk.segment_units))
 		return false;
 	set->keep = o->cache_units;
 	set->defrag_units = min_t(u64, w->defrag_max / w->unit, U32_MAX);
 	if (set->defrag_frags)
 		extents += 2 * in->nr_of[REQUEST_READ];
 	o->extents = min_t(u64, w->extents ?: extents, SHINGLE_EXTENTS_MAX);
+	o->disk.extents = w->extents;
 	o->base = w->frontier != U64_MAX ? w->frontier : DIV_ROUND_UP(in->end, w->unit / 512);
-	if (compact_init(&o->compact, in, o->unit_shift)) {
+	if (compact_init(&o->compact, in, o->unit_shift, o->disk.full)) {
 		fail("out of memory");
 		return false;
 	}
@@ -193,7 +221,7 @@ static bool settle(struct words *w, const struct input *in)
 
 /* Return: 0, or the status after printing an error. */
 static int replay(const struct words *w, const struct input *in, struct replay_log *l,
-		  struct series *s)
+		  struct series *s, struct progress *p)
 {
 	static int (*const call[NR_REQUEST_KINDS])(struct replay_log *l, u64 lunit, u32 n) = {
 		log_read, log_write, log_discard
@@ -208,6 +236,10 @@ static int replay(const struct words *w, const struct input *in, struct replay_l
 		int err = call[le32_to_cpu(r->kind)](l, first, last - first + 1);
 		u32 c;
 
+		progress_add(p, 1);
+		if (err == -ENOSPC && w->opt.disk.full)
+			return fail("request %llu: no cleaning makes room on the disk, or in its extent map: see --extents",
+				    i + 1);
 		if (err == -ENOSPC)
 			return fail("request %llu: the log is longer than %u units: try --unit 4K",
 				    i + 1, U32_MAX);
@@ -240,7 +272,9 @@ static int run(struct words *w)
 {
 	static struct replay_log l;
 	struct series s = { .ops = w->interval };
+	struct progress p;
 	struct input in;
+	const char *why;
 	double began;
 	int rc = input_open(&in, w->name);
 
@@ -255,12 +289,20 @@ static int run(struct words *w)
 		s.host = calloc(in.nr / s.ops + 1, sizeof(*s.host));
 		s.medium = calloc(in.nr / s.ops + 1, sizeof(*s.medium));
 	}
-	if (log_init(&l, &w->opt) || (s.ops && (!s.host || !s.medium))) {
-		rc = fail("there is not enough memory for %u extents", w->opt.extents);
+	if (s.ops && (!s.host || !s.medium)) {
+		rc = fail("there is not enough memory for --interval");
 		goto out;
 	}
+	if (log_init(&l, &w->opt, &why)) {
+		rc = fail("%s", why);
+		goto out;
+	}
+	progress_begin(&p, "replaying", in.nr);
 	began = cpu_seconds();
-	rc = replay(w, &in, &l, &s);
+	rc = replay(w, &in, &l, &s, &p);
+	progress_end(&p);
+	if (!rc && w->opt.disk.check)
+		disk_verify(&l.disk, w->opt.compact.units);
 	if (!rc && w->json)
 		report_json(&l, &s, cpu_seconds() - began);
 	else if (!rc)
@@ -313,5 +355,15 @@ int main(int argc, char **argv)
 		return misused("--unit is 512B or 4K");
 	if (w.opt.exact && !w.cache)
 		return misused("--exact requires --cache");
+	if (!w.opt.disk.full && (w.segment || w.opt.disk.clean || w.opt.disk.check))
+		return misused("--segment, --clean and --check require --full");
+	if (w.opt.disk.full && w.unit != 4096)
+		return misused("--full requires --unit 4K");
+	w.segment = w.segment ?: DEFAULT_SEGMENT;
+	if (w.segment < 1 << 20)
+		return misused("--segment is at least 1M");
+	w.opt.disk.clean = w.opt.disk.clean ?: DEFAULT_CLEAN;
+	if (strcmp(w.opt.disk.clean, "greedy") && strcmp(w.opt.disk.clean, DEFAULT_CLEAN))
+		return misused("--clean is greedy or cost-benefit");
 	return told(run(&w));
 }

@@ -23,6 +23,11 @@ static u64 total(const u64 *of)
 	return sum;
 }
 
+static double share(u64 a, u64 b)
+{
+	return b ? (double)a / b : 0;
+}
+
 static void put_distances(struct json_object *in, const char *key, const u64 *of)
 {
 	struct json_object *list = json_list(in, key);
@@ -33,14 +38,13 @@ static void put_distances(struct json_object *in, const char *key, const u64 *of
 }
 
 static void put_stream(struct json_object *in, const char *key,
-		       const struct shingle_seek_stream *st)
+		       const struct shingle_seek_stream *st, bool cleans)
 {
 	struct json_object *o = json_dict(in, key), *c;
 	u32 i;
 
 	for (i = 0; i < SHINGLE_NR_SEEK_CLASSES; i++) {
-		/* No run cleans. */
-		if (i >= SHINGLE_SEEK_CLEAN_READ)
+		if (i >= SHINGLE_SEEK_CLEAN_READ && !cleans)
 			continue;
 		c = json_dict(o, class_name[i]);
 		json_u64(c, "ops", st->ops[i]);
@@ -92,6 +96,36 @@ static void put_caches(struct json_object *in, const struct replay_log *l)
 	o = json_dict(in, "defrag");
 	json_u64(o, "rewrites", l->rewrites);
 	json_u64(o, "units", l->rewritten);
+}
+
+/* All units written, divided by those of the host. */
+static double amplification(const struct replay_log *l)
+{
+	const u64 *units = l->seeks.medium.units;
+
+	return share(units[SHINGLE_SEEK_WRITE] + units[SHINGLE_SEEK_REWRITE] +
+		     units[SHINGLE_SEEK_CLEAN_WRITE], units[SHINGLE_SEEK_WRITE]);
+}
+
+static void put_disk(struct json_object *in, const struct replay_log *l)
+{
+	const struct disk *d = &l->disk;
+	struct json_object *o = json_dict(in, "disk");
+
+	json_u64(o, "full", d->opt.full);
+	json_str(o, "clean", d->opt.clean);
+	json_u64(o, "segment_units", d->opt.segment_units);
+	json_u64(o, "segments", d->segments);
+	json_u64(o, "reserve", d->reserve);
+	json_u64(o, "used_units", l->opt.compact.units);
+	json_double(o, "write_amplification", amplification(l));
+	json_u64(o, "steps", d->n.steps);
+	json_u64(o, "dropped_rewrites", d->n.dropped_rewrites);
+	json_u64(o, "bands_cleaned", disk_counter(d, "bands_cleaned"));
+	json_u64(o, "moved_units", disk_counter(d, "moved_blocks"));
+	json_u64(o, "joined_extents", disk_counter(d, "joined_extents"));
+	if (d->opt.check)
+		json_u64(o, "wrong", d->n.wrong);
 }
 
 static void put_fragments(struct json_object *in, const struct replay_log *l)
@@ -178,29 +212,27 @@ void report_json(struct replay_log *l, const struct series *s, double seconds)
 	json_double(doc, "cpu_s", seconds);
 	put_settings(doc, l);
 	o = json_dict(doc, "streams");
-	put_stream(o, "nols", &l->seeks.host);
-	put_stream(o, "ls", &l->seeks.medium);
-	put_stream(o, "plain", &l->seeks.plain);
+	put_stream(o, "nols", &l->seeks.host, false);
+	put_stream(o, "ls", &l->seeks.medium, l->opt.disk.full);
+	put_stream(o, "plain", &l->seeks.plain, l->opt.disk.full);
 	json_u64(doc, "log_reads", l->seeks.reads);
 	json_u64(doc, "fragmented_reads", l->seeks.fragmented);
 	json_u64(doc, "read_fragments", l->seeks.frags);
 	json_u64(doc, "fragmented_read_fragments", l->seeks.fragmented_frags);
 	json_u64(doc, "misordered_writes", l->seeks.misordered.nr);
 	json_u64(doc, "static_fragments", log_fragments(l));
-	json_u64(doc, "extents", l->map.nr);
-	json_u64(doc, "map_bytes", shingle_extents_bytes(&l->map));
-	json_u64(doc, "log_units", l->written);
+	json_u64(doc, "extents", log_extents(l));
+	json_u64(doc, "map_bytes", log_map_bytes(l));
+	if (l->opt.disk.full)
+		put_disk(doc, l);
+	else
+		json_u64(doc, "log_units", l->written);
 	put_caches(doc, l);
 	put_fragments(doc, l);
 	put_popular(doc, l);
 	if (s->ops)
 		put_series(doc, s);
 	json_print(doc, stdout);
-}
-
-static double share(u64 a, u64 b)
-{
-	return b ? (double)a / b : 0;
 }
 
 /* A row: seeks without and with the log, and their ratio. */
@@ -227,6 +259,8 @@ void report_text(struct replay_log *l, double seconds)
 	say("%-24s%16s%16s%10s", "seeks", "untranslated", "log", "ratio");
 	row("read", h[SHINGLE_SEEK_READ], m[SHINGLE_SEEK_READ]);
 	row("write", h[SHINGLE_SEEK_WRITE], m[SHINGLE_SEEK_WRITE] + m[SHINGLE_SEEK_REWRITE]);
+	if (l->opt.disk.full)
+		row("of cleaning", 0, m[SHINGLE_SEEK_CLEAN_READ] + m[SHINGLE_SEEK_CLEAN_WRITE]);
 	row("total", total(h), total(m));
 	row("of at least 500 KiB", total(host->long_seeks), total(ls->long_seeks));
 	say("%llu of %llu reads are fragmented, with %.1f fragments each; %llu static fragments",
@@ -234,6 +268,12 @@ void report_text(struct replay_log *l, double seconds)
 	    share(l->seeks.fragmented_frags, l->seeks.fragmented), log_fragments(l));
 	say("%llu mis-ordered writes, %.2f %% of all", l->seeks.misordered.nr,
 	    100 * share(l->seeks.misordered.nr, l->writes));
+	if (l->opt.disk.full)
+		say("cleaning: %u segments, %u of them reserve, %llu cleaned; write amplification %.3f",
+		    l->disk.segments, l->disk.reserve, disk_counter(&l->disk, "bands_cleaned"),
+		    amplification(l));
+	if (l->opt.disk.check)
+		say("check: %llu units are wrong", l->disk.n.wrong);
 	if (l->opt.cache_units)
 		say("cache: %llu of %llu fragments found", l->cache.count.hits,
 		    l->cache.count.hits + l->cache.count.misses);

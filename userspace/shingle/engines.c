@@ -6,6 +6,7 @@
 #include "full/engine.h"
 #include "imr-engine.h"
 #include "log/engine.h"
+#include "log-defaults.h"
 #include "set/engine.h"
 #include "tiler-engine.h"
 #include "tiler-region.h"
@@ -63,12 +64,6 @@ static const char *stl_full_wrong(const struct shingle_layout *l)
 				     le32_to_cpu(p->log_bands) ?: 1);
 }
 
-#define LOG_RESERVE_PERCENT	7
-/* Every block may be an extent of its own up to this number of them; then one in LOG_SHARE. */
-#define LOG_EXTENTS		(1U << 20)
-#define LOG_SHARE		16
-#define LOG_MOST_EXTENTS	10000000U
-
 /* Fill in defaults. */
 static void stl_log_derive(struct shingle_layout *l)
 {
@@ -80,10 +75,9 @@ static void stl_log_derive(struct shingle_layout *l)
 	bands -= home;
 	blocks = bands * l->band_blocks[SHINGLE_ROLE_DATA];
 	if (!p->reserve)
-		p->reserve = cpu_to_le32(max(DIV_ROUND_UP(bands * LOG_RESERVE_PERCENT, 100), 3ULL));
+		p->reserve = cpu_to_le32(log_default_reserve(bands));
 	if (!p->extents)
-		p->extents = cpu_to_le32(min3(blocks, max(blocks / LOG_SHARE, (u64)LOG_EXTENTS),
-					      (u64)LOG_MOST_EXTENTS));
+		p->extents = cpu_to_le32(log_default_extents(blocks));
 }
 
 /* Check parameters before the layout is known. */
