@@ -156,7 +156,23 @@ def test_the_table_of_the_paper():
         hajkazemi.synthetic("w1", 1, 100)
 
 
-@pytest.mark.parametrize("load", ["descending", "interleaved", "seek-usr_0"])
+def test_updates():
+    """Half of the requests write; reads scan whole ranges; a tenth of the ranges gets most of both."""
+    load = hajkazemi.updates(1, 100, 20004)
+    assert len(load) == 20004 and load.write.mean() == pytest.approx(0.5, abs=0.02)
+    assert set(load.blocks[load.write]) == {4} and set(load.blocks[~load.write]) == {32}
+    assert not (load.first[load.write] % 4).any()
+    scans = load.first[~load.write][:8 * 1000].reshape(-1, 8)
+    assert (np.diff(scans, axis=1) == 32).all() and not (scans[:, 0] % 256).any()
+    for kind in (load.write, ~load.write):
+        hot = (load.first[kind] // 256 % 10 == 0).mean()
+        # Of the rest, a tenth is hot by chance.
+        assert hot == pytest.approx(0.9 + 0.1 * 26 / 256, abs=0.03)
+    assert load.first.max() < 1 << 16
+    assert np.array_equal(load.first, hajkazemi.updates(1, 100, 20004).first)
+
+
+@pytest.mark.parametrize("load", ["descending", "interleaved", "updates", "seek-usr_0"])
 def test_as_a_load(tmp_path, load):
     out = tmp_path / "load.csv"
     done = subprocess.run([TOP / "scripts/loads/run", "generate", load, "--requests", "900", "--out",
@@ -186,7 +202,8 @@ def _measured(show, tmp_path_factory):
         path = folder / kind
         sectors.save(sectors.of_load(hajkazemi.pattern(kind, 1, 100)), path)
         traces.append((kind, path, "a pattern"))
-    options = SimpleNamespace(jobs=2, configurations=list(show.CONFIGURATIONS), resume=False)
+    options = SimpleNamespace(jobs=2, configurations=list(show.CONFIGURATIONS), resume=False,
+                              segment="4M", age=3)
     patch = pytest.MonkeyPatch()
     patch.setattr(show, "OUT", folder)
     yield show.measure(traces, options)
@@ -221,6 +238,86 @@ def test_tables_and_pictures(show, measured, tmp_path):
     files = show.pictures(measured, tmp_path)
     assert [p.name for p in files] == [f"figure-{n}.png" for n in (2, 3, 4, 5, 8, 10, 11)]
     assert all(p.stat().st_size > 5000 for p in files)
+
+
+def test_ram_for_each_saved_seek(show, measured):
+    for name, of in measured.items():
+        plain = of["LS"]
+        for label, one in of.items():
+            saved = plain["streams"]["ls"]["seeks"] - one["streams"]["ls"]["seeks"]
+            kib = one["figures"]["kib_a_saved_seek"]
+            assert (kib is None) == (saved <= 0), (name, label)
+            if saved > 0:
+                more = one["figures"]["ram_kib"] - plain["figures"]["ram_kib"]
+                assert kib * saved == pytest.approx(more)
+        assert of["OD N=2 k=2"]["figures"]["kib_a_saved_seek"] is None
+    text = show.tables(measured, dict.fromkeys(measured, "here"))[-1].text()
+    assert text.startswith("KiB of RAM for each saved seek\n") and "OD N" not in text
+
+
+@pytest.fixture(name="finite", scope="module")
+def _finite(show, tmp_path_factory):
+    """Results of "updates" on finite disks."""
+    folder = tmp_path_factory.mktemp("finite")
+    subprocess.run(["make", "-s", "-C", TOP / "userspace", "replay"], check=True,
+                   stdout=subprocess.DEVNULL)
+    sectors.save(sectors.of_load(hajkazemi.updates(1, 100, 4000)), folder / "updates")
+    options = SimpleNamespace(jobs=2, configurations=["LS", *show.FINITE], resume=False,
+                              segment="4M", age=2)
+    patch = pytest.MonkeyPatch()
+    patch.setattr(show, "OUT", folder)
+    yield show.measure([("updates", folder / "updates", "synthetic")], options)
+    patch.undo()
+
+
+def test_finite_disks(show, finite, tmp_path):
+    """More is copied on a fuller disk, and by defragmentation; caches change nothing of that."""
+    of = finite["updates"]
+    for policy in show.POLICIES:
+        written = []
+        for full in show.FULL:
+            plain = of[f"LS+{full}% {policy}"]
+            assert (plain["disk"]["full"], plain["disk"]["clean"]) == (full, policy)
+            figures = plain["figures"]
+            assert figures["read"] + figures["write"] + figures["clean"] == \
+                plain["streams"]["ls"]["seeks"]
+            written.append(figures["amplification"])
+            for remedy in ("LAB", "SC", "LAB+SC"):
+                cached = of[f"{remedy}+{full}% {policy}"]["figures"]
+                assert cached["amplification"] == figures["amplification"]
+                assert cached["saf"] < figures["saf"]
+            assert of[f"OD+{full}% {policy}"]["figures"]["amplification"] > figures["amplification"]
+        assert 1 <= written[0] <= written[1] < written[2]
+    *each, best = show.disk_tables(finite)
+    assert [len(table.rows) for table in each] == [len(show.REMEDIES)] * 2 and len(best.rows) == 6
+    assert re.fullmatch(r"updates on finite disks, greedy: 1\d\d MiB in use, segments of 4 MiB", each[0].title)
+    assert each[0].rows[0][0] == "LS" and each[0].columns[1:4] == [
+        "50 %: SAF", "50 %: of cleaning", "50 %: written"]
+    for row in best.rows:
+        full, policy = re.fullmatch(r"updates, (\d+) %, (.*)", row[0]).groups()
+        assert float(row[3]) == pytest.approx(
+            min(of[f"{remedy}+{full}% {policy}"]["figures"]["saf"] for remedy in show.REMEDIES), abs=1e-3)
+        assert row[2] in show.REMEDIES
+    pytest.importorskip("matplotlib")
+    assert show.picture_of_disks(finite, tmp_path).stat().st_size > 5000
+
+
+def test_the_sweep():
+    """The workflow replays all configurations, and once for the same words."""
+    command = [TOP / "scripts/experiments", "read-seek", "--sweep", "descending", "shuffled",
+               "--requests", "900", "--jobs", "2"]
+    done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = (TOP / "build/out/read-seek/sweep.csv").read_text(encoding="utf-8").splitlines()
+    # LS, 24 of OD, 21 of LAB and 10 of SC for each trace.
+    assert len(rows) == 1 + 2 * 56 and rows[0].startswith("trace,configuration,read_seeks,")
+    assert len(set(row.rsplit(",", 5)[0] for row in rows)) == len(rows)
+    assert done.stdout.count("\ndescending ") == done.stdout.count("\nshuffled ") == 4
+    plain = dict(re.findall(r"^(descending|shuffled) +LS +([\d,]+)", done.stdout, re.M))
+    for name, seeks in plain.items():
+        alone = subprocess.run([*command[:2], name, "--requests", "900", "--configurations", "LS"],
+                               text=True, capture_output=True, check=True, timeout=600)
+        assert re.search(rf"^LS +{seeks} +0 ", alone.stdout, re.M)
 
 
 def test_statements(show, measured):
@@ -258,7 +355,12 @@ def test_configurations(show):
     assert show.arguments("OD+LAB") == (*show.arguments("OD N=2 k=1"), *show.arguments("LAB 256x32"))
     assert len({show.arguments(name) for name in show.CONFIGURATIONS}) == \
         len(show.CONFIGURATIONS) == 21
-    for name in ("", "OD N=2", "SC 16", "LS+XY", "LAB 64x"):
+    assert show.arguments("LS+70% greedy") == ("--unit", "4K", "--full", "70", "--clean", "greedy")
+    assert show.without_remedy("OD+LAB+70% greedy") == "LS+70% greedy"
+    assert show.without_remedy("OD+LAB") == "LS" and len(set(show.FINITE)) == 48
+    p = show.parser()
+    assert show.chosen(p, "SC+90% greedy") == ["LS", "LS+90% greedy", "SC+90% greedy"]
+    for name in ("", "OD N=2", "SC 16", "LS+XY", "LAB 64x", "LS+70% lazy"):
         with pytest.raises(ValueError):
             show.arguments(name)
 

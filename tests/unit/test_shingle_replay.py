@@ -561,6 +561,22 @@ def test_a_rewrite_on_a_finite_disk(tool):
     assert of["disk"]["dropped_rewrites"] == 2 and not of["defrag"]["rewrites"]
 
 
+def test_an_aged_disk(tool):
+    """Only the trace itself is counted, and it begins on a disk that is cleaned all the time."""
+    requests = busy(3)
+    new, aged, again = (finite(tool, requests, 90, "--age", n) for n in (0, 3, 3))
+    assert {**aged, "cpu_s": 0} == {**again, "cpu_s": 0}
+    assert aged["static_fragments"] > new["static_fragments"]
+    assert aged["disk"]["bands_cleaned"] > new["disk"]["bands_cleaned"] > 0
+    for key in ("reads", "writes", "log_reads", "misordered_writes"):
+        assert aged[key] == new[key]
+    # All writes are the same, so their order means nothing: three times the disk, 28 times this one.
+    requests = [w(0, BAND)] * 28
+    new, aged = (finite(tool, requests, 90, "--age", n) for n in (0, 9))
+    assert seeks(new) == seeks(aged) and aged["disk"]["bands_opened"] == new["disk"]["bands_opened"]
+    assert not aged["disk"]["moved_units"]
+
+
 def test_overwritten_places_leave_the_caches(tool):
     """Each MiB is written from offset 1 of a segment on, so its last block is in the next segment,
     and its last six blocks are two fragments.  All segments are used again and again."""
@@ -602,7 +618,7 @@ def test_reads_of_discarded_blocks_cost_nothing(tool):
     (("--cache", "1K", "--unit", "4K"), "--cache is not a multiple of --unit"),
     (("one", "two"), "more than one FILE"),
     (("--full", "50"), "--full requires --unit 4K"), (("--check",), "--check require --full"),
-    (("--segment", "1M"), "--check require --full"), (("--clean", "greedy"), "--check require --full"),
+    (("--segment", "1M"), "--check require --full"), (("--age", "1"), "--check require --full"), (("--clean", "greedy"), "--check require --full"),
     (("--full", "101", "--unit", "4K"), "--full 101 is out of bounds"),
     (("--full", "50", "--unit", "4K", "--segment", "512K"), "--segment is at least 1M"),
     (("--full", "50", "--unit", "4K", "--clean", "off"), "--clean is greedy or cost-benefit"),

@@ -380,6 +380,17 @@ void disk_verify(struct disk *d, u32 units)
 }
 
 /**
+ * disk_clear_counts() - forget what was counted so far, except errors
+ * @d: the disk
+ */
+void disk_clear_counts(struct disk *d)
+{
+	d->n.steps = 0;
+	d->n.dropped_rewrites = 0;
+	shingle_counters_clear(d->e->ops->counters, d->e);
+}
+
+/**
  * disk_counter() - value of a counter of the engine
  * @d: the disk
  * @name: name of the counter

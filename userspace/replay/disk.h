@@ -95,6 +95,7 @@ void disk_segment(const struct disk *d, u64 place, u64 *lo, u64 *hi);
 int disk_write(struct disk *d, u32 lunit, u32 n);
 bool disk_rewrite(struct disk *d, u32 lunit, u32 n);
 int disk_discard(struct disk *d, u32 lunit, u32 n);
+void disk_clear_counts(struct disk *d);
 void disk_verify(struct disk *d, u32 units);
 u64 disk_counter(const struct disk *d, const char *name);
 

@@ -50,14 +50,37 @@ int log_init(struct replay_log *l, const struct replay_options *opt, const char 
 		err = disk_init(&l->disk, &opt->disk, opt->compact.units, disk_io, l, why);
 		if (err)
 			goto fail;
-		/* The writes that fill the disk are not counted. */
-		shingle_seeks_init(&l->seeks, opt->unit_shift);
 	}
+	/* The writes that fill the disk are not counted. */
+	log_clear_counts(l);
 	l->remedies.set = opt->remedies;
 	return 0;
 fail:
 	log_exit(l);
 	return err;
+}
+
+/**
+ * log_clear_counts() - forget what was counted so far; the next operation is the first one
+ * @l: the log
+ */
+void log_clear_counts(struct replay_log *l)
+{
+	shingle_seeks_init(&l->seeks, l->opt.unit_shift);
+	memset(l->frags_of, 0, sizeof(l->frags_of));
+	memset(&l->cache.count, 0, sizeof(l->cache.count));
+	memset(&l->around.count, 0, sizeof(l->around.count));
+	l->largest_region = 0;
+	if (l->nr_popular)
+		memset(l->popular, 0, l->max_popular * sizeof(*l->popular));
+	l->nr_popular = 0;
+	l->reads = 0;
+	l->writes = 0;
+	l->discards = 0;
+	l->rewrites = 0;
+	l->rewritten = 0;
+	if (is_finite(l))
+		disk_clear_counts(&l->disk);
 }
 
 /**

@@ -108,6 +108,7 @@ struct replay_log {
 };
 
 int log_init(struct replay_log *l, const struct replay_options *opt, const char **why);
+void log_clear_counts(struct replay_log *l);
 void log_exit(struct replay_log *l);
 int log_read(struct replay_log *l, u64 lunit, u32 n);
 int log_write(struct replay_log *l, u64 lunit, u32 n);

@@ -2,6 +2,8 @@
 /* shingle-replay: the seeks of a trace on a log-structured disk, without data. */
 #include <time.h>
 
+#include <random.h>
+
 #include "../shingle/tool.h"
 #include "input.h"
 #include "report.h"
@@ -25,6 +27,8 @@ static const char help[] =
 "      --full PERCENT     the MiB that the trace touches fill this share of it, 1 to 100\n"
 "      --segment SIZE     size of a segment (30M)\n"
 "      --clean POLICY     greedy or cost-benefit (cost-benefit)\n"
+"      --age N            first write what the trace writes, in random order and uncounted,\n"
+"                         until that is N times what the disk presents (0)\n"
 "      --check            compare all that is read with what was written\n"
 "Opportunistic defragmentation:\n"
 "      --defrag-frags N   rewrite reads of at least N fragments (off)\n"
@@ -49,7 +53,7 @@ static const char help[] =
 "wrong usage.\n";
 
 enum {
-	OPT_UNIT = 256, OPT_FRONTIER, OPT_EXTENTS, OPT_FULL, OPT_SEGMENT, OPT_CLEAN, OPT_CHECK,
+	OPT_UNIT = 256, OPT_FRONTIER, OPT_EXTENTS, OPT_FULL, OPT_SEGMENT, OPT_CLEAN, OPT_AGE, OPT_CHECK,
 	OPT_DEFRAG_FRAGS, OPT_DEFRAG_HITS,
 	OPT_DEFRAG_MAX, OPT_BEHIND, OPT_AHEAD, OPT_REGIONS, OPT_PER_READ, OPT_CACHE, OPT_EXACT,
 	OPT_INTERVAL, OPT_POPULAR, OPT_JSON,
@@ -62,6 +66,7 @@ static const struct option long_options[] = {
 	{ "full", required_argument, NULL, OPT_FULL },
 	{ "segment", required_argument, NULL, OPT_SEGMENT },
 	{ "clean", required_argument, NULL, OPT_CLEAN },
+	{ "age", required_argument, NULL, OPT_AGE },
 	{ "check", no_argument, NULL, OPT_CHECK },
 	{ "defrag-frags", required_argument, NULL, OPT_DEFRAG_FRAGS },
 	{ "defrag-hits", required_argument, NULL, OPT_DEFRAG_HITS },
@@ -88,6 +93,7 @@ static const struct option long_options[] = {
  * @frontier: unit where the log begins
  * @extents: most extents
  * @segment: size of a segment
+ * @age: see --age
  * @defrag_max: largest rewrite
  * @behind: see --behind
  * @ahead: see --ahead
@@ -102,6 +108,7 @@ struct words {
 	u64 frontier;
 	u64 extents;
 	u64 segment;
+	u64 age;
 	u64 defrag_max;
 	u64 behind;
 	u64 ahead;
@@ -144,6 +151,8 @@ static bool take(struct words *w, int c)
 	case OPT_CLEAN:
 		w->opt.disk.clean = optarg;
 		return true;
+	case OPT_AGE:
+		return parse_number("--age", optarg, 0, 1000, &w->age);
 	case OPT_CHECK:
 		w->opt.disk.check = true;
 		return true;
@@ -219,33 +228,107 @@ static bool settle(struct words *w, const struct input *in)
 	return o->compact.end < U32_MAX;
 }
 
-/* Return: 0, or the status after printing an error. */
-static int replay(const struct words *w, const struct input *in, struct replay_log *l,
-		  struct series *s, struct progress *p)
+/**
+ * struct range - units of a request
+ * @first: the first
+ * @n: their number
+ */
+struct range {
+	u64 first;
+	u32 n;
+};
+
+static struct range range_of(const struct words *w, const struct request *r)
+{
+	u32 shift = w->opt.unit_shift - 9;
+	u64 sector = le64_to_cpu(r->sector), first = sector >> shift;
+	u64 last = (sector + le32_to_cpu(r->sectors) - 1) >> shift;
+
+	return (struct range){ first, last - first + 1 };
+}
+
+/* Replay a request.  Return: 0, or the status after printing an error. */
+static int replay_one(const struct words *w, const struct input *in, struct replay_log *l, u64 i)
 {
 	static int (*const call[NR_REQUEST_KINDS])(struct replay_log *l, u64 lunit, u32 n) = {
 		log_read, log_write, log_discard
 	};
-	u32 shift = w->opt.unit_shift - 9;
+	const struct request *r = &in->request[i];
+	struct range range = range_of(w, r);
+	int err = call[le32_to_cpu(r->kind)](l, range.first, range.n);
+
+	if (err == -ENOSPC && w->opt.disk.full)
+		return fail("request %llu: no cleaning makes room on the disk, or in its extent map: see --extents",
+			    i + 1);
+	if (err == -ENOSPC)
+		return fail("request %llu: the log is longer than %u units: try --unit 4K", i + 1,
+			    U32_MAX);
+	if (err)
+		return fail("request %llu: out of memory, or more than %u extents: see --extents",
+			    i + 1, l->opt.extents);
+	return 0;
+}
+
+/**
+ * struct writes - the writes of a trace
+ * @at: their indices in the trace
+ * @nr: their number
+ * @units: their units
+ */
+struct writes {
+	u64 *at;
+	u64 nr;
+	u64 units;
+};
+
+static bool find_writes(const struct words *w, const struct input *in, struct writes *all)
+{
+	u64 i;
+
+	all->at = calloc(in->nr_of[REQUEST_WRITE] + 1, sizeof(*all->at));
+	for (i = 0; all->at && i < in->nr; i++) {
+		if (le32_to_cpu(in->request[i].kind) != REQUEST_WRITE)
+			continue;
+		all->at[all->nr++] = i;
+		all->units += range_of(w, &in->request[i]).n;
+	}
+	return all->at;
+}
+
+/*
+ * Write all writes of the trace in random order, again and again.  In the order of the trace, each
+ * segment would be empty when its turn comes.
+ */
+static int age(const struct words *w, const struct input *in, struct replay_log *l,
+	       const struct writes *all, u64 times, struct progress *p)
+{
+	u64 i, random = 1;
+	int rc = 0;
+
+	for (; times && !rc; times--) {
+		for (i = 0; i < all->nr && !rc; i++) {
+			swap(all->at[i], all->at[i + random_below(&random, all->nr - i)]);
+			rc = replay_one(w, in, l, all->at[i]);
+			progress_add(p, 1);
+		}
+	}
+	log_clear_counts(l);
+	return rc;
+}
+
+/* Return: 0, or the status after printing an error. */
+static int replay(const struct words *w, const struct input *in, struct replay_log *l,
+		  struct series *s, struct progress *p)
+{
 	u64 host = 0, medium = 0, i;
 
 	for (i = 0; i < in->nr; i++) {
-		const struct request *r = &in->request[i];
-		u64 sector = le64_to_cpu(r->sector), first = sector >> shift;
-		u64 last = (sector + le32_to_cpu(r->sectors) - 1) >> shift;
-		int err = call[le32_to_cpu(r->kind)](l, first, last - first + 1);
+		int rc = replay_one(w, in, l, i);
 		u32 c;
 
+		if (rc)
+			return rc;
 		progress_add(p, 1);
-		if (err == -ENOSPC && w->opt.disk.full)
-			return fail("request %llu: no cleaning makes room on the disk, or in its extent map: see --extents",
-				    i + 1);
-		if (err == -ENOSPC)
-			return fail("request %llu: the log is longer than %u units: try --unit 4K",
-				    i + 1, U32_MAX);
-		if (err)
-			return fail("request %llu: out of memory, or more than %u extents: see --extents",
-				    i + 1, l->opt.extents);
 		if (!s->ops || ((i + 1) % s->ops && i + 1 < in->nr))
 			continue;
 		s->host[s->nr] = -host;
@@ -274,8 +357,10 @@ static int run(struct words *w)
 	struct series s = { .ops = w->interval };
 	struct progress p;
 	struct input in;
+	struct writes all = { .nr = 0 };
 	const char *why;
 	double began;
+	u64 times = 0;
 	int rc = input_open(&in, w->name);
 
 	if (rc)
@@ -293,13 +378,21 @@ static int run(struct words *w)
 		rc = fail("there is not enough memory for --interval");
 		goto out;
 	}
+	if (w->age && !find_writes(w, &in, &all)) {
+		rc = fail("there is not enough memory for --age");
+		goto out;
+	}
 	if (log_init(&l, &w->opt, &why)) {
 		rc = fail("%s", why);
 		goto out;
 	}
-	progress_begin(&p, "replaying", in.nr);
+	if (all.units)
+		times = DIV_ROUND_UP(w->age * l.disk.layout.logical_blocks, all.units);
+	progress_begin(&p, "replaying", all.nr * times + in.nr);
+	rc = age(w, &in, &l, &all, times, &p);
 	began = cpu_seconds();
-	rc = replay(w, &in, &l, &s, &p);
+	if (!rc)
+		rc = replay(w, &in, &l, &s, &p);
 	progress_end(&p);
 	if (!rc && w->opt.disk.check)
 		disk_verify(&l.disk, w->opt.compact.units);
@@ -309,6 +402,7 @@ static int run(struct words *w)
 		report_text(&l, cpu_seconds() - began);
 out:
 	log_exit(&l);
+	free(all.at);
 	free(s.host);
 	free(s.medium);
 	input_close(&in);
@@ -355,8 +449,8 @@ int main(int argc, char **argv)
 		return misused("--unit is 512B or 4K");
 	if (w.opt.exact && !w.cache)
 		return misused("--exact requires --cache");
-	if (!w.opt.disk.full && (w.segment || w.opt.disk.clean || w.opt.disk.check))
-		return misused("--segment, --clean and --check require --full");
+	if (!w.opt.disk.full && (w.segment || w.age || w.opt.disk.clean || w.opt.disk.check))
+		return misused("--segment, --clean, --age and --check require --full");
 	if (w.opt.disk.full && w.unit != 4096)
 		return misused("--full requires --unit 4K");
 	w.segment = w.segment ?: DEFAULT_SEGMENT;

@@ -121,6 +121,7 @@ static void put_disk(struct json_object *in, const struct replay_log *l)
 	json_double(o, "write_amplification", amplification(l));
 	json_u64(o, "steps", d->n.steps);
 	json_u64(o, "dropped_rewrites", d->n.dropped_rewrites);
+	json_u64(o, "bands_opened", disk_counter(d, "bands_opened"));
 	json_u64(o, "bands_cleaned", disk_counter(d, "bands_cleaned"));
 	json_u64(o, "moved_units", disk_counter(d, "moved_blocks"));
 	json_u64(o, "joined_extents", disk_counter(d, "joined_extents"));

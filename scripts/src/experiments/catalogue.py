@@ -155,6 +155,8 @@ _RESULTS = (
            "2026-11-28", READS, minutes=0.2),
     Result("read-seek-synthetic", "scripts/experiments read-seek synthetic", "reports/read-seek.rst",
            "Synthetic loads", "2026-11-28", READS, minutes=1),
+    Result("read-seek-finite", "scripts/experiments read-seek --finite", "reports/read-seek.rst",
+           "Finite disks", "2026-11-28", (*READS, "dm-stl/log"), minutes=0.2),
     Result("rebuild", "scripts/experiments rebuild", "reports/rebuild.rst", "Results", "2026-11-28",
            (*LAYERS, "userspace/shingle", *own("stacks", "in_guest/rebuild")),
            minutes=3),

@@ -4,9 +4,10 @@ Abdi and Desnoyers, "Minimizing Read Seek for SMR Disk".
 
 TRACE is a file (MSR Cambridge, SYSTOR '17, Alibaba, Tencent, CloudPhysics, DiskSim, blkparse or fio;
 perhaps compressed), NAME=FILE to give it another name than that of the file, a pattern of Figure 7
-(descending, shuffled, interleaved), or synthetic:NAME, a synthetic load with the counts of a trace of
-the paper's Table I; "synthetic" is all of them.  shingle-replay counts the seeks, in sectors, on an infinite disk without
-cleaning; there is no guest and no device.
+(descending, shuffled, interleaved), synthetic:NAME, a synthetic load with the counts of a trace of
+the paper's Table I, or updates, a load for a finite disk; "synthetic" is all of Table I.
+shingle-replay counts the seeks, in sectors, on an infinite disk without cleaning; there is no guest
+and no device.
 
   NoLS  the untranslated trace
   LS    the log
@@ -15,11 +16,16 @@ cleaning; there is no guest and no device.
   LAB   look-ahead-behind: KiB on each side of a fragment, regions kept
   SC    selective caching, found by units or only as exact fragments
 
+--finite replays, in blocks of 4 KiB, on disks that are 50, 70 and 90 % full, with the code of the
+target stl-log and its policies of cleaning (configurations like "LAB+90% greedy").  --sweep
+replays with many more values of N, k, sizes and regions: a workflow of Snakemake.
+
 A seek amplification factor (SAF) is the seeks of the log divided by those of the untranslated
-trace.  For a trace of the paper, found by its name, the paper's statements are printed with yes or
+trace; seeks of cleaning are among those of the log.  For a trace of the paper, found by its name, the paper's statements are printed with yes or
 no.
 """
 
+import csv
 import hashlib
 import json
 import os
@@ -30,6 +36,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from common.output import store
+from lab import packages
 from lab.cache import TOP, digest
 from loads import hajkazemi, sectors
 from loads.requests import Refused
@@ -42,6 +49,9 @@ OUT = runner.outputs("read-seek")
 TOOL = TOP / "build/userspace/shingle-replay"
 SYNTHETIC = "synthetic:"
 POINTS = 200            # intervals of Figure 3
+SWEEP = TOP / "scripts/src/experiments/read_seek.smk"
+FULL = (50, 70, 90)
+POLICIES = ("greedy", "cost-benefit")
 
 
 # What the paper's Figure 11 compares; it does not give the sizes of LAB.
@@ -51,6 +61,9 @@ CONFIGURATIONS = (
     *(f"LAB {kib}x{regions}" for kib in (64, 128, 256, 512) for regions in (1, 32)
       if (kib, regions) != (256, 32)),
     "SC exact", "OD+LAB", "OD+SC", "LAB+SC", "OD+LAB+SC")
+REMEDIES = (*BARS, "OD+LAB", "OD+SC", "LAB+SC", "OD+LAB+SC")
+FINITE = tuple(f"{remedy}+{full}% {policy}" for policy in POLICIES for full in FULL
+               for remedy in REMEDIES)
 FORMS = (
     (r"LS", lambda: ()),
     (r"OD N=(\d+) k=(\d+)", lambda n, k: ("--defrag-frags", n, "--defrag-hits", k)),
@@ -58,13 +71,15 @@ FORMS = (
         "--behind", f"{kib}K", "--ahead", f"{kib}K", "--regions", regions)),
     (r"SC(?: exact)?", lambda: ("--cache", "64M")), (r"SC (\d+)M(?: exact)?",
                                                     lambda mib: ("--cache", f"{mib}M")),
+    (r"(\d+)% (greedy|cost-benefit)", lambda full, policy: (
+        "--unit", "4K", "--full", full, "--clean", policy)),
 )
 
 
 def arguments(name):
     """Return the options of shingle-replay for a configuration: "OD N=4 k=2", "LAB 64x1", "SC 16M
-    exact", or several joined by +; OD, LAB and SC alone have the values of BARS.  ValueError for
-    another name."""
+    exact", "90% greedy" (a finite disk), or several joined by +; OD, LAB and SC alone have the values
+    of BARS.  ValueError for another name."""
     out = []
     for part in name.split("+"):
         word = BARS.get(part, part)
@@ -81,7 +96,18 @@ def arguments(name):
 
 COLUMNS = (("read seeks", "read", ",.0f"), ("write seeks", "write", ",.0f"),
            ("long", "long", ",.0f"), ("SAF read", "saf_read", ".3f"),
-           ("write", "saf_write", ".3f"), ("total", "saf", ".3f"), ("RAM, KiB", "ram_kib", ",.0f"))
+           ("write", "saf_write", ".3f"), ("total", "saf", ".3f"), ("RAM, KiB", "ram_kib", ",.0f"),
+           ("KiB/saved seek", "kib_a_saved_seek", ",.1f"))
+
+
+def of_disk(name):
+    """Return the part of a configuration's name that is about a finite disk, or None."""
+    return next((part for part in name.split("+") if "%" in part), None)
+
+
+def without_remedy(name):
+    """Return the configuration that has the same disk, and no remedy."""
+    return "+".join(("LS", of_disk(name))) if of_disk(name) else "LS"
 
 
 # --- what the paper says of its traces ---------------------------------------------------
@@ -200,16 +226,28 @@ def figures(of):
     nols, ls = of["streams"]["nols"], of["streams"]["ls"]
     read = ls["read"]["seeks"]
     write = ls["write"]["seeks"] + ls["rewrite"]["seeks"]
+    clean = ls["seeks"] - read - write
 
     def ratio(seeks, other):
         return seeks / other if other else None
-    return {"read": read, "write": write, "long": ls["long_seeks"],
+    return {"read": read, "write": write, "clean": clean, "long": ls["long_seeks"],
+            "amplification": of.get("disk", {}).get("write_amplification"),
             "saf_read": ratio(read, nols["read"]["seeks"]),
             "saf_write": ratio(write, nols["write"]["seeks"]),
-            "saf": ratio(read + write, nols["seeks"]),
+            "saf": ratio(ls["seeks"], nols["seeks"]),
             "ram_kib": (of["map_bytes"] + of["cache"]["bytes"] + of["unit_bytes"] *
                         (of["settings"]["cache_units"] + of["settings"]["regions"] *
                          of["around"]["largest_region_units"])) / 1024}
+
+
+def add_savings(of):
+    """Add to the figures of a trace's configurations the RAM for each seek that a remedy saves; None
+    if it saves none."""
+    for name, one in of.items():
+        base, own = of[without_remedy(name)], one["figures"]
+        saved = base["streams"]["ls"]["seeks"] - one["streams"]["ls"]["seeks"]
+        more = own["ram_kib"] - base["figures"]["ram_kib"]
+        own["kib_a_saved_seek"] = more / saved if saved > 0 else None
 
 
 def name_of(path):
@@ -227,16 +265,20 @@ def requests_of(word, options):
     """Return (name, file for shingle-replay, note) for a TRACE."""
     folder = OUT / "traces"
     kind = word.removeprefix(SYNTHETIC)
-    if word not in hajkazemi.PATTERNS and kind == word:
+    if word not in (*hajkazemi.PATTERNS, hajkazemi.UPDATES) and kind == word:
         name, _, path = word.rpartition("=")
         made, volume = sectors.cached(path, folder, options.volume, options.requests)
         return name or name_of(path), made, f"volume {volume}"
-    load = hajkazemi.pattern(word, options.seed, 100)[:options.requests] if kind == word else \
-        hajkazemi.synthetic(kind, options.seed, 100, options.requests)
+    if word == hajkazemi.UPDATES:
+        load = hajkazemi.updates(options.seed, 100, options.requests)
+    elif kind == word:
+        load = hajkazemi.pattern(word, options.seed, 100)[:options.requests]
+    else:
+        load = hajkazemi.synthetic(kind, options.seed, 100, options.requests)
     path = folder / f"{word.replace(':', '-')}-{options.seed}-{len(load)}.requests"
     sectors.save(sectors.of_load(load), path)
     # A synthetic load has another name than the trace, so no statement of the paper applies to it.
-    return word, path, "a pattern" if kind == word else "synthetic"
+    return word, path, "a pattern" if word in hajkazemi.PATTERNS else "synthetic"
 
 
 def replay(path, args, resume):
@@ -267,24 +309,28 @@ def measure(traces, options):
             number = (path.stat().st_size - len(sectors.MAGIC)) // sectors.REQUEST.itemsize
             series = ("--interval", str(max(1, number // POINTS)), "--popular")
             for label in options.configurations:
-                args = (*arguments(label), *(series if label == "LS" else ()))
+                disk = ("--segment", options.segment, "--age", str(options.age))
+                args = (*arguments(label), *(disk if of_disk(label) else ()),
+                        *(series if label == "LS" else ()))
                 runs.append((name, label, pool.submit(replay, path, args, options.resume)))
         for name, label, run in runs:
             of = run.result()
             of["figures"] = figures(of)
             groups[name][label] = of
+    for of in groups.values():
+        add_savings(of)
     return groups
 
 
 def tables(groups, notes):
-    """Return the tables: one for each trace, one of all traces, and what the paper says."""
+    """Return the tables: one for each trace, and two of all traces."""
     out = []
     for name, of in groups.items():
         nols = of["LS"]["streams"]["nols"]
         rows = {"NoLS": {"read": nols["read"]["seeks"], "write": nols["write"]["seeks"],
                          "long": nols["long_seeks"], "saf_read": None, "saf_write": None,
-                         "saf": None, "ram_kib": None},
-                **{label: one["figures"] for label, one in of.items()}}
+                         "saf": None, "ram_kib": None, "kib_a_saved_seek": None},
+                **{label: one["figures"] for label, one in of.items() if not of_disk(label)}}
         ls = of["LS"]
         out.append(Table.of_rows(
             f"{name} ({notes[name]}): {ls['reads']:,} reads, {ls['writes']:,} writes, "
@@ -297,6 +343,70 @@ def tables(groups, notes):
                              [(label, label, ".3f") for label in bars],
                              {**{name: {label: saf(of, label) for label in bars}
                                  for name, of in groups.items()}, "mean": means}))
+    if bars[1:]:
+        out.append(Table.of_rows("KiB of RAM for each saved seek",
+                                 [(label, label, ",.1f") for label in bars[1:]],
+                                 {name: {label: of[label]["figures"]["kib_a_saved_seek"]
+                                         for label in bars[1:]} for name, of in groups.items()}))
+    return out
+
+
+# (label, key of figures(), format) for each share that is full
+DISK_COLUMNS = (("SAF", "saf", ".3f"), ("of cleaning", "clean", ",.0f"),
+                ("written", "amplification", ".2f"))
+
+
+def disks_of(groups):
+    """Return {policy: [percentage]} of the finite disks that all traces have, with LS."""
+    out = {}
+    for label in next(iter(groups.values())):
+        disk = of_disk(label)
+        if disk and all(without_remedy(label) in of for of in groups.values()):
+            full, policy = disk.split("% ")
+            of = out.setdefault(policy, [])
+            of += [] if full in of else [full]
+    return out
+
+
+def remedies_on(of, disk):
+    """Return {remedy: result} of the configurations with this disk."""
+    return {label.removesuffix(f"+{disk}"): one for label, one in of.items() if of_disk(label) == disk}
+
+
+def best_on(of, disk):
+    """Return the remedy, or the combination, with the fewest seeks."""
+    found = remedies_on(of, disk)
+    return min(found, key=lambda name: found[name]["streams"]["ls"]["seeks"])
+
+
+def disk_tables(groups):
+    """Return the tables of finite disks: one for each trace and policy, and the best remedies."""
+    out, best = [], {}
+    for policy, shares in disks_of(groups).items():
+        disks = {full: f"{full}% {policy}" for full in shares}
+        for name, of in groups.items():
+            columns = [(f"{full} %: {label}", (full, key), form)
+                       for full in shares for label, key, form in DISK_COLUMNS]
+            rows = {}
+            for full, disk in disks.items():
+                for remedy, one in remedies_on(of, disk).items():
+                    rows.setdefault(remedy, {}).update(
+                        {(full, key): one["figures"][key] for _, key, _ in DISK_COLUMNS})
+            made = of[f"LS+{disks[shares[-1]]}"]["disk"]
+            out.append(Table.of_rows(
+                f"{name} on finite disks, {policy}: {made['used_units'] >> 8:,} MiB in use, segments "
+                f"of {made['segment_units'] >> 8} MiB", columns,
+                {remedy: row for remedy, row in rows.items() if len(row) == len(columns)}))
+            for full, disk in disks.items():
+                winner = best_on(of, disk)
+                figures_ = remedies_on(of, disk)[winner]["figures"]
+                best[f"{name}, {full} %, {policy}"] = {
+                    "ls": of[f"LS+{disk}"]["figures"]["saf"], "remedy": winner,
+                    "saf": figures_["saf"], "kib": figures_["kib_a_saved_seek"]}
+    if best:
+        out.append(Table.of_rows("finite disks: the remedy with the fewest seeks", (
+            ("LS: SAF", "ls", ".3f"), ("best", "remedy", ""), ("SAF", "saf", ".3f"),
+            ("KiB/saved seek", "kib", ",.1f")), best))
     return out
 
 
@@ -407,6 +517,34 @@ def figure_11(figure, groups):
     axes.legend()
 
 
+def figure_of_disks(figure, groups):
+    """The SAF over the share that is full, a panel for each trace and policy."""
+    disks = disks_of(groups)
+    panels = figure.subplots(len(groups), len(disks), squeeze=False, sharex=True)
+    for row, (name, of) in zip(panels, groups.items()):
+        for axes, (policy, shares) in zip(row, disks.items()):
+            remedies = remedies_on(of, f"{shares[0]}% {policy}")
+            for remedy in remedies:
+                points = [of[f"{remedy}+{full}% {policy}"]["figures"]["saf"] for full in shares]
+                axes.plot([int(full) for full in shares], points, marker="o", label=remedy)
+            axes.set_title(f"{name}, {policy}")
+            axes.set_xlabel("full, %")
+            axes.set_ylabel("seek amplification factor")
+            # Room for the legend above the lines.
+            axes.set_ylim(0, 1.4 * axes.get_ylim()[1])
+            axes.set_xticks([int(full) for full in shares])
+            axes.legend(fontsize="small", ncols=-(-len(remedies) // 2), loc="upper center")
+
+
+def picture_of_disks(groups, folder):
+    """Draw the factors on finite disks; return the file."""
+    from skylight import plots
+    path = folder / "finite.png"
+    plots.png(lambda figure: figure_of_disks(figure, groups), path,
+              (5 * len(disks_of(groups)), 4 * len(groups)))
+    return path
+
+
 def pictures(groups, folder):
     """Draw the paper's figures for these traces; return the files."""
     from skylight import plots
@@ -430,20 +568,28 @@ def pictures(groups, folder):
 def parser():
     p = runner.Parser("read-seek", __doc__, "resume", "seed", "jobs", "requests",
                       jobs=os.cpu_count())
-    p.add_argument("traces", metavar="TRACE", nargs="*", default=list(hajkazemi.PATTERNS),
-                   help="see above (the patterns)")
+    p.add_argument("traces", metavar="TRACE", nargs="*",
+                   help="see above (the patterns; with --finite, updates)")
     p.add_argument("--volume", help="volume of the traces (the one with most requests)")
     p.add_argument("--configurations", metavar="NAME,...",
                    help=f"({', '.join(CONFIGURATIONS)}); other numbers are possible, LS is "
                         "always measured")
+    p.add_argument("--finite", action="store_true", help="measure finite disks")
+    p.add_argument("--segment", metavar="SIZE", default="4M", help="of a finite disk (%(default)s)")
+    p.add_argument("--age", metavar="N", type=int, default=3, help=
+                   "before the count, the host writes N times what a finite disk presents "
+                   "(%(default)s)")
+    p.add_argument("--sweep", action="store_true",
+                   help="many values of all parameters, by Snakemake; writes sweep.csv")
     return p
 
 
-def chosen(p, words):
-    """Return the names of the configurations."""
+def chosen(p, words, finite=False):
+    """Return the names of the configurations, with those that they are compared with."""
     if words is None:
-        return list(CONFIGURATIONS)
-    names = ["LS", *(name for name in words.split(",") if name != "LS")]
+        return ["LS", *FINITE] if finite else list(CONFIGURATIONS)
+    names = [name for name in words.split(",") if name != "LS"]
+    names = list(dict.fromkeys(("LS", *map(without_remedy, names), *names)))
     for name in names:
         try:
             arguments(name)
@@ -452,10 +598,55 @@ def chosen(p, words):
     return names
 
 
+# --- the sweep -------------------------------------------------------------------------
+
+
+def sweep(p, options):
+    """Run the workflow, and print the best configuration of each kind for each trace."""
+    runner.prepare("read-seek", "replay")
+    names = [str(Path(word).resolve()) if Path(word).exists() else word
+             for word in expanded(options.traces)]
+    if any(set(word) & set(" \"'") for word in names):
+        p.error("Snakemake accepts no trace with a space or a quotation mark in its name")
+    words = [f"traces={' '.join(names)}", f"seed={options.seed}",
+             *([f"requests={options.requests}"] if options.requests else [])]
+    done = subprocess.run([packages.VENV / "bin/snakemake", "-s", SWEEP, "--directory", TOP, "--cores",
+                           str(options.jobs), "--quiet", "all", "--config", *words], check=False)
+    if done.returncode:
+        raise SystemExit("read-seek: the workflow has failed, see above")
+    with open(OUT / "sweep.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    runner.keep(options, {"sweep": rows})
+    runner.show(options, sweep_table(rows))
+    print(f"\n{(OUT / 'sweep.csv').relative_to(TOP)}")
+    return 0
+
+
+def sweep_table(rows):
+    """Return the configuration of each kind with the fewest seeks, for each trace."""
+    best = {}
+
+    def seeks(row):
+        return int(row["read_seeks"]) + int(row["write_seeks"])
+    for row in rows:
+        key = row["trace"], row["configuration"].split()[0]
+        if key not in best or seeks(row) < seeks(best[key]):
+            best[key] = row
+    return Table("the best of each kind", ("", "configuration", "seeks", "RAM, KiB", "KiB/saved seek"), [
+        (trace, row["configuration"], f"{seeks(row):,}", f"{float(row['ram_kib']):,.0f}",
+         f"{float(row['kib_a_saved_seek']):,.1f}" if row["kib_a_saved_seek"] else "-")
+        for (trace, _), row in best.items()])
+
+
 def main():
     p = parser()
     options = p.parse_args()
-    options.configurations = chosen(p, options.configurations)
+    p.at_least(options, age=0)
+    options.configurations = chosen(p, options.configurations, options.finite)
+    options.traces = options.traces or (
+        [hajkazemi.UPDATES] if options.finite else list(hajkazemi.PATTERNS))
+    if options.sweep:
+        return sweep(p, options)
     runner.prepare("read-seek", "replay")
     (OUT / "traces").mkdir(exist_ok=True)
     try:
@@ -468,11 +659,15 @@ def main():
     groups = measure(traces, options)
     said = statements(groups) if set(BARS) <= set(options.configurations) else []
     runner.keep(options, {"traces": groups, "statements": said})
-    runner.show(options, *tables(groups, {name: note for name, _, note in traces}))
+    runner.show(options, *(() if options.finite else
+                           tables(groups, {name: note for name, _, note in traces})),
+                *disk_tables(groups))
     if said:
         print("\nThe paper says:")
         runner.show_relations((f"figure {figure}, {trace}: {sentence}", holds)
                               for trace, figure, sentence, holds in said)
-    for path in pictures(groups, OUT):
+    for path in () if options.finite else pictures(groups, OUT):
         runner.show_picture(path)
+    if disks_of(groups):
+        runner.show_picture(picture_of_disks(groups, OUT))
     return 0

@@ -103,11 +103,12 @@ def parser():
 
     make = commands.add_parser("generate", help="make a load")
     make.add_argument("load", metavar="LOAD", choices=(*generate.PRESETS, *STATIONARY,
-                                                       "regions", *hajkazemi.PATTERNS,
+                                                       "regions", *hajkazemi.PATTERNS, hajkazemi.UPDATES,
                                                        *SYNTHETIC),
                       help="a preset, uniform, zipf, hot, regions; descending, shuffled or "
-                           "interleaved writes that are read in sequence; or seek-NAME, synthetic, "
-                           "with the counts of a trace")
+                           "interleaved writes that are read in sequence; updates, scans and writes of "
+                           "the same hot ranges; or seek-NAME, synthetic, with the counts of a "
+                           "trace")
     output(make)
     make.add_argument("--seed", type=number(0, 1 << 62), default=1,
                       help="the same one, the same load (1)")
@@ -252,6 +253,8 @@ def command_generate(args, screen):
                                    args.seed, args.rate, args.requests, screen.show)
     elif args.load == "regions":
         load = region_load(args, device)
+    elif args.load == hajkazemi.UPDATES:
+        load = hajkazemi.updates(args.seed, args.rate, args.requests)
     elif args.load in hajkazemi.PATTERNS:
         load = hajkazemi.pattern(args.load, args.seed, args.rate)[:args.requests]
     elif args.load in SYNTHETIC:
@@ -323,6 +326,7 @@ def command_presets(args, _):
     print("and uniform, zipf, hot: writes of a block each that do the same from beginning to "
           "end\nand regions: keeps a share of each autonomous region valid\n"
           "and descending, shuffled, interleaved: ranges written out of order, read in sequence\n"
+          "and updates: small writes and scans, most of them of a tenth of the ranges\n"
           f"and seek-NAME: synthetic, with the counts of {', '.join(hajkazemi.TABLE)}")
     return 0
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Loads after Hajkazemi, Abdi and Desnoyers, "Minimizing Read Seek for SMR Disk": the three patterns
-of writes of its Figure 7, and synthetic loads with the counts of its Table I."""
+of writes of its Figure 7, synthetic loads with the counts of its Table I, and a load for a finite disk,
+which the paper does not have."""
 
 from dataclasses import dataclass
 
@@ -15,6 +16,11 @@ CHUNK = 8               # pieces that "shuffled" writes in random order
 STREAMS = 4             # of "interleaved"
 READ = 32               # blocks of a read of a pattern
 PATTERNS = ("descending", "shuffled", "interleaved")
+UPDATES = "updates"
+RANGE = 256             # blocks of a range of "updates": 1 MiB
+RANGES = 256
+HOT = 10                # one range in HOT is hot
+UPDATE = 4              # blocks of a write of it
 
 
 @dataclass(frozen=True)
@@ -91,3 +97,23 @@ def synthetic(name, seed, rate, requests=None):
         100 * share, 50.0, write_kb, (row.read_kib or ASSUMED_READ_KIB) * 1.024,
         written / cache), cache, 16 * written + 40 * n, seed, rate, n)
     return load
+
+
+def updates(seed, rate, requests=None):
+    """Return a load that rewrites its own data: half of the requests are writes of 16 KiB, half are
+    reads that scan ranges of 1 MiB.  A tenth of the ranges gets nine tenths of both (the
+    "hot-and-cold" pattern of Rosenblum and Ousterhout 1992, section 3.5)."""
+    n = -(-(requests or SYNTHETIC) // (RANGE // READ))
+    rng = generate.rng_of(seed, UPDATES)
+
+    def ranges(size):
+        hot = HOT * rng.integers(0, RANGES // HOT, size)
+        return np.where(rng.random(size) < 0.9, hot, rng.integers(0, RANGES, size))
+    # A part is one scan, or as many writes as a scan has reads.
+    each = RANGE // READ
+    write = np.repeat(rng.random(n) < 0.5, each)
+    scan = np.repeat(RANGE * ranges(n), each) + np.tile(READ * np.arange(each), n)
+    update = RANGE * ranges(n * each) + UPDATE * rng.integers(0, RANGE // UPDATE, n * each)
+    tick = np.cumsum(rng.exponential(TICKS / rate, n * each)).astype(np.int64)
+    return Requests(tick, write, np.where(write, update, scan),
+                    np.where(write, UPDATE, READ))[:requests or SYNTHETIC]
