@@ -10,7 +10,7 @@ static bool is_finite(const struct replay_log *l)
 	return l->opt.disk.full;
 }
 
-/* A finite disk reads or writes.  What is written replaces what was at that place before. */
+/* A finite disk reads or writes.  The caches forget a place that it overwrites. */
 static void disk_io(void *ctx, enum shingle_seek_class class, u64 place, u32 n)
 {
 	struct replay_log *l = ctx;
