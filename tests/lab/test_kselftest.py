@@ -25,6 +25,7 @@ SCRIPTS = [
     ("presets.sh", "uml", "real", {"PRESET": "tiler-track"}),
     ("presets.sh", "uml", "real", {"PRESET": "ma-dualbuffer"}),
     ("presets.sh", "uml", "real", {"PRESET": "ma-rmwf"}),
+    ("presets.sh", "uml", "real", {"PRESET": "hajkazemi-log"}),
     ("tab.sh", "uml", "real", {}),
     ("platter.sh", "uml", "virtual", {}),
     ("modules.sh", "uml", "real", {}),

@@ -446,6 +446,21 @@ def test_guards_only_where_the_head_destroys_tracks(run):
     assert {g["stride"] for g in out["groups"]} == {10}
 
 
+@pytest.mark.parametrize("name, settings", [("hajkazemi-log", "2 clean off")])
+@pytest.mark.parametrize("scale", [1, 7, 1000, 31789])
+def test_a_log_with_its_home(run, name, settings, scale):
+    """The paper's log: a home of 4 TB, where blocks that were never written are read, and as much
+    log, which is not cleaned.  A scale keeps that."""
+    out = json.loads(run("create", "--dry-run", "--json", "--preset", name, "--scale", scale,
+                         blank(run.dir / "data", 2 * 254312 * 30 * MIB // scale + 4000),
+                         "--meta", blank(run.dir / "meta", 2048 * MIB), "x"))
+    bands, home = 254312 // scale, 127156 * (254312 // scale) // 254312
+    assert (out["bands"]["data"], out["params"]["home-bands"]) == (bands, home)
+    assert out["logical_blocks"] == home * 30 * MIB and 0 <= bands - 2 * home <= 1
+    assert scale > 1 or out["logical_blocks"] * 4096 == pytest.approx(4e12, rel=1e-3)
+    assert out["table"].endswith(f" 0 {settings}") and out["params"]["reserve"] >= 3
+
+
 def test_presets_command(run):
     """The list has all presets with the values of the papers, and names those that cannot be scaled
     as far as requested."""
@@ -453,7 +468,7 @@ def test_presets_command(run):
     assert [r["name"] for r in rows] == [*(f"emulated-smr-{i}" for i in (1, 2, 3)),
                                          "ma-baseline", "ma-tiler", "tiler-track",
                                          "ma-dualbuffer", "dualbuffer-small", "ma-smr-2",
-                                         "ma-rmwf"]
+                                         "ma-rmwf", "hajkazemi-log"]
     assert {r["name"] for r in rows if r["needs_conventional_tracks_or_meta"]} == {
         "ma-tiler", "tiler-track"}
     for row, (mib, data, _) in zip(rows, BANDS.values()):
@@ -473,6 +488,7 @@ def test_presets_command(run):
     assert "ma-tiler" not in [r["name"] for r in json.loads(done.stdout)]
     assert done.stderr.count("\n") == 1 and "at most 59" in done.stderr
     assert "at most 254313" in run("presets", "--scale", "300000", rc=USAGE)
+    assert "at most 31789" in run("presets", "hajkazemi-log", "--scale", "31790", rc=USAGE)
     assert "\nma-rmwf " in run("presets", "--scale", "20000")
 
 
@@ -502,7 +518,7 @@ def test_one_preset_in_full(run):
 @pytest.mark.parametrize("mib", [20, 64, 1024])
 @pytest.mark.parametrize("name", ["emulated-smr-1", "emulated-smr-2", "emulated-smr-3",
                                   "ma-baseline", "ma-tiler", "tiler-track", "ma-dualbuffer",
-                                  "dualbuffer-small", "ma-smr-2", "ma-rmwf"])
+                                  "dualbuffer-small", "ma-smr-2", "ma-rmwf", "hajkazemi-log"])
 def test_proposed_options_fit(run, name, mib):
     """Where no scale fits with the bands of a preset, shorter bands are proposed, too."""
     data = blank(run.dir / "d", mib * MIB)

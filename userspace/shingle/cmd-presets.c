@@ -40,7 +40,8 @@ static void print(const struct preset *p, const struct preset_option *opt, u64 s
 	    p->paper.bands ?: blocks_text(p->band_blocks).s, p->paper.size);
 	say("  source   %s", p->source);
 	say("  data     %s bands, %s%s", value_of(opt, "bands"), blocks_text(blocks).s,
-	    p->rows ? " on tracks of 2 MiB" : p->zone_bands || p->least_bands ? "" :
+	    p->rows ? " on tracks of 2 MiB" :
+	    p->zone_bands || p->least_bands || p->home_bands ? "" :
 	    p->flash ? ", and the cache on another device" : ", and the cache");
 	say("  scale    1 to %llu; smaller bands (--band, or --rows with the option) allow more",
 	    preset_max_scale(p, 0));

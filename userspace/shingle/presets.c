@@ -11,6 +11,19 @@
 
 #define MA	"C. Ma, Read-modify-write optimization for shingled magnetic recording storage systems, thesis, 2019"
 
+#define HAJKAZEMI	"M. H. Hajkazemi, M. Abdi, P. Desnoyers, Minimizing Read Seek for SMR Disk, IISWC 2018"
+
+/* Smallest disk with a home and a log of the same size, which has its reserve and a band. */
+#define LEAST_LOG_BANDS		8
+/* The paper has an infinite disk.  Here the home presents 4 TB, and the log has as much. */
+#define LOG_PRESET(preset, settings) {							\
+		.name = preset, .target = "stl-log", .source = HAJKAZEMI,		\
+		.paper = { "log-structured", "none", "none, writing stops when it is full",	\
+			   "extents, dynamic", "infinite", "not given" },		\
+		.band_blocks = 30 * MIB_BLOCKS, .bands = 254312, .home_bands = 127156,	\
+		.keys = settings, .features = safe,					\
+	}
+
 /* Percentage of its bands that a zone keeps free at the beginning. */
 #define PROVISION_PERCENT	5
 /* Smallest zone: two logs, the least that a zone needs, are 1 % of it. */
@@ -24,6 +37,7 @@ static const char *const by_band[] = { "cleaning=lazy", "rmw=band", NULL };
 static const char *const unstaged[] = { "inplace", NULL };
 static const char *const safe[] = { NULL };
 static const char *const defaults[] = { NULL };
+static const char *const archive[] = { "clean=off", NULL };
 static const char over_doc[] =
 	"bands are cleaned by writing over them: a power cut meanwhile loses up to a band, also what was flushed long before; --no-feature inplace stages them";
 static const char unstaged_doc[] =
@@ -98,6 +112,8 @@ static const struct preset presets[] = {
 		.log_blocks = 20 * 1024 * MIB_BLOCKS, .flash = true,
 		.keys = defaults, .features = safe,
 	},
+	/* The remedies are this log with other settings. */
+	LOG_PRESET("hajkazemi-log", archive),
 };
 
 /**
@@ -161,8 +177,8 @@ const char *preset_names(char *buf, size_t size)
  * Context: Any context.
  *
  * Return: the largest scale that leaves at least, depending on the layer: one cache band; one
- * block of the single cache band and one data band; one zone with its share of logs; or the
- * regions and a spare slot.  0 if the bands are too large at any scale.
+ * block of the single cache band and one data band; one zone with its share of logs; the
+ * regions and a spare slot; or LEAST_LOG_BANDS.  0 if the bands are too large at any scale.
  */
 u64 preset_max_scale(const struct preset *p, u64 band_blocks)
 {
@@ -170,6 +186,8 @@ u64 preset_max_scale(const struct preset *p, u64 band_blocks)
 
 	if (p->zone_bands)
 		return p->bands * p->band_blocks / (LEAST_ZONE_BANDS * band);
+	if (p->home_bands)
+		return p->bands * p->band_blocks / (LEAST_LOG_BANDS * band);
 	if (p->least_bands)
 		return p->bands * p->band_blocks / (p->least_bands * band);
 	if (p->log_blocks)
@@ -227,6 +245,15 @@ static void put_log(const struct preset *p, u64 scale, u64 band, struct preset_o
 		put_text(opt, "cache-location", "od");
 }
 
+/* Keep the home's share of the bands. */
+static void put_home(const struct preset *p, u64 scale, u64 band, struct preset_option **opt)
+{
+	u64 bands = p->bands * p->band_blocks / (scale * band);
+
+	put(opt, "bands", bands, "");
+	put(opt, "home-bands", bands * p->home_bands / p->bands, "");
+}
+
 /* A region fills its band and begins with a track. */
 static void put_regions(const struct preset *p, u64 scale, u64 band, struct preset_option **opt)
 {
@@ -269,6 +296,8 @@ int preset_options(const struct preset *p, u64 scale, u64 band_blocks, struct pr
 		put(&opt, "band", band * (SHINGLE_BLOCK_SIZE / 1024), "K");
 	if (p->least_bands)
 		put_regions(p, scale, band, &opt);
+	else if (p->home_bands)
+		put_home(p, scale, band, &opt);
 	else if (p->zone_bands)
 		put_zones(p, scale, band, &opt);
 	else if (p->log_blocks)

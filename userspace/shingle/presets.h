@@ -27,6 +27,7 @@
  * @flash: the cache is on a separate device
  * @zone_bands: bands in a zone, 0 without zones
  * @log_bands: bands of each zone that may hold cached blocks
+ * @home_bands: those of @bands that are the home of a log, 0 without a home
  * @least_bands: smallest number of bands of a drive with regions of tracks; or 0
  * @rows: rows of a region, which determine the band length: @band_blocks on tracks of
  *   PRESET_TRACK_BLOCKS; or 0
@@ -54,6 +55,7 @@ struct preset {
 	bool flash;
 	u32 zone_bands;
 	u32 log_bands;
+	u64 home_bands;
 	u32 least_bands;
 	u32 rows;
 	u32 columns;
