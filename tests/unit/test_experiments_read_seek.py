@@ -3,8 +3,10 @@
 synthetic loads with the counts of Table I, and the figures, statements and pictures of a run."""
 
 import bz2
+import contextlib
 import gzip
 import json
+import os
 import re
 import struct
 import subprocess
@@ -92,6 +94,15 @@ def test_bad_traces(tmp_path, data, sentence):
     (tmp_path / "trace").write_bytes(data)
     with pytest.raises(Refused, match=re.escape(sentence)):
         sectors.read(tmp_path / "trace")
+
+
+def test_progress_of_a_conversion(tmp_path):
+    path, seen = tmp_path / "trace.csv", []
+    path.write_text("1,hm,0,Read,0,512,1\n" * 200000)
+    requests, _ = sectors.read(path, show=lambda done, size: seen.append((done, size)))
+    assert len(requests) == 200000 and len(seen) == 3
+    assert {size for _, size in seen} == {path.stat().st_size}
+    assert 0 < seen[0][0] < seen[1][0] < seen[2][0] <= path.stat().st_size
 
 
 def test_converted_traces_are_kept(tmp_path, monkeypatch):
@@ -370,6 +381,26 @@ def test_names_of_traces(show):
         ["hm_1", "w91", "src2_2"]
     assert show.expanded(["descending", "synthetic"])[:3] == \
         ["descending", "synthetic:w84", "synthetic:w95"]
+
+
+def test_progress_on_a_terminal(tmp_path):
+    """Conversion and replays show how much is done, and how long the rest will take."""
+    (tmp_path / "t.csv").write_text("".join(
+        f"1,hm,0,{'Write' if i % 3 else 'Read'},{i * 7919 % 100000 * 4096},8192,1\n"
+        for i in range(300000)))
+    master, slave = os.openpty()
+    with subprocess.Popen([TOP / "scripts/experiments", "read-seek", tmp_path / "t.csv",
+                           "--configurations", "LS"], stderr=slave, stdout=subprocess.DEVNULL) as run:
+        os.close(slave)
+        seen = b""
+        # The terminal ends with an error when the program has closed it.
+        with contextlib.suppress(OSError):
+            while more := os.read(master, 65536):
+                seen += more
+    os.close(master)
+    assert run.returncode == 0
+    assert re.search(rb"converting \S*/t\.csv *\d+ %, [^\r]* left", seen), seen
+    assert re.search(rb"replaying +100 %, [^\r]* left", seen), seen
 
 
 @pytest.mark.parametrize("args, sentence", [

@@ -32,7 +32,7 @@ import os
 import re
 import statistics
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from common.output import store
@@ -40,6 +40,7 @@ from lab import packages
 from lab.cache import TOP, digest
 from loads import hajkazemi, sectors
 from loads.requests import Refused
+from skylight.cli import Screen
 
 from experiments import runner
 from experiments.resume import earlier
@@ -261,13 +262,15 @@ def expanded(words):
         (SYNTHETIC + name for name in hajkazemi.TABLE) if word == SYNTHETIC[:-1] else (word,))]
 
 
-def requests_of(word, options):
+def requests_of(word, options, screen):
     """Return (name, file for shingle-replay, note) for a TRACE."""
     folder = OUT / "traces"
     kind = word.removeprefix(SYNTHETIC)
     if word not in (*hajkazemi.PATTERNS, hajkazemi.UPDATES) and kind == word:
         name, _, path = word.rpartition("=")
-        made, volume = sectors.cached(path, folder, options.volume, options.requests)
+        screen.test(f"converting {path}", 10, 0)
+        made, volume = sectors.cached(path, folder, options.volume, options.requests, screen.show)
+        screen.clear()
         return name or name_of(path), made, f"volume {volume}"
     if word == hajkazemi.UPDATES:
         load = hajkazemi.updates(options.seed, 100, options.requests)
@@ -300,11 +303,23 @@ def replay(path, args, resume):
     return of
 
 
+def watch(screen, weights):
+    """Show progress until all replays, {future: its number of requests}, have ended."""
+    total, done = sum(weights.values()), 0
+    waiting = set(weights)
+    screen.test("replaying", 10, 0)
+    while waiting:
+        ended, waiting = wait(waiting, timeout=0.5, return_when="FIRST_COMPLETED")
+        done += sum(weights[run] for run in ended)
+        screen.show(done, total)
+    screen.clear()
+
+
 def measure(traces, options):
     """Return {trace: {configuration: result}}: one pass for each, all side by side."""
     groups = {name: {} for name, *_ in traces}
     with ThreadPoolExecutor(options.jobs) as pool:
-        runs = []
+        runs, weights = [], {}
         for name, path, _ in traces:
             number = (path.stat().st_size - len(sectors.MAGIC)) // sectors.REQUEST.itemsize
             series = ("--interval", str(max(1, number // POINTS)), "--popular")
@@ -313,6 +328,8 @@ def measure(traces, options):
                 args = (*arguments(label), *(disk if of_disk(label) else ()),
                         *(series if label == "LS" else ()))
                 runs.append((name, label, pool.submit(replay, path, args, options.resume)))
+                weights[runs[-1][2]] = number
+        watch(Screen(), weights)
         for name, label, run in runs:
             of = run.result()
             of["figures"] = figures(of)
@@ -650,7 +667,8 @@ def main():
     runner.prepare("read-seek", "replay")
     (OUT / "traces").mkdir(exist_ok=True)
     try:
-        traces = [requests_of(word, options) for word in expanded(options.traces)]
+        screen = Screen()
+        traces = [requests_of(word, options, screen) for word in expanded(options.traces)]
     except Refused as error:
         p.error(str(error))
     names = [name for name, *_ in traces]

@@ -229,8 +229,9 @@ class Suites:
 
 def setup():
     """Set up everything except the kernels; a stamp makes later calls cheap."""
-    stamp = CACHE / "setup.stamp"
     want = digest(sorted(NEEDED.items()), read(PYTHON))
+    # As with VENV, checkouts with other lists must not take turns.
+    stamp = CACHE / f"setup-{want[:8]}.stamp"
     if read(stamp) == want and (VENV / ".complete").exists():
         return
     with lock("setup"):

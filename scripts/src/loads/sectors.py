@@ -14,6 +14,7 @@ published, found by their content.
 
 import hashlib
 import json
+import os
 import re
 from array import array
 from itertools import islice
@@ -153,8 +154,9 @@ class Volumes:
         return out
 
 
-def lines_of(raw, found, volume, limit):
+def lines_of(raw, found, volume, limit, show):
     """Add the requests of a text to @found."""
+    size = os.fstat(raw.fileno()).st_size
     lines = text.lines(raw)
     head = list(islice(lines, 20))
     # Text has no zero bytes, UTF-16 aside, which text.lines() has decoded.
@@ -163,6 +165,8 @@ def lines_of(raw, found, volume, limit):
     way = detect([line for _, line in head])
     for part in (head, lines):
         for number, line in part:
+            if show and number % 65536 == 0:
+                show(raw.tell(), size)
             try:
                 of = way(line) if line.strip() else None
             except (ValueError, IndexError, KeyError):
@@ -202,16 +206,16 @@ def vscsi(path):
     return out
 
 
-def read(path, volume=None, limit=None):
+def read(path, volume=None, limit=None, show=None):
     """Return (requests, volume): those of @volume, or of the volume with most requests.  @limit: stop
-    when a volume has this number of requests."""
+    when a volume has this number of requests.  @show: called with the bytes read and the size."""
     path, found = Path(path), Volumes()
     try:
         requests = vscsi(path)
         if requests is not None:
             return requests[:limit], "disk"
         with open(path, "rb") as raw:
-            lines_of(raw, found, volume, limit)
+            lines_of(raw, found, volume, limit, show)
     except ValueError as error:
         raise Refused(f"{path}: {error}") from None
     except text.DAMAGED as error:
@@ -246,8 +250,9 @@ def load(path):
     return np.frombuffer(data, REQUEST, offset=len(MAGIC))
 
 
-def cached(path, folder, volume=None, limit=None):
-    """Return (file of save(), volume) for a trace, made at the first call for its present content."""
+def cached(path, folder, volume=None, limit=None, show=None):
+    """Return (file of save(), volume) for a trace, made at the first call for its present content.
+    @show: as for read()."""
     path = Path(path)
     try:
         st = path.stat()
@@ -262,7 +267,7 @@ def cached(path, folder, volume=None, limit=None):
             return out, kept["volume"]
     except (OSError, ValueError, KeyError):
         pass
-    requests, found = read(path, volume, limit)
+    requests, found = read(path, volume, limit, show)
     save(requests, out)
     with whole(note) as (part,):
         Path(part).write_text(json.dumps({"words": words, "volume": found,
