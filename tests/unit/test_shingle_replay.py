@@ -577,6 +577,24 @@ def test_an_aged_disk(tool):
     assert not aged["disk"]["moved_units"]
 
 
+def test_an_aged_disk_was_written_in_random_order(tool):
+    """In the order of the trace, each segment would be empty when its turn comes."""
+    requests = [w(at, 16) for at in range(0, 8 * BAND, 16)]
+    new, aged = (finite(tool, requests * 3, 90, "--age", n)["disk"]["moved_units"] for n in (0, 3))
+    assert not new and aged
+
+
+def test_a_finite_disk_has_no_gaps(tool):
+    """The addresses between two MiB that the trace touches are not on the disk: the two lie side by
+    side, in one segment."""
+    requests = blocks([r(0), r(100 * BAND)])
+    options = ("--unit", "4K", "--full", 50, "--segment", "2M")
+    of = replay(tool, requests, *options)
+    assert (of["static_fragments"], of["extents"], of["disk"]["used_units"]) == (1, 1, 2 * BAND)
+    assert seeks(replay(tool, blocks([r(BAND - 1), r(100 * BAND)]), *options)) == 0
+    assert seeks(of) == 1
+
+
 def test_overwritten_places_leave_the_caches(tool):
     """Each MiB is written from offset 1 of a segment on, so its last block is in the next segment,
     and its last six blocks are two fragments.  All segments are used again and again."""

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Addresses of a large volume in 32 bits, or those that a finite disk contains: the MiB that a trace
- * touches, in their order, without the gaps between them.
+ * Addresses of a large volume in 32 bits, or those that a finite disk contains: the MiB that a
+ * trace touches, in their order, without the gaps between them.
  */
 #ifndef REPLAY_COMPACT_H
 #define REPLAY_COMPACT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A finite disk: the engine of stl-log without data, with its own cleaner.  The engine decides; this
- * file takes the place of core, with one request at a time, and says which places are read and
- * written, in the order in which core does that (core/clean/copy.c).
+ * A finite disk: the engine of stl-log without data, with its own cleaner.  The engine decides;
+ * this file takes the place of core, with one request at a time, and says which places are read
+ * and written, in the order in which core does that (core/clean/copy.c).
  *
  * Each request is durable before the next one, so that space is free as soon as nothing refers to
  * it.  The trace has no idle time: the engine cleans when a write finds no room.
@@ -36,8 +36,8 @@ struct disk_options {
  * struct disk_counts - what happened
  * @steps: steps of cleaning
  * @dropped_rewrites: rewrites that were left out, in whole or in part
- * @wrong: units that were read with other content than the last that was written, and contradictions
- *	that the engine has found in itself
+ * @wrong: units that were read with other content than the last that was written, and
+ *	contradictions that the engine has found in itself
  */
 struct disk_counts {
 	u64 steps;

@@ -100,8 +100,8 @@ void log_exit(struct replay_log *l)
 
 /*
  * The run of places from a compact address on, within a piece of compact addresses, as all that a
- * request touches is.  On an infinite disk addresses without an extent are at their own place; on a
- * finite one, they need no read (SHINGLE_NOWHERE).
+ * request touches is.  On an infinite disk addresses without an extent are at their own place; on
+ * a finite one, they need no read (SHINGLE_NOWHERE).
  * Return: its length.
  */
 static u32 run(struct replay_log *l, u32 compact, u32 n, u64 *place)
@@ -299,8 +299,8 @@ int log_read(struct replay_log *l, u64 lunit, u32 n)
  * @lunit: first address
  * @n: number of units, at least 1
  *
- * Return: 0; -ENOSPC if the log is longer than the map can say, or no cleaning makes room; -ENOMEM if
- * the map is full.
+ * Return: 0; -ENOSPC if the log is longer than the map can say, or no cleaning makes room; -ENOMEM
+ * if the map is full.
  */
 int log_write(struct replay_log *l, u64 lunit, u32 n)
 {
@@ -350,7 +350,7 @@ u64 log_fragments(struct replay_log *l)
 
 	for (compact = 0; compact < l->opt.compact.end; compact += part) {
 		address = compact_address(&l->opt.compact, compact, &left);
-		/* The addresses between two pieces were never used; a finite disk has none of them. */
+		/* The addresses between two pieces were never used.  A finite disk has none. */
 		if (address != expected && !is_finite(l)) {
 			nr += next != expected;
 			next = address;
