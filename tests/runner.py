@@ -34,8 +34,8 @@ TESTS = Path(__file__).resolve().parent
 TOP = TESTS.parent
 SUITES = {
     "unit": ["unit"],
-    "kunit": ["lab/test_kselftest.py::test_kunit"],
-    "kselftest": ["lab/test_kselftest.py::test_script"],
+    "kunit": ["lab/test_guests.py::test_kunit"],
+    "kselftest": ["lab/test_guests.py::test_script"],
     **{name: [f"lab/test_guests.py::test_{name}"] for name in plan.SUITES},
 }
 QUICK_KERNELS = ("uml",)

@@ -9,7 +9,7 @@ destroys (rule D6 of papers/ma.rst).
                  1 % of the addresses get 80 % of the writes, and then another 1 %: two
                  rounds later that is in the cache, and most of the old one is not
 
-tests/unit/test_dualbuffer.py tests both with the engine alone, too.
+tests/unit/test_check.py tests both with the engine alone, too.
 """
 
 import random

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests of dual-buffer in userspace, under AddressSanitizer, without a guest."""
+"""The programs of tests/check: pure code of dm-platter, dm-tiler and dm-dualbuffer in user space
+with sanitizers, and the windows of writes on random media.
+
+The exerciser tests that no data are lost (test_engines.py)."""
 
 import math
 import re
@@ -10,19 +13,6 @@ from hypothesis import given, settings, strategies as st
 from programs import TOP, make
 
 OUT = TOP / "build/tests"
-
-# M in percent of the cache (ideal, hyper, linear, power, sat), from an independent simulation.
-TABLE = {
-    "uniform over 5 %": (95.0, 92.1, 63.1, 68.9, 95.1),
-    "uniform over 30 %": (72.7, 69.7, 52.3, 53.3, 72.6),
-    "uniform over 200 %": (53.2, 53.7, 50.3, 50.4, 52.6),
-    "zipf 1.0 over 50 %": (82.7, 93.8, 70.1, 77.2, 97.1),
-    "zipf 1.2 over 50 %": (91.0, 97.6, 82.1, 89.1, 98.7),
-    "90 % to 10 % of 50 %": (87.1, 90.3, 59.9, 64.5, 93.4),
-}
-
-# VD6 concerns the thesis's recovery by shadows, which a journal replaces here.
-VECTORS = "12345"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -35,7 +25,99 @@ def run(tool, *args, **more):
                           timeout=1800, **more)
 
 
-def test_vectors():
+def test_vectors_of_platter():
+    done = subprocess.run([TOP / "build/tests/platter-test"], capture_output=True, text=True,
+                          check=False, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    source = (TOP / "dm-platter/platter-kunit.c").read_text(encoding="utf-8")
+    cases = re.findall(r"KUNIT_CASE(?:_SLOW)?\((\w+)\)", source)
+    assert cases and re.findall(r"^ok \d+ (\w+)$", done.stdout, re.M) == cases
+
+
+def check(*args):
+    done = subprocess.run([TOP / "build/tests/windows-check", *map(str, args)],
+                          capture_output=True, text=True, timeout=1800)
+    media, layouts, _, writes, exact, pairs, guards, destroyed, wrong = map(
+        int, re.findall(r"\d+", done.stdout.splitlines()[-1]))
+    assert done.returncode == (wrong != 0), done.stdout + done.stderr
+    # Media that are all refused, or that destroy nothing, would prove nothing.
+    assert layouts > media / 2 and writes > 50 * layouts
+    assert destroyed > writes and min(exact, pairs) > writes / 5 and guards > layouts / 2
+    return wrong, done.stdout
+
+
+def test_windows_equal_the_destroyed_blocks():
+    """A write destroys no block outside its window, and, where the medium has described itself,
+    every block in it. The same holds for two writes that may meet."""
+    wrong, text = check(1, 1500)
+    assert wrong == 0, text
+
+
+def test_too_narrow_windows_are_detected():
+    """If core assumes a head that is too narrow, the check must find blocks destroyed outside the
+    window. Otherwise it would compare nothing."""
+    assert check(1, 100, "narrow")[0] > 1000
+
+
+# Write amplification by the share of a region in use, from an independent simulation of Ma
+# (2019), Algorithms 2 and 3; None: the region is never cleaned.
+TILER_TABLE = {
+    "k=3": {.3: None, .33: None, .4: None, .5: 1.08, .6: 2.00, .7: 2.99, .8: 4.65, .9: 9.43},
+    "k=2": {.3: None, .33: None, .4: None, .5: None, .6: None, .7: 2.00, .8: 3.75, .9: 8.60},
+    "two states": {.33: 1.49, .4: 1.66, .5: 2.00, .6: 2.47, .7: 3.29, .8: 4.83, .9: 9.49},
+    "k=3, 10 % take 90 %": {.3: None, .33: None, .4: None, .5: 1.10, .6: 1.24, .7: 1.43,
+                            .8: 1.70, .9: 2.43},
+}
+
+
+def test_vectors_of_tiler():
+    done = run("tiler-test")
+    assert done.returncode == 0, done.stdout
+    # Every case of the source, and each vector of the specification.
+    source = (TOP / "dm-tiler/tiler-kunit.c").read_text()
+    cases = re.findall(r"^static void (tiler_\w+)\(struct kunit \*test\)$", source, re.M)
+    ran = re.findall(r"^ok \d+ (\w+)$", done.stdout, re.M)
+    assert sorted(ran) == sorted(cases), done.stdout
+    assert {int(n) for n in re.findall(r"tiler_vt(\d+)_", " ".join(ran))} == set(range(1, 7))
+
+
+def test_amplification():
+    """The write amplification is within a tenth of the independent simulation."""
+    done = run("tiler-check", "table")
+    assert done.returncode == 0, done.stdout
+    print(done.stdout)
+    seen = {}
+    for line in done.stdout.splitlines()[2:]:
+        used, load, rest = re.fullmatch(r"(\S+)  (.{20})\s+(.+)", line).groups()
+        seen[load.strip(), float(used)] = None if "never" in rest else float(rest.split()[-1])
+    for load, column in TILER_TABLE.items():
+        for used, amplification in column.items():
+            assert seen[load, used] == (amplification and
+                                        pytest.approx(amplification, rel=.1)), (load, used)
+
+
+def test_no_cleaning_below_the_bound():
+    done = run("tiler-check", "bound")
+    assert done.returncode == 0, done.stdout
+    less, cleaned, cleans = map(int, re.findall(r"\d+", done.stdout.splitlines()[-1]))
+    assert cleaned == 0 and less > 80 and cleans > 80, done.stdout
+
+
+# M in percent of the cache (ideal, hyper, linear, power, sat), from an independent simulation.
+DUALBUFFER_TABLE = {
+    "uniform over 5 %": (95.0, 92.1, 63.1, 68.9, 95.1),
+    "uniform over 30 %": (72.7, 69.7, 52.3, 53.3, 72.6),
+    "uniform over 200 %": (53.2, 53.7, 50.3, 50.4, 52.6),
+    "zipf 1.0 over 50 %": (82.7, 93.8, 70.1, 77.2, 97.1),
+    "zipf 1.2 over 50 %": (91.0, 97.6, 82.1, 89.1, 98.7),
+    "90 % to 10 % of 50 %": (87.1, 90.3, 59.9, 64.5, 93.4),
+}
+
+# VD6 concerns the thesis's recovery by shadows, which a journal replaces here.
+VECTORS = "12345"
+
+
+def test_vectors_of_dualbuffer():
     """All cases of the KUnit source run in userspace, and they cover the specification's vectors
     VD1 to VD5."""
     done = run("dualbuffer-test")
@@ -55,10 +137,10 @@ def test_stationary_loads():
     print(done.stdout)
     seen = {name.strip(): tuple(map(float, rest.split()))
             for name, rest in re.findall(r"^([^#].{21})(.*)$", done.stdout, re.M)}
-    assert seen.keys() == TABLE.keys()
+    assert seen.keys() == DUALBUFFER_TABLE.keys()
     for load, (ideal, hyper, *others) in seen.items():
         assert abs(hyper - ideal) < 12, load
-        assert (ideal, hyper, *others) == pytest.approx(TABLE[load], abs=2.5), load
+        assert (ideal, hyper, *others) == pytest.approx(DUALBUFFER_TABLE[load], abs=2.5), load
 
 
 # Overflow in percent of the cache, with M predicted once, and at each track.
@@ -75,7 +157,7 @@ def test_ratchet(tracks):
     print(done.stdout)
     seen = {(name.strip(), jumps.strip()): tuple(map(float, rest.split()))
             for name, jumps, rest in re.findall(r"^([^#].{21})(.{9})(.*)$", done.stdout, re.M)}
-    assert len(seen) == 2 * len(TABLE)
+    assert len(seen) == 2 * len(DUALBUFFER_TABLE)
     for (load, jumps), (once, _, each_track, use) in seen.items():
         assert each_track <= once and use > 65, load
         assert jumps or each_track < 1.5, load
