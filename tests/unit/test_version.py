@@ -40,7 +40,7 @@ def test_tools_print_the_version(folder, name):
 def make_tarball(tmp_path):
     """Copy the sources without git, with another version."""
     for name in ("core", "userspace", "dm-platter"):
-        shutil.copytree(TOP / name, tmp_path / name, ignore=shutil.ignore_patterns("corpus"))
+        shutil.copytree(TOP / name, tmp_path / name, ignore=shutil.ignore_patterns("corpus.tar"))
     for name in ("Kbuild", "version.mk", "sources.mk", "dkms.conf"):
         shutil.copy(TOP / name, tmp_path)
     become(tmp_path, RELEASE, "9.8.7")
