@@ -25,7 +25,7 @@
 #include "engines.h"
 #include "medium.h"
 #include "shingle/dm.h"
-#include "shingle/medium.h"
+#include "shingle/plan.h"
 
 static struct shingle_layout l;
 static u64 state, media_drawn, layouts, refused, writes, destroyed, wrong, exact, pairs,

@@ -17,7 +17,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "live.h"
 #include "store.h"
 
 /* A client that sends nothing must not block others for ever. */

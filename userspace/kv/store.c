@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <uuid/uuid.h>
 
-#include "live.h"
+#include "store.h"
 #include "memtable.h"
 #include "table.h"
 

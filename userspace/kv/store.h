@@ -601,4 +601,12 @@ int freeze(struct kv *kv);
 void view_take(struct kv *kv, const struct kv_snapshot *snap, struct view *view);
 void view_drop(struct kv *kv, struct view *view);
 
+/* Answers requests of other programs, in the program that has the store open. */
+struct kv;
+struct live;
+
+struct live *live_start(struct kv *kv, const char *path);
+void live_stop(struct live *l);
+void live_leave(struct live *l);
+
 #endif /* KV_STORE_H */

@@ -2,7 +2,6 @@
 /* kvbench arrivals: prints due times, or writes them as a load for a block device. */
 #include <json.h>
 
-#include "commands.h"
 #include "outfile.h"
 #include "settings.h"
 

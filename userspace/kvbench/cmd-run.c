@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* kvbench load and run: operations on a store, and their results. */
-#include "commands.h"
 #include "outfile.h"
 #include "report.h"
 #include "settings.h"

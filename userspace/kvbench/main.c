@@ -3,7 +3,7 @@
  * kvbench: loads a key-value store as YCSB and db_bench do, back to back or with requests that
  * arrive by a realistic process.
  */
-#include "commands.h"
+#include "settings.h"
 
 static const struct command *const commands[] = { &cmd_load, &cmd_run, &cmd_arrivals };
 

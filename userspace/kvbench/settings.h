@@ -62,4 +62,7 @@ void settings_init(struct settings *s);
 bool settings_take(struct settings *s, int c, const char *value);
 void settings_derive(struct settings *s);
 
+/* The commands of kvbench. */
+extern const struct command cmd_load, cmd_run, cmd_arrivals;
+
 #endif /* KVBENCH_SETTINGS_H */

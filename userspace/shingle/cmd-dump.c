@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* shingle dump. */
 #include "offline.h"
-#include "ring.h"
+#include "image.h"
 #include "show.h"
 
 /**

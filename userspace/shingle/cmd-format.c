@@ -6,10 +6,10 @@
 #include "format/codec.h"
 #include "dm.h"
 #include "lines.h"
-#include "medium.h"
+#include "plan.h"
 #include "create-platter.h"
 #include "presets.h"
-#include "ring.h"
+#include "image.h"
 #include "show.h"
 #include "table.h"
 

@@ -9,7 +9,7 @@
 
 #include "offline.h"
 #include "pages/pages.h"
-#include "ring.h"
+#include "image.h"
 
 /**
  * struct repair - the plan of a repair

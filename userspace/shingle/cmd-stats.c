@@ -8,7 +8,7 @@
 #include "json.h"
 #include "latency.h"
 #include "lines.h"
-#include "text.h"
+#include "tool.h"
 
 #define MAX_STATS	256
 

@@ -6,7 +6,7 @@
 
 #include "image.h"
 #include "shingle-kv-magic.h"
-#include "text.h"
+#include "tool.h"
 
 /* Bound on errors during a wipe; libblkid knows fewer than 200 signatures and tries each once. */
 #define MAX_ERRORS	1000

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "dm.h"
-#include "kmsg.h"
 
 /* Suppress libdevmapper's messages, which name ioctls; the tool prints its own. */
 static void quiet(int level, const char *file, int line, int dm_errno, const char *f, ...)

@@ -43,4 +43,11 @@ char *dm_device_ask(const char *name, const char *message);
 char *dm_device_message(const char *name, const char *message);
 bool dm_for_each(int (*fn)(const char *name, void *ctx), void *ctx);
 
+/* Messages in the kernel's log about a mapped device. */
+#define KMSG_SENTENCE	512
+
+int kmsg_mark(void);
+bool kmsg_cause(int mark, u32 major, u32 minor, const char *target, char *why);
+void kmsg_end(int mark);
+
 #endif /* SHINGLE_DM_H */

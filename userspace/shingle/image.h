@@ -59,4 +59,14 @@ u64 image_member_block(const struct image *img, enum shingle_dev dev, u32 copy);
 void image_no_superblock(struct image *img, const char *why);
 u64 image_last_block(const struct image *img);
 
+/* The journal ring, block by block. */
+/*
+ * Called for each sound journal block, @pos counted from the ring's start.
+ * Returns non-zero to end the walk.
+ */
+typedef int (*ring_fn)(void *ctx, u64 pos, const struct shingle_journal_block *b);
+
+int ring_walk(struct image *img, u64 from, u64 blocks, ring_fn fn, void *ctx);
+int ring_make_readable(struct image *img, const char **why);
+
 #endif /* SHINGLE_IMAGE_H */

@@ -6,7 +6,6 @@
 #include <json-c/printbuf.h>
 
 #include "json.h"
-#include "text.h"
 #include "tool.h"
 
 /* Destination of json_print(). */

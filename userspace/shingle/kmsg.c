@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "kmsg.h"
+#include "dm.h"
 
 /* Longer than any record of /dev/kmsg. */
 #define RECORD_BYTES	8192

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Find the tracks of a medium: a dm `platter' device describes them itself. */
-#include "medium.h"
+#include "plan.h"
 #include "dm.h"
 #include "lines.h"
 

@@ -3,6 +3,7 @@
 #ifndef SHINGLE_PLAN_H
 #define SHINGLE_PLAN_H
 
+#include "device.h"
 #include "engines.h"
 
 enum plan_cache_unit {
@@ -49,5 +50,11 @@ void plan_no_tracks(struct shingle_medium *m, u64 blocks);
 u32 plan_longest_track(const struct shingle_medium *m);
 bool plan_uniform_tracks(struct shingle_medium *m, u64 blocks, u64 track_blocks, bool interlaced);
 int plan_layout(const struct plan_request *req, struct shingle_layout *l, char *why);
+
+/* Find the tracks of a medium. */
+bool medium_parse(const char *reply, struct shingle_medium *m, u32 *head_tracks, char *why);
+bool medium_read(const char *path, const struct device *d, struct shingle_medium *m,
+		 u32 *head_tracks);
+bool medium_ask(const struct device *d, struct shingle_medium *m, u32 *head_tracks);
 
 #endif /* SHINGLE_PLAN_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The journal ring, block by block. */
 #include "format/codec.h"
-#include "ring.h"
+#include "image.h"
 
 /**
  * ring_walk() - visit the sound blocks of the ring

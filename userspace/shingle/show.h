@@ -5,7 +5,7 @@
 
 #include "image.h"
 #include "json.h"
-#include "text.h"
+#include "tool.h"
 
 const char *role_name(enum shingle_role role);
 const char *dev_name(enum shingle_dev dev);

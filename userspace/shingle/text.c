@@ -2,7 +2,7 @@
 /* Safe display of untrusted texts on a terminal. */
 #include <blkid/blkid.h>
 
-#include "text.h"
+#include "tool.h"
 
 /* The printable character that libblkid encoded as \\xHH at @p, or 0. */
 static u32 harmless(const char *p)

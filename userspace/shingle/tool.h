@@ -95,4 +95,12 @@ void progress_begin(struct progress *p, const char *what, u64 total);
 void progress_add(struct progress *p, u64 units);
 void progress_end(struct progress *p);
 
+/* Safe display of untrusted texts on a terminal. */
+/* A text made safe for a terminal, returned by value, as size_text() does. */
+struct shown_text {
+	char s[4 * PATH_MAX];
+};
+struct shown_text shown(const char *text);
+const char *spelt(const char *text, struct shown_text *room);
+
 #endif /* SHINGLE_TOOL_H */
