@@ -3,12 +3,13 @@
  * shingle-exercise SEED [RUNS [ROUNDS [ENGINE [FEATURE]]]]: run engines under random loads,
  * optionally with an unsafe feature that the exerciser must catch.
  *
- * Three features work with any engine. With place_busy the engine has room for one or two writes and
+ * Four features work with any engine. With place_busy the engine has room for one or two writes and
  * then answers every write with -EBUSY until core requests a cleaning step, even if there is no
  * step to do. place_full is the same with -ENOSPC. After -EBUSY core leaves a write waiting;
  * after -ENOSPC it tries again at once.
  *
- * With worn, one in 12 to 40 blocks of the cache bands cannot be written.
+ * With worn, one in 12 to 40 blocks of the cache bands cannot be written.  With warn, the engine hits
+ * a WARN_ON() at its first write, and works otherwise.
  *
  * Each run draws a small device and a load from its seed. The program prints one line of totals for
  * each engine, or the seed and the message of the first failure. Exit status 0 or 1.
@@ -352,7 +353,7 @@ static int discard_if_room(struct shingle_engine *e, u64 lblk, u64 n, u64 *done,
  * the wrapper passes writes through, because core must retry that one.
  */
 static int refusal;
-static bool worn;
+static bool worn, warns;
 static u32 room;
 static bool turned_away;
 
@@ -367,6 +368,13 @@ static int place_when_asked(struct shingle_engine *e, u64 lblk, u32 n, enum shin
 	room -= room && !r;
 	turned_away |= r == -ENOSPC || r == -EBUSY;
 	return r;
+}
+
+static int place_with_warning(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life life,
+			      struct shingle_run *out)
+{
+	WARN_ON(warns);
+	return inner_ops->map.place(e, lblk, n, life, out);
 }
 
 static int ask(struct shingle_engine *e, enum shingle_why why, struct shingle_step *step)
@@ -401,12 +409,12 @@ void shim_warned(void)
 static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		    const char *feature)
 {
-	const char *const features[] = { refusal || worn ? NULL : feature, NULL };
+	const char *const features[] = { refusal || worn || warns ? NULL : feature, NULL };
 	u64 gathered = 0, epochs = 0, failed_steps = 0;
 	u64 writes = 0, steps = 0, cuts = 0, checkpoints = 0, destroyed = 0, emptied = 0, bypassed = 0;
 	u64 nonsense = 0, refused = 0, pieces = 0, unchanged = 0, scattered = 0, walks = 0;
 	u64 pages_read = 0, pages_written = 0, limit_ckpts = 0, grown = 0, beside = 0;
-	struct shingle_engine_ops full = *engine->ops, slow = *engine->ops;
+	struct shingle_engine_ops full = *engine->ops, slow = *engine->ops, warning = *engine->ops;
 	struct shingle_exercise_result res;
 	struct shingle_record first;
 	static struct shingle_layout layout;
@@ -417,9 +425,11 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 	full.map.discard = discard_if_room;
 	slow.map.place = place_when_asked;
 	slow.clean.next_step = ask;
+	warning.map.place = place_with_warning;
 	for (; seed < end; seed++) {
 		struct shingle_exercise_plan plan = {
-			.ops = refusal ? &slow : seed % 16 == 7 ? &full : engine->ops,
+			.ops = refusal ? &slow : warns ? &warning :
+			       seed % 16 == 7 ? &full : engine->ops,
 			.layout = &layout, .seed = seed, .rounds = rounds,
 			.cuts = true, .features = features, .keys = engine->keys[seed % engine->nr_keys],
 			/* Every other device keeps its initial keys. */
@@ -533,6 +543,7 @@ int main(int argc, char **argv)
 	if (feature && !strcmp(feature, "place_full"))
 		refusal = -ENOSPC;
 	worn = feature && !strcmp(feature, "worn");
+	warns = feature && !strcmp(feature, "warn");
 	for (i = 0; i < ARRAY_SIZE(engines); i++) {
 		if (argc > 4 && strcmp(argv[4], engines[i].ops->name))
 			continue;

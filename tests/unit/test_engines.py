@@ -152,6 +152,14 @@ def test_lost_wakeup_of_a_busy_write_is_detected(engine):
     assert done.returncode == 0, done.stdout
 
 
+def test_internal_error_of_an_engine_is_a_failure():
+    """An engine that hits a WARN_ON() and otherwise works fails the test."""
+    done = exercise(SEED, 1, 6000, "tiler", "warn")
+    assert done.returncode == 1 and done.stdout == "tiler: seed 1: internal error\n", done.stdout
+    assert re.search(r"^internal error at .*main\.c:\d+: warns$", done.stderr, re.M), done.stderr
+    assert exercise(SEED, 1, 6000, "tiler").returncode == 0
+
+
 @pytest.mark.parametrize("engine", ["stl-set", "dualbuffer", "rmwf"])
 def test_cleaning_avoids_unwritable_cache_blocks(engine):
     """Some blocks of the cache bands fail permanently. Cleaning must avoid them, because three
