@@ -574,6 +574,32 @@ static void tiler_generations(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, tiler_referenced(&c->r, c->r.at, 0, 3));
 }
 
+/* While a region is being moved, tiler_release() frees places of the slot that it is moved to. */
+static void tiler_release_to(struct kunit *test)
+{
+	struct comb *c = new_comb(test, 4, 1, 1);
+	struct tiler_slot *to = other_slot(c);
+
+	write_block(c, 0);
+	write_block(c, 1);
+	KUNIT_EXPECT_FALSE(test, tiler_release(&c->r, c->seq++));
+	KUNIT_ASSERT_EQ(test, tiler_clean_begin(&c->r, to), 0);
+	KUNIT_EXPECT_EQ(test, write_block(c, 0), 0);
+	KUNIT_EXPECT_EQ(test, write_block(c, 0), 1);
+	KUNIT_EXPECT_TRUE(test, tiler_referenced(&c->r, to, 0, 1));
+	KUNIT_EXPECT_FALSE(test, tiler_release(&c->r, c->seq++));
+	KUNIT_EXPECT_FALSE(test, tiler_referenced(&c->r, to, 0, 1));
+	KUNIT_EXPECT_TRUE(test, tiler_referenced(&c->r, to, 1, 1));
+
+	/* So does a discard. */
+	KUNIT_ASSERT_EQ(test, tiler_drop(&c->r, 0, 1, c->seq), 0);
+	KUNIT_EXPECT_FALSE(test, tiler_release(&c->r, c->seq++));
+	KUNIT_EXPECT_FALSE(test, tiler_referenced(&c->r, to, 0, 4));
+	clean_rest(test, c, 1);
+	KUNIT_EXPECT_EQ(test, place_of(c, 0), TILER_NONE);
+	KUNIT_EXPECT_EQ(test, place_of(c, 1), 2);
+}
+
 /* ------------------------------------------------------------------------
  * Shapes, pages, places
  */
@@ -800,6 +826,7 @@ static struct kunit_case tiler_cases[] = {
 	KUNIT_CASE(tiler_steps),
 	KUNIT_CASE(tiler_failures),
 	KUNIT_CASE(tiler_generations),
+	KUNIT_CASE(tiler_release_to),
 	KUNIT_CASE(tiler_shapes),
 	KUNIT_CASE(tiler_runs),
 	KUNIT_CASE(tiler_places),
