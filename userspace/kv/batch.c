@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Batches of writes. */
-#include "batch.h"
+#include "entry.h"
 #include "store.h"
 
 /**

@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include <uuid/uuid.h>
 
-#include "batch.h"
+#include "entry.h"
 #include "store.h"
 
 /* Size of one batch. */

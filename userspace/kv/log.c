@@ -4,14 +4,14 @@
  *
  * Writers add batches to the buffer @fill.  A full buffer becomes a chunk: it gets its place in the
  * band and goes to the end of @queue.  The log's thread writes the chunks in the order of the queue,
- * so a writer waits for the disk only if the queue is full.  Whoever needs chunks on the disk, as a
- * sync does, writes what the thread has not written yet.  A store without threads writes each chunk
- * at once.
+ * so a writer waits for the disk only if the queue is full.  A caller that needs chunks on the disk,
+ * as a sync does, writes those that the thread has not written yet.  A store without threads writes
+ * each chunk at once.
  */
 #include <sched.h>
 #include <unistd.h>
 
-#include "batch.h"
+#include "entry.h"
 #include "log.h"
 #include "memtable.h"
 #include "table.h"
@@ -154,7 +154,7 @@ static void done(struct kv *kv)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* Write the next chunk, whose band is in the band table; the caller holds @io. */
+/* Write the next chunk, after its band was entered in the band table; the caller holds @io. */
 static int write_entered(struct kv *kv)
 {
 	int err = write_chunk(kv, next_chunk(&kv->log));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Ranges of keys, without their end: deletion, compaction and estimates. */
-#include "batch.h"
+#include "entry.h"
 #include "table.h"
 
 static int range_fits(size_t from_bytes, size_t to_bytes)

@@ -4,7 +4,7 @@
  */
 #include <unistd.h>
 
-#include "batch.h"
+#include "entry.h"
 #include "memtable.h"
 #include "table.h"
 

@@ -60,6 +60,7 @@ void image_no_superblock(struct image *img, const char *why);
 u64 image_last_block(const struct image *img);
 
 /* The journal ring, block by block. */
+
 /*
  * Called for each sound journal block, @pos counted from the ring's start.
  * Returns non-zero to end the walk.

@@ -96,6 +96,7 @@ void progress_add(struct progress *p, u64 units);
 void progress_end(struct progress *p);
 
 /* Safe display of untrusted texts on a terminal. */
+
 /* A text made safe for a terminal, returned by value, as size_text() does. */
 struct shown_text {
 	char s[4 * PATH_MAX];
