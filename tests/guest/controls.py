@@ -2,7 +2,7 @@
 """Layers of Linux over platter that scripts/skylight might take for shingled drives.  None may be
 called shingled, and each must be named as far as it can be recognised.  For the virtual clock.
 
-control_drives.py lists them.  A platter stores nothing.  Where a layer has its metadata on the
+drives.py lists them.  A platter stores nothing.  Where a layer has its metadata on the
 drive, that part is in RAM.
 """
 
@@ -17,7 +17,7 @@ from guest import bench
 from guest import dm
 from guest import skylight
 from guest.bench import expect
-from guest.control_drives import CONTROLS, GIB, drive_of, not_asked
+from guest.drives import CONTROLS, GIB, drive_of, not_asked
 
 FRONT, CACHE = 16 << 11, 128 << 11      # sectors for metadata on a drive, and of a cache
 META, RAM = "/dev/ram0", "/dev/ram1"

@@ -32,7 +32,7 @@ from pathlib import Path
 from guest import bench
 from guest import blk
 from guest import dm
-from guest import torn_drives
+from guest import drives as special
 from guest.bench import expect
 
 SKYLIGHT = Path(bench.TOP) / "scripts/skylight"
@@ -294,7 +294,7 @@ SMALL = {
                   {"drive_type": "translated", "cache_medium": "flash",
                   "cleaning_type": "lazy"}),
         **{name: (spec, {"torn_writes": tears})
-           for name, (spec, tears) in torn_drives.DRIVES.items()}},
+           for name, (spec, tears) in special.TORN.items()}},
     "stl-full": {
         "disk": ({"kind": "shingled", "sectors": 4 << 21, "tests": "1,2,3,6,12",
                   "create": ["stl-full", "--band", "1M", "--geometry", "pack", "--bands",

@@ -95,7 +95,7 @@ _RESULTS = (
     Result("skylight-quick", "scripts/experiments skylight --quick", "reports/skylight.rst", "quick on known drives",
            "2026-11-26", (*PROBES, "tests/guest/controls.py"), minutes=8),
     Result("skylight-explain", "scripts/experiments skylight --explain", "reports/skylight.rst", "explain on known drives", "2026-11-26", (*PROBES, "tests/guest/controls.py"), minutes=2.5),
-    Result("skylight-torn", "scripts/experiments skylight --torn", "reports/skylight.rst", "Torn writes", "2026-11-27", (*PROBES, "tests/guest/torn_drives.py"),
+    Result("skylight-torn", "scripts/experiments skylight --torn", "reports/skylight.rst", "Torn writes", "2026-11-27", (*PROBES, "tests/guest/drives.py"),
            minutes=0.5),
     Result("confidence", "scripts/experiments confidence", "reports/skylight.rst", "How sure", "2026-11-27",
            ("scripts/src/skylight", *own("probe_drives")), minutes=0.4),

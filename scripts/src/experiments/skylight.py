@@ -31,7 +31,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from guest import control_drives, torn_drives
+from guest import drives as special
 from lab import kernels, modules
 from lab.cache import TOP, LabError
 
@@ -92,14 +92,14 @@ def controls(options):
             "thin": {"kind": "thin", "sectors": sectors, "tests": tests},
             "thin-large": {"kind": "thin", "sectors": sectors, "tests": tests,
                            "chunk": 2048}}
-    made |= {name: control_drives.drive_of(name, tests=tests)
-             for name in control_drives.CONTROLS if name not in made}
+    made |= {name: special.drive_of(name, tests=tests)
+             for name in special.CONTROLS if name not in made}
     return {name: {**spec, "name": name} for name, spec in made.items()}
 
 
 def torn(_options):
     return {name.replace(" ", "-"): {**spec, "name": name.replace(" ", "-"), "tears": tears}
-            for name, (spec, tears) in torn_drives.DRIVES.items()}
+            for name, (spec, tears) in special.TORN.items()}
 
 
 def drawn(rng):
@@ -169,11 +169,11 @@ def quick(options):
                               "keys": ["wcache", "on", "lookahead", "on"]}, places),
             "plain-ext4": ({"kind": "plain", "sectors": 1 << 21, "store": True,
                             "filesystem": "ext4"}, places),
-            "linear": (control_drives.drive_of("linear"), places),
-            "thin": (control_drives.drive_of("thin"), places),
-            "raid5": (control_drives.drive_of("raid5"), places),
+            "linear": (special.drive_of("linear"), places),
+            "thin": (special.drive_of("thin"), places),
+            "raid5": (special.drive_of("raid5"), places),
             "ram": ({"kind": "ram"}, "RAM"),
-            "log-flash": (control_drives.drive_of("log-flash"), "translated"),
+            "log-flash": (special.drive_of("log-flash"), "translated"),
             "imr": ({"kind": "shingled", "sectors": 4 << 21, "profile": "kvimr",
                      "keys": ["media", "imr"], "create": ["imr"]}, "interlaced"),
             "stl-set": (small(*sets), "shingled"), "stl-set-idle": (small(*idle), "shingled"),
@@ -522,7 +522,7 @@ def may_be_called(name):
     """Return the names that are right for a control; a RAM disk must get no name."""
     if name == "ram":
         return (None,)
-    return control_drives.CONTROLS.get(name, (None, control_drives.PLACES))[1]
+    return special.CONTROLS.get(name, (None, special.PLACES))[1]
 
 
 def show_controls(drives, runs, options):
@@ -535,7 +535,7 @@ def show_controls(drives, runs, options):
         sure = f"{100 * kind['confidence']:.1f} %" if kind["value"] else ""
         print(f"{name:14}{CALLED.get(kind['value'], kind['value']):42}"
               f"{'' if right else 'WRONG':6}{sure:>10}  {kind.get('says', '')[:200]}".rstrip())
-        why = control_drives.not_asked(run.tests)
+        why = special.not_asked(run.tests)
         if why:
             print(f"{'':14}whether it is shingled was not asked: {why}")
         told[name] = {"called": kind["value"], "right": right, "not_asked": why or None,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Drives that are not shingled, and the names that scripts/skylight may give them; for controls.py
-in a guest, and scripts/experiments skylight.
+"""Drives for scripts/experiments skylight and for its suites in a guest.
+
+TORN are drives whose power is cut (skylight.py), and whether a cut damages older data.  CONTROLS are
+drives that are not shingled (controls.py), and the names that scripts/skylight may give them.
 
 By @kind of the dictionary, besides the kinds of skylight.py:
  linear, crypt       dm-linear, dm-crypt
@@ -47,3 +49,25 @@ def not_asked(tests):
 def drive_of(name, **more):
     """Return the dictionary of a control."""
     return {"kind": name, "name": name, "sectors": 4 * GIB, **more, **CONTROLS[name][0]}
+
+
+HEAD = ["media", "smr", "head_tracks", "2", "track_sectors"]
+
+
+def streams(*feature):
+    """Return a drive with metadata on its medium.  If they were on another one that loses power first, the
+    layer would stop before it tears anything."""
+    return {"kind": "shingled", "sectors": 1 << 20, "tests": "13", "powercut": True, "store": True,
+            "joined": True, "keys": [*HEAD, "512"],
+            "create": ["stl-set", "--band", "8M", "--bands", "25", "--cache-size", "8b",
+                       "--set", "bypass_blocks=64", *feature]}
+
+
+TORN = {
+    "no staging": ({"kind": "shingled", "sectors": 1 << 21, "tests": "13", "powercut": True,
+                    "keys": [*HEAD, "512"],
+                    "create": ["stl-set", "--band", "1M", "--bands", "400", "--cache-size", "8b",
+                               "--feature", "inplace"]}, True),
+    "streams over what is there": (streams("--feature", "unsafe_bypass"), True),
+    "streams with a copy": (streams(), False),
+}
