@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* shingle check. */
-#include "offline.h"
+#include "check.h"
 
 static void print_json(const char *path, const struct image *img, const struct check *c)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* shingle dump. */
-#include "offline.h"
+#include "check.h"
 #include "image.h"
 #include "show.h"
 

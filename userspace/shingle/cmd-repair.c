@@ -7,7 +7,7 @@
  */
 #include <stdarg.h>
 
-#include "offline.h"
+#include "check.h"
 #include "pages/pages.h"
 #include "image.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Common part of the offline commands: check, repair, dump. */
-#include "offline.h"
+#include "check.h"
 
 /**
  * offline_run() - parse the command line, open the devices and run a command
