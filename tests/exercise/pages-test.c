@@ -312,7 +312,7 @@ static int ask(struct device *d)
 	r = shingle_pages_ask(p);
 	d->absent++;
 	if (r && r != -EBUSY && r != -EAGAIN)
-		die("a page is said to be lost");
+		die("the pages report the loss of a page");
 	return r;
 }
 
@@ -577,13 +577,13 @@ static void looked_ahead(void)
 	if (shingle_page(&e, 0) || !shingle_page_hold(&e, 1) || shingle_page_hold(&e, 2))
 		die("a page is there that cannot be");
 	if (shingle_pages_ask(e.pages) != -EBUSY)
-		die("too many have changed, and nobody says so");
+		die("too many pages have changed, and no call reports it");
 	shingle_pages_destroy(&e);
 }
 
 static void pressed(void *ctx)
 {
-	die("a checkpoint is asked for that nobody needs");
+	die("the pages request a checkpoint without need");
 }
 
 /* As many frames as pages: all may be dirty without waiting for a checkpoint or requesting one. */

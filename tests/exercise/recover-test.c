@@ -440,7 +440,7 @@ static const struct shingle_engine_ops numbers_ops = {
 };
 
 /**
- * struct slots - checkpoints on a medium whose head may destroy what lies ahead
+ * struct slots - checkpoints on a medium whose head may destroy the blocks ahead of it
  * @r: the device; nothing is written to its ring
  * @now: the current state
  * @dirty: pieces that have changed

@@ -178,7 +178,7 @@ static void log_once(void)
 			die("to be read: %s", kv_error());
 		if (kv_lost_error(again) != -EIO || !kv_lost(again) ||
 		    kv_check(again, quiet, NULL) != -EIO)
-			die("nobody says that the log cannot be read: %s", kv_error());
+			die("neither kv_lost() nor kv_check() reports that the log cannot be read: %s", kv_error());
 		kv_close(again);
 	}
 	s->hole_bytes = 0;

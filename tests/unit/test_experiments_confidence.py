@@ -58,7 +58,7 @@ def test_all_measured_answers_occur_and_none_is_overconfident():
     `scripts/experiments confidence` has to be run again."""
     seen = show.drawn(*show.FEW)
     assert set(seen) == set(stats.MEASURED)
-    assert show.fingerprint(seen) == stats.MEASURED_OF, "scripts/experiments confidence is to be run anew"
+    assert show.fingerprint(seen) == stats.MEASURED_OF, "run scripts/experiments confidence again"
     other = {**seen, "serpentine": [("wrong", 0.9), *seen["serpentine"][1:]]}
     assert show.fingerprint(other) != stats.MEASURED_OF
     for name, marks in seen.items():

@@ -378,7 +378,7 @@ def test_reset_counters_end_the_watch():
     said, first = [], by_hand(CLEANS * 9)
     watch = explain.watch_it(Series(first + by_hand([(9, "write")])), NOTHING_TRACED, 0,
                              said.append, lambda _: None)
-    assert watch.last == first[-1] and watch.answer()[0] and any("counts anew" in s for s in said)
+    assert watch.last == first[-1] and watch.answer()[0] and any("counters went back" in s for s in said)
 
 
 def test_watch_ends_after_its_time():

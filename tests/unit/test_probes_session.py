@@ -493,10 +493,10 @@ EMPTIED = Finding("aggressive", confidence=0.997, says="all left the cache")
      "no bands were seen (nothing is cleaned)"),
     # A write cache fills, and is emptied when the host is idle.
     (MOVES, {"writes_until_cleaning": CLIFF}, "translated", "it fills, as a write cache does"),
-    (MOVES, {"cleaning_type": EMPTIED}, "translated", "; it is emptied when nobody writes, as a write cache"),
+    (MOVES, {"cleaning_type": EMPTIED}, "translated", "; it is emptied when the host does not write, as a write cache"),
     (MOVES, {"writes_until_cleaning": CLIFF, "cleaning_type": EMPTIED,
              "cache_medium": Finding("disk", confidence=0.999)}, "translated",
-     "it fills and it is emptied when nobody writes, as"),
+     "it fills and it is emptied when the host does not write, as"),
     (MOVES, {"cleaning_type": Finding("lazy", confidence=0.997)}, "translated", "(Test 11)"),
     (MOVES, {"mapping": Finding("dynamic", confidence=0.99)}, "translated", "(Test 11)"),
     (MOVES, {"band_bytes": replace(BANDS, confidence=0.9)}, "translated", "not sure enough"),

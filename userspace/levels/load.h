@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The load: a store of sorted files in levels, as RocksDB keeps it, in keys and
- * sizes only.  What it does to its files, it reports through struct load_ops.
+ * sizes only.  It reports its operations on files through struct load_ops.
  */
 #ifndef LEVELS_LOAD_H
 #define LEVELS_LOAD_H
@@ -16,7 +16,7 @@ enum load_moves { LOAD_KEEP, LOAD_REWRITE, LOAD_SILENT };
 enum load_pick { LOAD_ROUND, LOAD_OVERLAP };
 
 /**
- * struct load_options - what the store is and what is done to it
+ * struct load_options - the store, and the operations on it
  * @records: inserted by the load
  * @record_bytes: size of each
  * @file_records: records of a full file, and of the memtable
@@ -26,7 +26,8 @@ enum load_pick { LOAD_ROUND, LOAD_OVERLAP };
  * @readahead_bytes: read at once from an input of a compaction
  * @keys: distribution of the load's keys
  * @theta: skew of Zipfian keys, above 0 and below 1
- * @moves: does a file that overlaps nothing keep its place, and is anybody told?
+ * @moves: how a file that overlaps nothing moves to the next level: it keeps its place, and hints
+ *   inform the target; or it is written again; or it keeps its place without hints
  * @pick: which file of a level is compacted
  * @ops: operations after the load
  * @read_percent: of them that read

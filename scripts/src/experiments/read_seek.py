@@ -55,7 +55,7 @@ FULL = (50, 70, 90)
 POLICIES = ("greedy", "cost-benefit")
 
 
-# What the paper's Figure 11 compares; it does not give the sizes of LAB.
+# The layers that the paper's Figure 11 compares; it does not give the sizes of LAB.
 BARS = {"LS": "LS", "OD": "OD N=2 k=1", "LAB": "LAB 256x32", "SC": "SC 64M"}
 CONFIGURATIONS = (
     *BARS, *(f"OD N={n} k={k}" for n in (2, 4, 8) for k in (1, 2) if (n, k) != (2, 1)),

@@ -8,8 +8,8 @@ force   L is written again and again.  If each write takes a new place in the lo
         L's set, or the log, is full at some point, and the drive cleans it.
 age     As force, but the other blocks are written late, when the log that holds L is the oldest.
         A drive with several logs that cleans all of its oldest log moves everything that was
-        written together with L.  Of what was written after that log, it moves only what belongs
-        to the bands that it cleans.  L must stay where it is, so a block beside it, the
+        written together with L.  Of later writes it moves only those to the bands that it
+        cleans.  L must stay where it is, so a block beside it, the
         *filler*, is written again and again.  This way needs to know when a log begins (right
         after a cleaning) and how many writes follow until the drive cleans that log.
 pause   Nothing is sent until L has moved; each pause is a little longer than the one before.
@@ -194,7 +194,7 @@ class BandMembers:
             near = np.setdiff1d(self._neighbours(at, (-6, -5, -4, -3, 3, 4, 5, 6)), others)
         filler, turn, n = self._filler(at, others, near), self.turn.get(at), len(near)
         if turn and len(others) > ROOM * turn:
-            raise Crowded("there is not so much room in the newest log")
+            raise Crowded("the newest log has too little room")
         asked = np.concatenate([near, others])
         self.touched.update([int(at), filler], asked.tolist())
         before = self.places.read(name, asked)
@@ -291,8 +291,8 @@ class BandMembers:
             if not known or guard.mean(known, "decoys that moved") <= MANY:
                 return done
             self.pause_s, self.growth = max(0.02, 0.85 * self.pause_s), 1.02
-        raise NotMoved("the drive cleans so many bands at once when it is left alone that "
-                       "single ones can't be told")
+        raise NotMoved("an idle drive cleans too many bands at once to tell single "
+                       "bands apart")
 
     def _pause(self, at, others, decoys, name):
         watched = np.concatenate([[at], self._neighbours(at)]).astype(np.uint64)

@@ -350,7 +350,7 @@ def signatures(path):
             return "a shingled layer (shingle check tells more)"
     status, said = tool("wipefs", "--no-act", "--parsable", path)
     if status is None:
-        raise Refused("wipefs is not installed, and without it nobody knows what "
+        raise Refused("wipefs is not installed, and no other program finds what "
                       f"{path} holds: apt install util-linux")
     if status:
         raise Refused(f"{path}: wipefs cannot look at it: {said.strip()}")
@@ -375,7 +375,7 @@ def _who(path):
             return "swap"
     holders = [read(f"{h}/dm/name") or os.path.basename(h)
                for part in parts for h in glob.glob(f"{part}/holders/*")]
-    return f"by {', '.join(holders)}" if holders else "somebody has it open for himself"
+    return f"by {', '.join(holders)}" if holders else "another program has it open exclusively"
 
 
 # --- switches -------------------------------------------------------------------

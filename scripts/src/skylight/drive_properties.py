@@ -25,7 +25,7 @@ NOT_ASKED = 0x3
 
 
 def of(sys, path):
-    """What the device of that folder of sysfs says: {model, zones, rpm, rotational, discard_bytes,
+    """Return the properties that sysfs has for a device: {model, zones, rpm, rotational, discard_bytes,
     smartctl, smartctl_says}; None for a value that the device does not report.
 
     zones: host-managed, host-aware or device-managed.  rotational is the kernel's value: the

@@ -171,7 +171,7 @@ class Watch:
         stall = Stall(stuck.at_s, (last.at_s + now.at_s) / 2 - stuck.at_s,
                       self._kind(stuck, now, writing), stuck.reading, stuck.writing, before, share)
         self.stalls.append(stall)
-        # What the drive cleans in a pause was written before the pause.
+        # The drive cleans in a pause blocks that were written before the pause.
         if stall.kind != FLUSH:
             self._stretch(stall.kind != OTHER, stall.kind == IDLE).stalled = True
         self.mark, self.order, self.alone = now, Order(), [0, 0]
@@ -387,7 +387,7 @@ def watch_it(counters, tracer, seconds, say, sleep=None):
             try:
                 now = counters.look()
                 if watch.last and now.done < watch.last.done:
-                    raise Refused("it counts anew: it went, and another has its name")
+                    raise Refused("its counters went back: another device has its name now")
             except Refused as gone:
                 if begin is None:
                     raise

@@ -51,8 +51,8 @@ SENTENCES = (
                     "conventional": "This drive is <b>conventional</b>: nothing shows "
                     "that tracks overlap",
                     "translated": "This drive is <b>translated</b>, and whether it is shingled "
-                    "can't be told: what is written goes elsewhere, which other drives and "
-                    "layers do as well"}),
+                    "can't be told: the drive moves written blocks, as other drives and "
+                    "layers do"}),
     ("cache_medium", {"disk": "random writes go to a persistent cache on its platters",
                       "flash": "random writes go to a persistent cache in flash"}),
     ("cache_bytes", "some {} of it can be written before it has to clean"),
@@ -84,7 +84,7 @@ TESTS = {
         "order, and then blocks in there again, one at a time, in random order.",
         "One dot is one write.  On a conventional drive it takes a seek and a rotation or two.  "
         "Where tracks overlap, as those of interlaced drives, what lies beside a block must be "
-        "saved and written anew: such writes take many rotations."),
+        "saved and written again: such writes take many rotations."),
     "1abc": (
         "In which units does the cache write?",
         "Blocks are written one at a time and then read back in the order in which they "
@@ -105,7 +105,7 @@ TESTS = {
         "belong, all of them are in one place, and the lowest end says where.  If each is as "
         "before although its blocks have moved, each place has a cache of its own."),
     "3": (
-        "Does the drive tidy up while nobody asks for anything?",
+        "Does the drive clean while the host is idle?",
         "Every other block of a range within one band is written, and read at once and after "
         "pauses that become longer.",
         "If the blocks are somewhere else after a pause than right after writing, the drive "
@@ -130,7 +130,7 @@ TESTS = {
         "Random 4 KiB writes over the whole drive, one at a time, until writes suddenly "
         "take very much longer.",
         "The cliff is where the cache is full.  Up to there each write cost one place in "
-        "the log; how many bytes that is, Tests 1a to 1c say, or nobody does."),
+        "the log; Tests 1a to 1c measure its size in bytes."),
     "7": (
         "How many entries has the map of the cache?",
         "As Test 6, with 31 writes under way, which a drive may pack together.",
@@ -156,12 +156,12 @@ TESTS = {
         "seen which blocks came home together with that one.  First at distances of 1, 2, 4 "
         "... blocks, then between, until both ends of the band are known to the block; the "
         "same at another place.",
-        "One dot is one block that was asked about.  Above: it was cleaned together with the "
+        "Each dot is one block that the test examined.  Above: it was cleaned together with the "
         "block at 0, so it is of the same band.  Below: it was not."),
     "clean": (
         "How long does it take to clean a band?",
-        "A band is dirtied, cleaning is made to happen, and the drive is asked all the "
-        "time whether it is busy.",
+        "The test dirties a band, makes the drive clean, and reads all the time to see "
+        "whether the drive is busy.",
         "The length of the disturbance, for each band."),
     "12": (
         "Does a band return to where it was?",
@@ -187,15 +187,15 @@ TESTS = {
         "From which length on does a sequential write go past the cache?",
         "Sequential writes of different lengths, each at a fresh place, beginning in front of "
         "the border of a band and going on behind it.",
-        "What went past the cache is at home at once: it is where it was before it was "
-        "written.  The shortest length of which this is so is the answer."),
+        "A write that bypasses the cache is at home at once: its blocks are where they were "
+        "before it.  The answer is the shortest length for which this holds."),
 }
 
 INTRODUCTION = (
     "On a shingled disk (SMR) tracks overlap like the shingles of a roof.  More fits on a "
     "platter, but to change one block a whole band of tracks must be rewritten.  So the drive "
-    "puts random writes into a persistent cache first, and cleans that up later.  How it does "
-    "this, its maker mostly keeps to himself; it decides what the drive is good for.")
+    "puts random writes into a persistent cache first, and cleans that up later.  Most "
+    "makers do not publish how a drive does this, although it decides what the drive is good for.")
 
 TERMS = (
     ("track", "a circle on a platter; data lie along it."),

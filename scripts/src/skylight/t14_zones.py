@@ -191,9 +191,9 @@ def run(s):
     out.numbers |= {"stretch_bytes": int(each), "stretches": len(offsets),
                     "not_settable": list(missing)}
     if getattr(s.dev, "discarded", False):
-        why = ("the drive was brought to its first state by a discard, and what nobody has "
-               "written since is read from nowhere; without --reset, once all of it is "
-               "written, it may be told")
+        why = ("a discard brought the drive to its first state, and reads of blocks that were "
+               "not written since do not reach the medium; write the whole drive and run this "
+               "test without --reset")
         out.findings["zone_profile"] = Finding.unknown(why)
         out.findings["track_bytes"] = Finding.unknown(why, "bytes")
         return out

@@ -103,7 +103,7 @@ def kind_of(moves, out):
     cliff, cleaning = (out.get(name) for name in ("writes_until_cleaning", "cleaning_type"))
     seen = ["it fills"] if cliff and cliff.value is not None else []
     if cleaning and cleaning.value == "aggressive":
-        seen.append("it is emptied when nobody writes")
+        seen.append("it is emptied when the host does not write")
     also = f"; {' and '.join(seen)}, as a write cache does, too" if seen else ""
     return replace(moves, value="translated",
                    says=f"{moves.says}: a translation, and no sign of shingles by itself; "
