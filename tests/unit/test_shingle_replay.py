@@ -399,6 +399,17 @@ def test_far_addresses(tool):
     assert replay(tool, apart, *base)["static_fragments"] == 4
 
 
+def test_the_highest_address(tool):
+    """The memory is for the addresses that a trace touches: a volume may have 2^63 bytes."""
+    top = (1 << 54) - 8
+    out = replay(tool, [w(top, 8), w(0, 8), r(top, 8), r(0, 8)])
+    assert seeks(out, "nols") == 3 and seeks(out) == 1
+
+
+def test_no_requests(tool):
+    assert replay(tool, [], "--popular")["popular"] == []
+
+
 def test_a_place_behind_another_continues_its_fragment(tool):
     """An address that was never written, and the first place of the log behind it."""
     of = replay(tool, [w(10), r(9, 2)], "--frontier", 10)

@@ -5,21 +5,85 @@
 #define PART_SHIFT	20		/* bytes of a part that is touched or not */
 #define SECTOR_SHIFT	9
 
-/* Mark the parts that the requests touch. */
-static unsigned long *touched(const struct input *in, u64 nr)
+/* Parts from @from up to @end, which is not among them. */
+struct stretch {
+	u64 from;
+	u64 end;
+};
+
+/**
+ * struct touched - the parts that requests touch
+ * @stretch: stretches of parts; the first ones are sorted and apart from each other
+ * @nr: their number
+ * @max: room in @stretch
+ */
+struct touched {
+	struct stretch *stretch;
+	u64 nr;
+	u64 max;
+};
+
+static int by_address(const void *a, const void *b)
+{
+	const struct stretch *x = a, *y = b;
+
+	return (x->from > y->from) - (x->from < y->from);
+}
+
+/* Sort the stretches, and unite those that meet. */
+static void unite(struct touched *t)
+{
+	u64 i, out = 0;
+
+	if (!t->nr)
+		return;
+	qsort(t->stretch, t->nr, sizeof(*t->stretch), by_address);
+	for (i = 1; i < t->nr; i++) {
+		if (t->stretch[i].from <= t->stretch[out].end)
+			t->stretch[out].end = max(t->stretch[out].end, t->stretch[i].end);
+		else
+			t->stretch[++out] = t->stretch[i];
+	}
+	t->nr = out + 1;
+}
+
+static int add(struct touched *t, u64 from, u64 end)
+{
+	struct stretch *more;
+	u64 max;
+
+	if (t->nr && from >= t->stretch[t->nr - 1].from && end <= t->stretch[t->nr - 1].end)
+		return 0;
+	if (t->nr == t->max) {
+		unite(t);
+		/* Most of the room must be free again, or the next call would sort all of it. */
+		if (t->nr >= t->max / 2) {
+			max = 2 * t->max + 1024;
+			more = realloc(t->stretch, max * sizeof(*more));
+			if (!more)
+				return -ENOMEM;
+			t->stretch = more;
+			t->max = max;
+		}
+	}
+	t->stretch[t->nr++] = (struct stretch){ from, end };
+	return 0;
+}
+
+/* Find the parts that the requests touch, in memory for them and not for the volume. */
+static int touch(struct touched *t, const struct input *in)
 {
 	u32 shift = PART_SHIFT - SECTOR_SHIFT;
-	unsigned long *map = calloc(BITS_TO_LONGS(nr), sizeof(*map));
-	u64 i, part, last;
+	u64 i, sector;
+	int err = 0;
 
-	for (i = 0; map && i < in->nr; i++) {
-		part = le64_to_cpu(in->request[i].sector) >> shift;
-		last = (le64_to_cpu(in->request[i].sector) +
-			le32_to_cpu(in->request[i].sectors) - 1) >> shift;
-		for (; part <= last; part++)
-			__set_bit(part, map);
+	for (i = 0; !err && i < in->nr; i++) {
+		sector = le64_to_cpu(in->request[i].sector);
+		err = add(t, sector >> shift,
+			  ((sector + le32_to_cpu(in->request[i].sectors) - 1) >> shift) + 1);
 	}
-	return map;
+	unite(t);
+	return err;
 }
 
 /**
@@ -33,38 +97,28 @@ static unsigned long *touched(const struct input *in, u64 nr)
  */
 int compact_init(struct compact *c, const struct input *in, u32 unit_shift, bool always)
 {
-	u32 shift = PART_SHIFT - unit_shift, max = 0;
-	u64 nr = DIV_ROUND_UP(in->end, 1U << (PART_SHIFT - SECTOR_SHIFT)), part, end, units = 0;
-	unsigned long *map;
-	int err = 0;
+	u32 shift = PART_SHIFT - unit_shift;
+	struct touched t = { 0 };
+	u64 i, units = 0;
+	int err;
 
 	memset(c, 0, sizeof(*c));
 	c->end = DIV_ROUND_UP(in->end, 1U << (unit_shift - SECTOR_SHIFT));
 	if (c->end < U32_MAX && !always)
 		return 0;
-	map = touched(in, nr);
-	if (!map)
-		return -ENOMEM;
-	for (part = find_first_bit(map, nr); ; part = find_next_bit(map, nr, end)) {
-		if (c->nr == max) {
-			struct piece *more;
-
-			max = 2 * max + 64;
-			more = realloc(c->piece, max * sizeof(*more));
-			if (!more) {
-				err = -ENOMEM;
-				break;
-			}
-			c->piece = more;
-		}
-		c->piece[c->nr] = (struct piece){ part << shift, units };
-		if (part == nr)
-			break;
-		c->nr++;
-		end = find_next_zero_bit(map, nr, part);
-		units += (end - part) << shift;
+	err = touch(&t, in);
+	if (!err) {
+		c->piece = calloc(t.nr + 1, sizeof(*c->piece));
+		err = c->piece ? 0 : -ENOMEM;
 	}
-	free(map);
+	for (i = 0; !err && i < t.nr; i++) {
+		c->piece[c->nr++] = (struct piece){ t.stretch[i].from << shift, units };
+		units += (t.stretch[i].end - t.stretch[i].from) << shift;
+	}
+	/* The last one ends the others. */
+	if (c->nr)
+		c->piece[c->nr] = (struct piece){ t.stretch[t.nr - 1].end << shift, units };
+	free(t.stretch);
 	c->units = units;
 	if (err)
 		compact_exit(c);

@@ -165,7 +165,8 @@ static void put_popular(struct json_object *in, struct replay_log *l)
 		if (l->popular[i].n)
 			l->popular[nr++] = l->popular[i];
 	}
-	qsort(l->popular, nr, sizeof(*l->popular), by_accesses);
+	if (nr)
+		qsort(l->popular, nr, sizeof(*l->popular), by_accesses);
 	for (i = 0; i < nr; i++) {
 		units += l->popular[i].n;
 		accesses += l->popular[i].accesses;
