@@ -1250,8 +1250,8 @@ static void fragment(struct kunit *test, struct shingle_engine *e, u64 *seed, u3
 
 /*
  * The cleaner splits extents at the ends of segments, again and again if it is asked to clean and
- * discards make room for that, but no more than the map has entries for; and all that it has split
- * it can join.
+ * discards make room for that, but no more than the map has entries for.  It can join all that it
+ * has split.
  */
 static void stl_log_cleans_within_its_map(struct kunit *test)
 {

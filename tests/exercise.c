@@ -225,7 +225,8 @@ static int fail(struct exercise *x, const char *fmt, ...)
  */
 static u32 first_worn(const struct exercise *x, u64 pblk, u32 n)
 {
-	enum shingle_role role;
+	enum shingle_role role, where = x->plan->layout->nr_bands[SHINGLE_ROLE_CACHE] ?
+					SHINGLE_ROLE_CACHE : SHINGLE_ROLE_DATA;
 	u64 band, offset;
 	u32 i;
 
@@ -233,7 +234,7 @@ static u32 first_worn(const struct exercise *x, u64 pblk, u32 n)
 		u32 hash = ((u32)pblk + i + x->plan->seed) * 2654435761U;
 
 		if (shingle_band_of(x->plan->layout, pblk + i, &role, &band, &offset) &&
-		    role == SHINGLE_ROLE_CACHE && !((hash >> 8) % x->plan->worn))
+		    role == where && !((hash >> 8) % x->plan->worn))
 			return i;
 	}
 	return n;

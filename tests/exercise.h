@@ -17,7 +17,8 @@
  * @cuts: cut the power at random
  * @first: records that the journal holds at the start, or NULL
  * @nr_first: number of records in @first
- * @worn: one in @worn blocks of the cache bands cannot be written; 0: none
+ * @worn: one in @worn blocks of the cache bands, or of the data bands of a layout without cache,
+ *	cannot be written; 0: none
  */
 struct shingle_exercise_plan {
 	const struct shingle_engine_ops *ops;

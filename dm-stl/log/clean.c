@@ -97,7 +97,7 @@ static bool may_split(const struct stl_log *s)
 /*
  * As clean_room(), for an extent of @n blocks.  If the map has no entry for its other part the
  * extent must fit as a whole, and the rest of a segment remains unused.  This can go on without
- * gain, so its number is limited until the host changes the map.
+ * gain, so the number of such segments is limited until the host changes the map.
  */
 static u32 clean_room_for(struct stl_log *s, u32 n)
 {

@@ -168,21 +168,27 @@ static bool leave_out(struct stl_log *s, struct log_segment *g, u32 place)
 
 /*
  * If single blocks are at fault, the cleaner goes on in front of the first of them, and then behind
- * it.  Otherwise it goes on in another segment.
+ * it.  Otherwise it goes on in another segment.  A write of one block does not show which is the
+ * case: that block is left out the first time, and whenever there is no other segment.
  */
 bool stl_log_step_failed(struct shingle_engine *e, const struct shingle_step *step,
 			 const struct shingle_unwritten *bad)
 {
 	struct stl_log *s = to_log(e);
 	struct log_segment *g;
+	bool first;
 
 	stl_log_end_step(s);
 	if (!s->clean.nr || !bad->n)
 		return false;
 	g = &s->segment[s->frontier[s->clean.to]];
+	first = !g->failed;
 	g->failed = true;
 	if (bad->proven && leave_out(s, g, place_of(s, bad->block[0])))
 		return true;
+	if (bad->nr && ((first && bad->n == 1) || !s->free.nr) &&
+	    leave_out(s, g, place_of(s, bad->block[0])))
+		return false;
 	if (s->free.nr)
 		stl_log_close(s, s->clean.to);
 	return false;
