@@ -14,7 +14,7 @@ case $PRESET in
 ma-tiler) TRACK=16 SCALE=59 BAND="" ;;
 tiler-track) TRACK=128 SCALE=60000 BAND=1M ;;
 ma-rmwf) TRACK=32 SCALE=440000 ;;
-hajkazemi-log) TRACK="" SCALE=240000 ;;
+hajkazemi-*) TRACK="" SCALE=240000 ;;
 *) TRACK="" ;;
 esac
 
@@ -77,7 +77,7 @@ fi
 case $PRESET in
 ma-dualbuffer) HABIT=dualbuffer ;;
 ma-rmwf) CLEANED=collections HABIT=rmwf ;;
-hajkazemi-log) CLEANED="" HABIT="clean off" ;;
+hajkazemi-*) CLEANED="" HABIT="clean off" ;;
 esac
 ok "write it all at random, and find it all" load
 if [ -n "$CLEANED" ]; then

@@ -40,6 +40,7 @@ SCRIPTS = [
     ("presets.sh", "uml", "real", {"PRESET": "ma-dualbuffer"}),
     ("presets.sh", "uml", "real", {"PRESET": "ma-rmwf"}),
     ("presets.sh", "uml", "real", {"PRESET": "hajkazemi-log"}),
+    ("presets.sh", "uml", "real", {"PRESET": "hajkazemi-defrag"}),
     ("tab.sh", "uml", "real", {}),
     ("platter.sh", "uml", "virtual", {}),
     ("modules.sh", "uml", "real", {}),

@@ -446,17 +446,22 @@ def test_guards_only_where_the_head_destroys_tracks(run):
     assert {g["stride"] for g in out["groups"]} == {10}
 
 
-@pytest.mark.parametrize("name, settings", [("hajkazemi-log", "2 clean off")])
+@pytest.mark.parametrize("name, settings", [
+    ("hajkazemi-log", "2 clean off"),
+    ("hajkazemi-defrag", "4 clean off defrag_frags 2"),
+    ("hajkazemi-look-around", "8 clean off look_behind 64 look_ahead 64 look_regions 32"),
+    ("hajkazemi-cache", "6 clean off selective on read_cache_kb 65536")])
 @pytest.mark.parametrize("scale", [1, 7, 1000, 31789])
 def test_a_log_with_its_home(run, name, settings, scale):
     """The paper's log: a home of 4 TB, where blocks that were never written are read, and as much
-    log, which is not cleaned.  A scale keeps that."""
+    log, beside its reserve, which is not cleaned.  A scale keeps that."""
     out = json.loads(run("create", "--dry-run", "--json", "--preset", name, "--scale", scale,
-                         blank(run.dir / "data", 2 * 254312 * 30 * MIB // scale + 4000),
+                         blank(run.dir / "data", 2 * 254315 * 30 * MIB // scale + 4000),
                          "--meta", blank(run.dir / "meta", 2048 * MIB), "x"))
-    bands, home = 254312 // scale, 127156 * (254312 // scale) // 254312
+    bands = 254315 // scale
+    home = (bands - 3) // 2
     assert (out["bands"]["data"], out["params"]["home-bands"]) == (bands, home)
-    assert out["logical_blocks"] == home * 30 * MIB and 0 <= bands - 2 * home <= 1
+    assert out["logical_blocks"] == home * 30 * MIB and 3 <= bands - 2 * home <= 4
     assert scale > 1 or out["logical_blocks"] * 4096 == pytest.approx(4e12, rel=1e-3)
     assert out["table"].endswith(f" 0 {settings}") and out["params"]["reserve"] >= 3
 
@@ -468,7 +473,8 @@ def test_presets_command(run):
     assert [r["name"] for r in rows] == [*(f"emulated-smr-{i}" for i in (1, 2, 3)),
                                          "ma-baseline", "ma-tiler", "tiler-track",
                                          "ma-dualbuffer", "dualbuffer-small", "ma-smr-2",
-                                         "ma-rmwf", "hajkazemi-log"]
+                                         "ma-rmwf", "hajkazemi-log", "hajkazemi-defrag",
+                                         "hajkazemi-look-around", "hajkazemi-cache"]
     assert {r["name"] for r in rows if r["needs_conventional_tracks_or_meta"]} == {
         "ma-tiler", "tiler-track"}
     for row, (mib, data, _) in zip(rows, BANDS.values()):

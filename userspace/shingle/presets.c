@@ -15,12 +15,14 @@
 
 /* Smallest disk with a home and a log of the same size, which has its reserve and a band. */
 #define LEAST_LOG_BANDS		8
-/* The paper has an infinite disk.  Here the home presents 4 TB, and the log has as much. */
+/* Bands of a log beyond those that can hold blocks in use. */
+#define LOG_RESERVE		3
+/* The paper has an infinite disk.  Here the home presents 4 TB, and the log can hold as much. */
 #define LOG_PRESET(preset, settings) {							\
 		.name = preset, .target = "stl-log", .source = HAJKAZEMI,		\
 		.paper = { "log-structured", "none", "none, writing stops when it is full",	\
 			   "extents, dynamic", "infinite", "not given" },		\
-		.band_blocks = 30 * MIB_BLOCKS, .bands = 254312, .home_bands = 127156,	\
+		.band_blocks = 30 * MIB_BLOCKS, .bands = 254315, .home_bands = 127156,	\
 		.keys = settings, .features = safe,					\
 	}
 
@@ -38,6 +40,13 @@ static const char *const unstaged[] = { "inplace", NULL };
 static const char *const safe[] = { NULL };
 static const char *const defaults[] = { NULL };
 static const char *const archive[] = { "clean=off", NULL };
+static const char *const defrag[] = { "clean=off", "defrag_frags=2", NULL };
+static const char *const look_around[] = {
+	"clean=off", "look_behind=64", "look_ahead=64", "look_regions=32", NULL
+};
+static const char *const read_cache[] = {
+	"clean=off", "selective=on", "read_cache_kb=65536", NULL
+};
 static const char over_doc[] =
 	"bands are cleaned by writing over them: a power cut meanwhile loses up to a band, also what was flushed long before; --no-feature inplace stages them";
 static const char unstaged_doc[] =
@@ -112,8 +121,11 @@ static const struct preset presets[] = {
 		.log_blocks = 20 * 1024 * MIB_BLOCKS, .flash = true,
 		.keys = defaults, .features = safe,
 	},
-	/* The remedies are this log with other settings. */
+	/* The log alone, and with each of the three remedies. */
 	LOG_PRESET("hajkazemi-log", archive),
+	LOG_PRESET("hajkazemi-defrag", defrag),
+	LOG_PRESET("hajkazemi-look-around", look_around),
+	LOG_PRESET("hajkazemi-cache", read_cache),
 };
 
 /**
@@ -251,7 +263,8 @@ static void put_home(const struct preset *p, u64 scale, u64 band, struct preset_
 	u64 bands = p->bands * p->band_blocks / (scale * band);
 
 	put(opt, "bands", bands, "");
-	put(opt, "home-bands", bands * p->home_bands / p->bands, "");
+	put(opt, "home-bands",
+	    (bands - LOG_RESERVE) * p->home_bands / (p->bands - LOG_RESERVE), "");
 }
 
 /* A region fills its band and begins with a track. */
