@@ -1167,6 +1167,51 @@ static void stl_log_archives(struct kunit *test)
 }
 
 /*
+ * Blocks of the home that a rewrite brings into use count at once: the host cannot use up the room
+ * for them meanwhile.
+ */
+static void stl_log_rewrites_within_capacity(struct kunit *test)
+{
+	/* The home at 0, segments from 12 on: room for 8 blocks. */
+	struct shingle_engine *e = new_log(test, 8, 3, 32, NULL);
+	struct shingle_record rec[16];
+	struct shingle_emit emit = { .rec = rec, .max = ARRAY_SIZE(rec) };
+	struct shingle_step step;
+	struct shingle_run run;
+
+	write_run(test, e, 1, 1, 12);
+	KUNIT_ASSERT_TRUE(test, e->ops->read.rewrite(e, 0, 4));
+	KUNIT_ASSERT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_REWRITE, &step), 1);
+	KUNIT_EXPECT_EQ(test, step.n, 4U);
+	write_run(test, e, 4, 3, 13);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 7, 4, SHINGLE_LIFE_UNKNOWN, &run), -EBUSY);
+	write_run(test, e, 7, 1, 20);
+	e->ops->clean.step_done(e, &step, &emit);
+	expect_run(test, e, 0, 4, 16, SHINGLE_RUN_MAPPED);
+	KUNIT_EXPECT_EQ(test, e->ops->map.place(e, 8, 1, SHINGLE_LIFE_UNKNOWN, &run),
+			SHINGLE_FULL);
+	expect_sound(test, e);
+	e->ops->destroy(e);
+}
+
+/* A rewrite that is dropped closes no segment: without cleaning the rest of it would be lost. */
+static void stl_log_drops_rewrites(struct kunit *test)
+{
+	struct shingle_engine *e = new_log(test, 8, 0, 32, never);
+	struct shingle_step step;
+
+	write_run(test, e, 0, 2, 0);
+	write_run(test, e, 9, 1, 2);
+	/* One extent: there is nothing to rewrite. */
+	KUNIT_ASSERT_TRUE(test, e->ops->read.rewrite(e, 0, 2));
+	KUNIT_EXPECT_EQ(test, e->ops->clean.next_step(e, SHINGLE_WHY_REWRITE, &step), 0);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "dropped_rewrites"), 1ULL);
+	write_run(test, e, 8, 1, 3);
+	expect_sound(test, e);
+	e->ops->destroy(e);
+}
+
+/*
  * A segment into which all writes failed is free without another commit, also after a discard that
  * found nothing: its transaction has no records and is never committed.
  */
@@ -1561,6 +1606,8 @@ static struct kunit_case stl_cases[] = {
 	KUNIT_CASE(stl_log_moves_current_blocks),
 	KUNIT_CASE(stl_log_joins),
 	KUNIT_CASE(stl_log_archives),
+	KUNIT_CASE(stl_log_rewrites_within_capacity),
+	KUNIT_CASE(stl_log_drops_rewrites),
 	KUNIT_CASE(stl_log_frees_failed_segments),
 	KUNIT_CASE(stl_log_cleans_within_its_map),
 	KUNIT_CASE(stl_log_joins_in_vain),

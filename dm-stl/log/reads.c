@@ -44,13 +44,33 @@ bool stl_log_rewrite(struct shingle_engine *e, u64 lblk, u32 n)
 }
 
 /*
- * Is there room for @n blocks at the frontier?  The last free segment and the room that cleaning
- * needs beside it are left to others, see segments.c.  Blocks of the home become blocks in use.
+ * The extents of the range that a step would copy, up to one more than it can.  @fresh: result, the
+ * blocks that it brings into use: those of the home that were never written.
  */
-static bool find_place(struct stl_log *s, enum log_frontier to, u32 n)
+static u32 extents_of(struct stl_log *s, u32 lblk, u32 n, u32 *fresh)
 {
-	if (s->layout->logical_blocks > s->capacity &&
-	    s->x.live_units + s->inflight_blocks + n > s->capacity)
+	u32 nr = 0, part, place;
+
+	*fresh = 0;
+	for (; n && nr <= MOVE_EXTENTS; lblk += part, n -= part) {
+		part = shingle_extents_find(&s->x, lblk, n, &place);
+		if (place != SHINGLE_EXTENTS_NONE) {
+			nr++;
+		} else if (s->home_bands) {
+			*fresh += part;
+			nr++;
+		}
+	}
+	return nr;
+}
+
+/*
+ * Is there room for @n blocks at the frontier, @fresh of which come into use?  The last free
+ * segment and the room that cleaning needs beside it are left to others, see segments.c.
+ */
+static bool find_place(struct stl_log *s, enum log_frontier to, u32 n, u32 fresh)
+{
+	if (s->x.live_units + s->inflight_blocks + fresh > s->capacity)
 		return false;
 	if (s->free.nr < 2)
 		return false;
@@ -63,44 +83,46 @@ static bool find_place(struct stl_log *s, enum log_frontier to, u32 n)
 	return true;
 }
 
-/* Let the step copy the range.  Returns false if it has too many extents. */
-static bool collect(struct stl_log *s, struct shingle_step *step, u32 lblk, u32 n)
+/* Let the step copy the range. */
+static void collect(struct stl_log *s, struct shingle_step *step, u32 lblk, u32 n)
 {
 	u32 part, place;
 
 	for (; n; lblk += part, n -= part) {
 		part = shingle_extents_find(&s->x, lblk, n, &place);
-		if (s->clean.nr == MOVE_EXTENTS)
-			return false;
 		/* Without a home such blocks are read nowhere. */
 		if (place != SHINGLE_EXTENTS_NONE || s->home_bands)
 			stl_log_add_move(s, step, lblk, place, part);
 	}
-	return s->clean.nr > 1;
 }
 
-/* Begin the first rewrite.  Returns 1, 0 if it is dropped, -EAGAIN if a write must end first. */
+/*
+ * Begin the first rewrite.  Returns 1, 0 if it is dropped, -EAGAIN if a write must end first.  A
+ * segment is closed for lack of room only if nothing else prevents the rewrite.
+ */
 static int begin(struct stl_log *s, struct shingle_step *step)
 {
 	enum log_frontier to = s->policy == LOG_CLEAN_OFF ? LOG_HOST : LOG_CLEANER;
 	struct log_rewrites *r = &s->rewrites;
-	u32 n = r->n[r->head];
+	u32 lblk = r->lblk[r->head], n = r->n[r->head], nr, fresh;
+	int done = 0;
 
-	if (!find_place(s, to, n))
+	nr = extents_of(s, lblk, n, &fresh);
+	if (nr < 2 || nr > MOVE_EXTENTS || !shingle_extents_reserve(&s->x, SHINGLE_EXTENTS_SET * nr))
 		return 0;
-	if (s->segment[s->frontier[to]].inflight)
-		return -EAGAIN;
+	if (find_place(s, to, n, fresh))
+		done = s->segment[s->frontier[to]].inflight ? -EAGAIN : 1;
+	if (done <= 0) {
+		shingle_extents_unreserve(&s->x, SHINGLE_EXTENTS_SET * nr);
+		return done;
+	}
 	stl_log_begin_step(s, step, STEP_REWRITE, to);
 	step->optional = true;
 	s->clean.to_host = to == LOG_HOST;
-	if (collect(s, step, r->lblk[r->head], n) &&
-	    shingle_extents_reserve(&s->x, SHINGLE_EXTENTS_SET * s->clean.nr)) {
-		s->clean.reserved = SHINGLE_EXTENTS_SET * s->clean.nr;
-		return 1;
-	}
-	shingle_step_init(step);
-	stl_log_end_step(s);
-	return 0;
+	s->clean.reserved = SHINGLE_EXTENTS_SET * nr;
+	s->clean.fresh = fresh;
+	collect(s, step, lblk, n);
+	return 1;
 }
 
 /* The next step of defragmentation.  Returns as next_step(). */

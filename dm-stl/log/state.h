@@ -132,6 +132,7 @@ struct log_rewrites {
  * @to: enum log_frontier: where the step in progress writes
  * @to_host: the step writes where the host writes: the host waits for it
  * @reserved: extents that are reserved for the step, beside those that are the cleaner's
+ * @fresh: blocks of the step that come into use when it ends
  * @active: a step is in progress
  * @end: fill of the cleaner's segment after the step
  * @nr: number of entries of @move
@@ -156,6 +157,7 @@ struct log_clean {
 	u8 to;
 	bool to_host;
 	u32 reserved;
+	u32 fresh;
 	bool active;
 	u32 end;
 	u32 nr;

@@ -88,6 +88,7 @@ void stl_log_end_step(struct stl_log *s)
 	s->clean.to_host = false;
 	shingle_extents_unreserve(&s->x, s->clean.reserved);
 	s->clean.reserved = 0;
+	s->clean.fresh = 0;
 }
 
 /* Are all blocks of the step still where it has copied them from? */

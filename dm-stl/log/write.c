@@ -74,16 +74,16 @@ static int find_room(struct stl_log *s)
  */
 static int within_capacity(struct stl_log *s, u32 lblk, u32 *n)
 {
-	u32 place;
+	u32 pending = s->inflight_blocks + s->clean.fresh, place;
 
 	if (s->layout->logical_blocks <= s->capacity ||
-	    s->x.live_units + s->inflight_blocks + *n <= s->capacity)
+	    s->x.live_units + pending + *n <= s->capacity)
 		return 0;
 	*n = shingle_extents_find(&s->x, lblk, *n, &place);
 	/* Its blocks replace others. */
 	if (place != SHINGLE_EXTENTS_NONE)
 		return 0;
-	if (s->inflight_blocks)
+	if (pending)
 		return -EBUSY;
 	if (s->x.live_units >= s->capacity)
 		return SHINGLE_FULL;
