@@ -211,10 +211,12 @@ static noinline bool map_log_read(struct shingle_device *d, struct bio *bio, int
 				  u32 all, u32 n, u64 pblk)
 {
 	struct shingle_seeks *seeks = &d->engine->reads->seeks;
+	bool adds = n < all && (r == DM_MAPIO_REMAPPED || r == DM_MAPIO_SUBMITTED);
 
 	lockdep_assert_held(&d->map_lock);
-	shingle_seeks_host(seeks, false, lblk, all);
-	if (n < all && (r == DM_MAPIO_REMAPPED || r == DM_MAPIO_SUBMITTED)) {
+	/* A rest that is not handed over arrives as another bio. */
+	shingle_seeks_host(seeks, false, lblk, adds ? all : n);
+	if (adds) {
 		shingle_reads_add(d, bio);
 		return true;
 	}

@@ -114,26 +114,6 @@ static u8 *block_of(const struct shingle_reads *rd, u32 slot)
  * Copies between a read and the caches
  */
 
-/* Copy one block between a bio at @iter, which advances, and memory. */
-static void copy_block(struct bio *bio, struct bvec_iter *iter, u8 *mem, bool to_bio)
-{
-	u32 done = 0;
-
-	while (done < SHINGLE_BLOCK_SIZE) {
-		struct bio_vec bv = bio_iter_iovec(bio, *iter);
-		u32 n = min_t(u32, bv.bv_len, SHINGLE_BLOCK_SIZE - done);
-		u8 *at = bvec_kmap_local(&bv);
-
-		if (to_bio)
-			memcpy(at, mem + done, n);
-		else
-			memcpy(mem + done, at, n);
-		kunmap_local(at);
-		bio_advance_iter(bio, iter, n);
-		done += n;
-	}
-}
-
 static struct bvec_iter part_of(struct bio *bio, u32 offset, u32 n)
 {
 	struct bvec_iter iter = bio->bi_iter;
@@ -160,7 +140,7 @@ static void copy_fill(struct shingle_reads *rd, struct bio *parent, struct bvec_
 
 	bio_advance_iter(parent, &iter, skip << SHINGLE_BLOCK_SHIFT);
 	for (i = 0; i < fill->n; i++) {
-		copy_block(parent, &iter, block_of(rd, slot), false);
+		shingle_copy_block(parent, &iter, block_of(rd, slot), false);
 		slot = shingle_readcache_next(&rd->kept.cache, slot);
 	}
 }
@@ -261,7 +241,7 @@ static bool from_cache(struct shingle_device *d, struct bio *bio, struct bvec_it
 	if (!hit)
 		return false;
 	for (i = 0; i < p->n; i++)
-		copy_block(bio, &iter, block_of(rd, rd->slots[i]), true);
+		shingle_copy_block(bio, &iter, block_of(rd, rd->slots[i]), true);
 	spin_lock_irq(&d->map_lock);
 	shingle_readcache_put(&rd->kept.cache, rd->slots, p->n);
 	spin_unlock_irq(&d->map_lock);
@@ -275,7 +255,7 @@ static void copy_region(struct shingle_reads *rd, struct bio *bio, struct bvec_i
 	u32 i;
 
 	for (i = 0; i < n; i++)
-		copy_block(bio, &iter, from + (size_t)i * SHINGLE_BLOCK_SIZE, true);
+		shingle_copy_block(bio, &iter, from + (size_t)i * SHINGLE_BLOCK_SIZE, true);
 }
 
 /* Take a fragment from a region that is kept. */
@@ -435,18 +415,21 @@ static void read_run(struct shingle_device *d, struct bio *bio, const struct pla
 	}
 	io->lblk += p->n;
 	io->n -= p->n;
-	this_cpu_add(d->cpu->host_read_blocks, p->n);
+	/* shingle_wcache_find() has counted its blocks. */
+	if (p->r == DM_MAPIO_REMAPPED || p->r == DM_MAPIO_SUBMITTED)
+		this_cpu_add(d->cpu->host_read_blocks, p->n);
 }
 
 /*
  * Look up runs of the rest of a read, up to one in the write cache, whose hits are the result of
- * one look-up.  Returns their number, 0 if the first must wait.
+ * one look-up.  *@next is the place behind the last extent of the read so far.  Returns the number
+ * of runs, 0 if the first must wait.
  */
-static u32 make_plan(struct shingle_device *d, struct bio *bio)
+static u32 make_plan(struct shingle_device *d, struct bio *bio, u64 *next)
 {
 	struct shingle_reads *rd = reads_of(d);
 	struct shingle_io *io = shingle_bio_io(bio);
-	u64 lblk = io->lblk, left = io->n, next = SHINGLE_NOWHERE;
+	u64 lblk = io->lblk, left = io->n;
 	u32 nr = 0;
 
 	spin_lock_irq(&d->map_lock);
@@ -455,8 +438,7 @@ static u32 make_plan(struct shingle_device *d, struct bio *bio)
 		struct shingle_run run;
 
 		p->n = min_t(u64, left, U32_MAX);
-		rd->hits.n = 0;
-		p->r = shingle_look_up(d, io, lblk, &p->n, &run, nr ? NULL : &rd->hits);
+		p->r = shingle_look_up(d, io, lblk, &p->n, &run, &rd->hits);
 		if (p->r == -EBUSY)
 			break;
 		if (p->r == DM_MAPIO_REMAPPED) {
@@ -464,16 +446,15 @@ static u32 make_plan(struct shingle_device *d, struct bio *bio)
 			p->zero = run.kind == SHINGLE_RUN_UNWRITTEN;
 			shingle_join_readers(d, io);
 			/* An extent where the one before it has ended continues its fragment. */
-			io->seq += run.pblk != next;
-			next = run.pblk + p->n;
+			io->seq += run.pblk != *next;
+			*next = run.pblk + p->n;
 			shingle_seeks_plain(&d->engine->reads->seeks, SHINGLE_SEEK_READ, run.pblk,
 					    p->n);
 		}
 		nr++;
 		lblk += p->n;
 		left -= p->n;
-		/* A later block may be in the write cache: look up one run at a time. */
-		if (p->r == -EALREADY || READ_ONCE(d->wcache.nr))
+		if (p->r == -EALREADY)
 			break;
 	}
 	spin_unlock_irq(&d->map_lock);
@@ -505,18 +486,19 @@ static void end_plan(struct shingle_device *d, struct bio *bio)
 static bool read_all(struct shingle_device *d, struct bio *bio)
 {
 	struct shingle_io *io = shingle_bio_io(bio);
+	u64 next = SHINGLE_NOWHERE;
 	u32 nr, i;
 
 	while (io->n) {
 		bool fragmented;
 		u64 planned = 0;
 
-		nr = make_plan(d, bio);
+		nr = make_plan(d, bio, &next);
 		if (!nr)
 			return false;
 		for (i = 0; i < nr; i++)
 			planned += reads_of(d)->plan[i].n;
-		/* The rest needs at least another one. */
+		/* A rest that has not been looked up is assumed to need another one. */
 		fragmented = io->seq > 1 || planned < io->n;
 		for (i = 0; i < nr; i++)
 			read_run(d, bio, &reads_of(d)->plan[i], fragmented);

@@ -92,7 +92,16 @@ void shingle_wslot_forget(struct shingle_wcache *wc, struct shingle_wslot *s)
  * Host writes
  */
 
-static void copy_block(struct bio *bio, struct bvec_iter *iter, u8 *mem, bool to_bio)
+/**
+ * shingle_copy_block() - copy one block between a bio and memory
+ * @bio: the bio
+ * @iter: where in @bio; advances
+ * @mem: the memory
+ * @to_bio: copy to @bio, or else from it
+ *
+ * Context: any.
+ */
+void shingle_copy_block(struct bio *bio, struct bvec_iter *iter, u8 *mem, bool to_bio)
 {
 	u32 done, len;
 
@@ -223,7 +232,7 @@ bool shingle_wcache_fill(struct shingle_device *d, struct bio *bio, struct bvec_
 
 	list_for_each_entry(s, slots, link) {
 		if (bio_op(bio) == REQ_OP_WRITE)
-			copy_block(bio, &iter, memory_of(wc, s), false);
+			shingle_copy_block(bio, &iter, memory_of(wc, s), false);
 		else
 			memset(memory_of(wc, s), 0, SHINGLE_BLOCK_SIZE);
 	}
@@ -315,7 +324,7 @@ void shingle_wcache_read(struct shingle_device *d, struct bio *bio, struct shing
 	u32 i;
 
 	for (i = 0; i < hits->n; i++)
-		copy_block(bio, &iter, memory_of(wc, hits->slot[i]), true);
+		shingle_copy_block(bio, &iter, memory_of(wc, hits->slot[i]), true);
 
 	spin_lock_irq(&d->map_lock);
 	for (i = 0; i < hits->n; i++) {

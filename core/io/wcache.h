@@ -12,6 +12,7 @@ u32 shingle_wcache_take(struct shingle_device *d, u64 lblk, u32 n, struct list_h
 bool shingle_wcache_fill(struct shingle_device *d, struct bio *bio, struct bvec_iter iter,
 			 struct list_head *slots);
 bool shingle_wcache_find(struct shingle_device *d, u64 lblk, u32 *n, struct shingle_hits *hits);
+void shingle_copy_block(struct bio *bio, struct bvec_iter *iter, u8 *mem, bool to_bio);
 void shingle_wcache_read(struct shingle_device *d, struct bio *bio, struct shingle_hits *hits);
 bool shingle_wcache_in_the_way(struct shingle_device *d, u64 lblk, u64 n, u64 seq);
 bool shingle_wcache_flush(struct shingle_device *d, struct bio *bio);

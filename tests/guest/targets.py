@@ -483,6 +483,9 @@ class StlLog(Fitted):
                          options=remedies),),
         "faults": (Geometry("remedies", band=4, data=12, cache=3, meta="separate", journal=24,
                             options=remedies),),
+        "stress": (Geometry("remedies", band=8, data=24, cache=4, ckpt=16, journal=32, home=True,
+                            options=(*remedies, ("wcache_blocks", 24), ("destage_ms", 5),
+                                     ("idle_ms", 5), ("commit_ms", 10))),),
     }
 
     @staticmethod
