@@ -32,15 +32,15 @@ struct shingle_kept {
 };
 
 /*
- * The content of these places is new: no cache has it.  Call it before the map refers to them.
- * Context: map lock.
+ * The content of these places is new: no cache has it.  Call it before the map refers to them, for
+ * at most SHINGLE_WALK places.  Context: map lock.
  */
 static inline void shingle_forget_kept(struct shingle_device *d, u64 pblk, u32 n)
 {
 	lockdep_assert_held(&d->map_lock);
 	if (likely(!d->kept))
 		return;
-	shingle_readcache_forget(&d->kept->cache, pblk, n);
+	WARN_ON_ONCE(shingle_readcache_forget(&d->kept->cache, pblk, n) < n);
 	shingle_around_forget(&d->kept->around, pblk, n);
 }
 

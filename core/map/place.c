@@ -65,6 +65,9 @@ int shingle_place(struct shingle_device *d, u64 lblk, u32 n, struct shingle_writ
 		return -EROFS;
 	if (d->phase.resetting || !shingle_journal_reserve(d, records))
 		return -EAGAIN;
+	/* The completion forgets what the caches of reads have of these places. */
+	if (unlikely(d->kept))
+		n = min(n, SHINGLE_WALK);
 	r = d->ops->map.place(d->engine, lblk, n, bio_life(bio), &w->run);
 	if (!r && !shingle_is_alone(&d->layout, w->run.pblk) && !window_clear(d, &w->run)) {
 		d->ops->map.abort(d->engine, &w->run);
