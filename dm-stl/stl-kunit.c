@@ -1194,6 +1194,22 @@ static void stl_log_rewrites_within_capacity(struct kunit *test)
 	e->ops->destroy(e);
 }
 
+/* Six extents, and room in the map for four others: a rewrite of four needs no more. */
+static void stl_log_rewrites_in_a_small_map(struct kunit *test)
+{
+	struct shingle_engine *e = new_log(test, 10, 0, 10, NULL);
+	u32 i;
+
+	for (i = 0; i < 6; i++)
+		write_run(test, e, 5 - i, 1, i);
+	KUNIT_ASSERT_TRUE(test, e->ops->read.rewrite(e, 1, 4));
+	log_step(test, e, SHINGLE_WHY_REWRITE, 4, 4, 8);
+	expect_run(test, e, 1, 4, 8, SHINGLE_RUN_MAPPED);
+	KUNIT_EXPECT_EQ(test, shingle_exercise_counter(e, "extents"), 3ULL);
+	expect_sound(test, e);
+	e->ops->destroy(e);
+}
+
 /* A rewrite that is dropped closes no segment: without cleaning the rest of it would be lost. */
 static void stl_log_drops_rewrites(struct kunit *test)
 {
@@ -1607,6 +1623,7 @@ static struct kunit_case stl_cases[] = {
 	KUNIT_CASE(stl_log_joins),
 	KUNIT_CASE(stl_log_archives),
 	KUNIT_CASE(stl_log_rewrites_within_capacity),
+	KUNIT_CASE(stl_log_rewrites_in_a_small_map),
 	KUNIT_CASE(stl_log_drops_rewrites),
 	KUNIT_CASE(stl_log_frees_failed_segments),
 	KUNIT_CASE(stl_log_cleans_within_its_map),

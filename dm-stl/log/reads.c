@@ -14,6 +14,12 @@
  */
 #include "log/state.h"
 
+/*
+ * Extents that a rewrite may add to the map: it may split the first and the last extent of its
+ * range, and replaces all others.
+ */
+#define REWRITE_EXTENTS	(2U * SHINGLE_EXTENTS_SET)
+
 /* The places of the segment, or of the band of the home, up to its frontier. */
 void stl_log_around(struct shingle_engine *e, u64 pblk, u64 *lo, u64 *hi)
 {
@@ -108,18 +114,18 @@ static int begin(struct stl_log *s, struct shingle_step *step)
 	int done = 0;
 
 	nr = extents_of(s, lblk, n, &fresh);
-	if (nr < 2 || nr > MOVE_EXTENTS || !shingle_extents_reserve(&s->x, SHINGLE_EXTENTS_SET * nr))
+	if (nr < 2 || nr > MOVE_EXTENTS || !shingle_extents_reserve(&s->x, REWRITE_EXTENTS))
 		return 0;
 	if (find_place(s, to, n, fresh))
 		done = s->segment[s->frontier[to]].inflight ? -EAGAIN : 1;
 	if (done <= 0) {
-		shingle_extents_unreserve(&s->x, SHINGLE_EXTENTS_SET * nr);
+		shingle_extents_unreserve(&s->x, REWRITE_EXTENTS);
 		return done;
 	}
 	stl_log_begin_step(s, step, STEP_REWRITE, to);
 	step->optional = true;
 	s->clean.to_host = to == LOG_HOST;
-	s->clean.reserved = SHINGLE_EXTENTS_SET * nr;
+	s->clean.reserved = REWRITE_EXTENTS;
 	s->clean.fresh = fresh;
 	collect(s, step, lblk, n);
 	return 1;

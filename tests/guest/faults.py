@@ -1352,6 +1352,72 @@ def bad_blocks(ctx, geo):
         game.alive()
 
 
+def _reads(game, blocks):
+    """Read @blocks in one request and expect the data of the model; return whether it succeeded."""
+    try:
+        data = game.dev.read(blocks[0], len(blocks))
+    except OSError:
+        return False
+    for i, b in enumerate(blocks):
+        version, why = read_stamp(data[i * BLOCK:(i + 1) * BLOCK], b)
+        expect(version in game.model.current(b), f"block {b} holds {why or version}")
+    return True
+
+
+def fragments(ctx, geo, how):
+    """Reads of several fragments, with all remedies for their seeks, meet places that fail: such a
+    read fails if one of its own blocks is there.  A rewrite that fails costs neither a block nor
+    the device, which a second part tests with failing writes."""
+    rng = random.Random(how)
+    geo = geo.but(cache=40, extents=2 * geo.logical, options=(*geo.options, ("idle_ms", 0)))
+    with faulty(ctx, geo) as game:
+
+        def scatter():
+            """Write all blocks, each alone; return them in the order of their places."""
+            order = rng.sample(range(geo.logical), geo.logical)
+            for b in order:
+                game.write(b, must=True)
+            return order
+
+        def read_some(lost):
+            for _ in range(200):
+                n = rng.choice((2, 3, 4, 6, 8))
+                first = rng.randrange(geo.logical - n + 1)
+                blocks = range(first, first + n)
+                expect(_reads(game, blocks) != bool(lost.intersection(blocks)),
+                       f"reading {blocks}, without {sorted(lost)}")
+
+        def failed_rewrites(before):
+            """Wait until a step has failed, and expect that nothing else has happened."""
+            until(lambda: stats(game.stack.device)["step_failures"] > before, "a failed rewrite")
+            _none_lost(game, how)
+            expect(game.state() == "rw", f"{how}: the state is {game.state()}")
+            return stats(game.stack.device)
+
+        order, (which, start, _) = scatter(), game.areas["data"]
+        if how == "medium":
+            bad = rng.sample(range(geo.logical), 4)
+            game.poisoned(which, [start + i for i in bad])
+        else:
+            bad = range(5, 8)
+            game.areas["part"] = (which, start + bad[0], len(bad))
+            game.break_("part")
+        read_some({order[i] for i in bad})
+        count = failed_rewrites(0)
+        for name in ("cache_hits", "region_hits", "rewritten_blocks"):
+            expect(count[name], f"{name} is 0")
+        game.heal()
+        read_some(set())
+        scatter()
+        game.break_("data", "error_writes")
+        before = stats(game.stack.device)["step_failures"]
+        read_some(set())
+        count = failed_rewrites(before)
+        ctx.note(f"{count['step_failures']} rewrites failed")
+        game.heal()
+        game.alive()
+
+
 def full_list(ctx, geo):
     """More blocks become unreadable than the on-disk list of bad blocks can name: the device
     becomes read-only instead of forgetting one, and no acknowledged data are lost."""
@@ -2205,6 +2271,11 @@ def cases(target, options):
     if target.name == "tiler":
         out.append(("cleaning, failures far apart",
                     lambda ctx: failures_far_apart(ctx, geo)))
+    if target.name == "stl-log":
+        remedies = target.geometry("faults")[-1]
+        out += [(f"reads of several fragments, errors of {what}",
+                 lambda ctx, h=how: fragments(ctx, remedies, h))
+                for how, what in (("medium", "the medium"), ("link", "a link"))]
     if target.name == "paged":
         out.append(("pages of the map, more than there are frames, read-only",
                     lambda ctx: page_frames(ctx, paged)))
