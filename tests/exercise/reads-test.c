@@ -6,6 +6,7 @@
  *   gets old data, and its data do not change while it holds them.
  * - The read cache with one operation at a time, against a list of the last units.  A larger cache
  *   has every hit that a smaller one has.
+ * - Two read caches, of which one ends the fills of a read in another order.
  * - The regions of look-ahead-behind, likewise.
  * - Counts of seeks and of mis-ordered writes, against a search of the whole past.
  * - Decisions of the remedies.
@@ -320,6 +321,54 @@ static u64 cache_alone(bool exact)
 		verify(&c[k]);
 		shingle_readcache_exit(&c[k]);
 	}
+	return hits;
+}
+
+/* ------------------------------------------------------------------------
+ * The order in which fills end
+ */
+
+/*
+ * Of two caches, one ends each fill at once, and the other ends those of a read in random order.
+ * Both have the same hits.
+ */
+static u64 ends_in_any_order(bool exact)
+{
+	u32 slots = random_between(&rng, MOST_WAYS * 8, MOST_WAYS * 20), round, nr, i, n, end;
+	struct shingle_readcache_fill fill[MOST_WAYS];
+	u32 filling[MOST_WAYS], way[MOST_FRAG];
+	struct shingle_readcache one, other;
+	u64 hits = 0, place;
+	bool hit;
+
+	if (shingle_readcache_init(&one, slots, exact) ||
+	    shingle_readcache_init(&other, slots, exact))
+		die("out of memory");
+	for (round = 0; round < 200; round++) {
+		/* The fragments of a read. */
+		for (i = 0, nr = 0; i < MOST_WAYS; i++) {
+			n = exact ? 4 : random_between(&rng, 1, 8);
+			place = 8 * (MOST_WAYS * random_below(&rng, 5) + i);
+			hit = cache_use(&one, place, n);
+			if (shingle_readcache_hit(&other, place, n, way) != hit)
+				die("the order in which fills end changes what is evicted");
+			hits += hit;
+			if (hit)
+				shingle_readcache_put(&other, way, n);
+			else if (shingle_readcache_fill(&other, &fill[i], place, n))
+				filling[nr++] = i;
+		}
+		while (nr) {
+			end = random_below(&rng, nr);
+			shingle_readcache_filled(&other, &fill[filling[end]]);
+			filling[end] = filling[--nr];
+		}
+		if (one.here != other.here)
+			die("the order in which fills end changes how much is kept");
+	}
+	verify(&other);
+	shingle_readcache_exit(&one);
+	shingle_readcache_exit(&other);
 	return hits;
 }
 
@@ -740,7 +789,7 @@ int main(int argc, char **argv)
 {
 	u32 seed = argc > 1 ? strtoul(argv[1], NULL, 0) : 1;
 	u32 nr = argc > 2 ? strtoul(argv[2], NULL, 0) : 100;
-	u64 alone[2] = {}, region_hits = 0, mis = 0;
+	u64 alone[2] = {}, any_order = 0, region_hits = 0, mis = 0;
 	struct ways ways[2];
 	u32 i, exact;
 
@@ -751,6 +800,7 @@ int main(int argc, char **argv)
 		for (exact = 0; exact < 2; exact++) {
 			cache_under_way(exact, &ways[exact]);
 			alone[exact] += cache_alone(exact);
+			any_order += ends_in_any_order(exact);
 		}
 		region_hits += regions();
 		mis += counts(9) + counts(12);
@@ -767,6 +817,7 @@ int main(int argc, char **argv)
 		       (unsigned long long)ways[exact].cancelled,
 		       (unsigned long long)ways[exact].refused,
 		       (unsigned long long)ways[exact].held, (unsigned long long)alone[exact]);
+	printf("fills that end in any order: %llu hits\n", (unsigned long long)any_order);
 	printf("regions: %llu hits\ncounts: %llu mis-ordered\n", (unsigned long long)region_hits,
 	       (unsigned long long)mis);
 	return 0;

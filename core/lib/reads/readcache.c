@@ -6,6 +6,8 @@
 #define NONE		SHINGLE_NO_CACHE_SLOT
 #define GROUP_SHIFT	6
 #define GROUP		(1U << GROUP_SHIFT)
+/* Slots that the end of a fill looks at; with more newer ones, the order becomes approximate. */
+#define NEWER_SLOTS	1024U
 
 /* Neighbouring units have neighbouring buckets. */
 static u32 bucket(const struct shingle_readcache *c, u64 place)
@@ -95,15 +97,32 @@ static u32 find_part(const struct shingle_readcache *c, u64 place, u32 n, u32 i)
 	return c->exact ? find(c, place + i, i, n) : find(c, place + i, 0, 0);
 }
 
-static void make_newest(struct shingle_readcache *c, u32 s)
+/* Link a slot in front of @older, which is NONE if it becomes the oldest one. */
+static void link_slot(struct shingle_readcache *c, u32 s, u32 older, u32 turn)
 {
-	c->slot[s].prev = NONE;
-	c->slot[s].next = c->newest;
-	if (c->newest != NONE)
-		c->slot[c->newest].prev = s;
+	u32 newer = older == NONE ? c->oldest : c->slot[older].prev;
+
+	c->slot[s].turn = turn;
+	c->slot[s].prev = newer;
+	c->slot[s].next = older;
+	if (newer != NONE)
+		c->slot[newer].next = s;
+	else
+		c->newest = s;
+	if (older != NONE)
+		c->slot[older].prev = s;
 	else
 		c->oldest = s;
-	c->newest = s;
+}
+
+/* Find the newest slot with a turn up to @turn.  Return: it, or NONE. */
+static u32 slot_before(const struct shingle_readcache *c, u32 turn)
+{
+	u32 s = c->newest, i;
+
+	for (i = 0; i < NEWER_SLOTS && s != NONE && (s32)(c->slot[s].turn - turn) > 0; i++)
+		s = c->slot[s].next;
+	return s;
 }
 
 static void unlink_slot(struct shingle_readcache *c, u32 s)
@@ -174,7 +193,7 @@ static u32 drop_fragment(struct shingle_readcache *c, u32 s)
  */
 bool shingle_readcache_hit(struct shingle_readcache *c, u64 place, u32 n, u32 *slots)
 {
-	u32 i, s;
+	u32 i, s, turn;
 
 	for (i = 0; i < n; i++) {
 		s = n <= c->here ? find_part(c, place, n, i) : NONE;
@@ -185,10 +204,11 @@ bool shingle_readcache_hit(struct shingle_readcache *c, u64 place, u32 n, u32 *s
 		if (slots)
 			slots[i] = s;
 	}
+	turn = ++c->turn;
 	for (i = 0; i < n; i++) {
 		s = slots ? slots[i] : find_part(c, place, n, i);
 		unlink_slot(c, s);
-		make_newest(c, s);
+		link_slot(c, s, c->newest, turn);
 		if (slots)
 			c->slot[s].held++;
 	}
@@ -303,6 +323,7 @@ u32 shingle_readcache_fill(struct shingle_readcache *c, struct shingle_readcache
 		return 0;
 	}
 	f->place = place + n - f->n;
+	f->turn = ++c->turn;
 	f->next = c->fills;
 	if (c->fills)
 		c->fills->prev = f;
@@ -328,12 +349,15 @@ static void end_fill(struct shingle_readcache *c, struct shingle_readcache_fill 
  * @c: the cache
  * @f: the fill; is ended
  *
- * Context: the caller's lock.
+ * The order of eviction is that in which fragments were looked up.  The order in which fills end
+ * does not change it.
+ *
+ * Context: the caller's lock; looks at 1,024 slots beside those of the fill.
  * Return: false if it was cancelled.
  */
 bool shingle_readcache_filled(struct shingle_readcache *c, struct shingle_readcache_fill *f)
 {
-	u32 s, next, other;
+	u32 s, next, other, older, i;
 
 	if (f->cancelled) {
 		shingle_readcache_cancel(c, f);
@@ -341,19 +365,23 @@ bool shingle_readcache_filled(struct shingle_readcache *c, struct shingle_readca
 	}
 	end_fill(c, f);
 	c->count.filled_units += f->n;
+	/* Another fill of the same unit may have been faster. */
+	for (s = f->slot, i = 0; i < f->n; s = c->slot[s].next, i++) {
+		other = find(c, c->slot[s].place, c->slot[s].back, c->slot[s].len);
+		if (other != NONE)
+			drop(c, other);
+	}
+	older = slot_before(c, f->turn);
 	for (s = f->slot; f->n; s = next, f->n--) {
 		struct shingle_readcache_slot *slot = &c->slot[s];
 		u32 *head = &c->bucket[bucket(c, slot->place)];
 
 		next = slot->next;
-		/* Another fill of the same unit may have been faster. */
-		other = find(c, slot->place, slot->back, slot->len);
-		if (other != NONE)
-			drop(c, other);
 		slot->state = SHINGLE_CACHE_HERE;
 		slot->hash = *head;
 		*head = s;
-		make_newest(c, s);
+		link_slot(c, s, older, f->turn);
+		older = s;
 		c->here++;
 	}
 	return true;

@@ -48,6 +48,7 @@ enum shingle_readcache_state {
  * @prev: here: the slot that was used next after this one
  * @next: here: the slot that was used last before this one; free: the next free slot; filling: the
  *	slot of the next unit
+ * @turn: here: when its fragment was looked up last
  * @state: enum shingle_readcache_state
  * @held: number of readers that hold it
  */
@@ -58,6 +59,7 @@ struct shingle_readcache_slot {
 	u32 hash;
 	u32 prev;
 	u32 next;
+	u32 turn;
 	u32 state : 2;
 	u32 held : 30;
 };
@@ -67,6 +69,7 @@ struct shingle_readcache_slot {
  * @place: its first unit that has a slot
  * @n: number of units that have slots; the last ones of the fragment
  * @slot: slot of @place; shingle_readcache_next() returns the others
+ * @turn: when the fill began
  * @cancelled: its places are about to be overwritten: it must not enter the cache
  * @prev: another fill
  * @next: another fill
@@ -75,6 +78,7 @@ struct shingle_readcache_fill {
 	u64 place;
 	u32 n;
 	u32 slot;
+	u32 turn;
 	bool cancelled;
 	struct shingle_readcache_fill *prev;
 	struct shingle_readcache_fill *next;
@@ -113,6 +117,7 @@ struct shingle_readcache_counts {
  * @free: first free slot of those below @fresh
  * @newest: the slot that was used last
  * @oldest: the slot to evict next
+ * @turn: number of hits and fills
  * @nr_buckets: number of buckets, a multiple of 64
  * @bucket: first slot of each
  * @slot: the slots
@@ -130,6 +135,7 @@ struct shingle_readcache {
 	u32 free;
 	u32 newest;
 	u32 oldest;
+	u32 turn;
 	u32 nr_buckets;
 	u32 *bucket;
 	struct shingle_readcache_slot *slot;
