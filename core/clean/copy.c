@@ -84,9 +84,24 @@ static u64 lblk_of(const struct shingle_device *d, u32 i)
 	return x->lblk == SHINGLE_NOWHERE ? SHINGLE_NOWHERE : x->lblk + i;
 }
 
+/* The copy reads or writes: count the seek, if the engine has a read side. */
+static void count_seek(struct shingle_device *d, enum shingle_seek_class class, u64 pblk, u32 n)
+{
+	struct shingle_seeks *seeks;
+
+	if (!d->kept)
+		return;
+	spin_lock_irq(&d->map_lock);
+	seeks = &d->engine->reads->seeks;
+	shingle_seeks_medium(seeks, class, pblk, n);
+	shingle_seeks_plain(seeks, class, pblk, n);
+	spin_unlock_irq(&d->map_lock);
+}
+
 static void gather_read(struct shingle_device *d, struct shingle_batch *b, u64 pblk, u32 n,
 			void *buf)
 {
+	count_seek(d, SHINGLE_SEEK_CLEAN_READ, pblk, n);
 	shingle_batch_io(d, b, REQ_OP_READ, shingle_pblk_dev(pblk), shingle_pblk_block(pblk), n,
 			 buf);
 }
@@ -401,8 +416,11 @@ static int put_singly(struct shingle_device *d, u64 dst, u32 n, u8 *buf)
 }
 
 /* Write a stretch; adjacent destinations are merged into one write.  @fresh: as gather(). */
-static int put(struct shingle_device *d, const struct stretch *s, u32 fresh)
+static int put(struct shingle_device *d, const struct shingle_step *step, const struct stretch *s,
+	       u32 fresh)
 {
+	enum shingle_seek_class class = step->optional ? SHINGLE_SEEK_REWRITE :
+							 SHINGLE_SEEK_CLEAN_WRITE;
 	const struct shingle_extent *x = d->cleaner.copy_extents, *end = x + s->nr;
 	u8 *buf = d->cleaner.copy_buf;
 	u64 dst;
@@ -413,6 +431,7 @@ static int put(struct shingle_device *d, const struct stretch *s, u32 fresh)
 		dst = x->dst;
 		for (n = 0; x < end && x->dst == dst + n; x++)
 			n += x->n;
+		count_seek(d, class, dst, n);
 		err = clean_write(d, dst, n, buf, fresh);
 		if (err)
 			err = put_singly(d, dst, n, buf);
@@ -490,7 +509,7 @@ int shingle_copy_step(struct shingle_device *d, const struct shingle_step *step,
 			return err;
 		if (step->whole_in_memory)
 			hold_readers(d, step);
-		err = put(d, &s, fresh);
+		err = put(d, step, &s, fresh);
 		if (err)
 			return err;
 	}

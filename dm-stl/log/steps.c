@@ -105,28 +105,6 @@ static bool unchanged(const struct stl_log *s)
 	return true;
 }
 
-static void count_seek(struct stl_log *s, enum shingle_seek_class class, u32 place, u32 n)
-{
-	u64 pblk = place_pblk(s, place);
-
-	shingle_seeks_medium(&s->reads.seeks, class, pblk, n);
-	shingle_seeks_plain(&s->reads.seeks, class, pblk, n);
-}
-
-/* The step has been carried out: count the seeks of its reads, and of the write to @place. */
-static void count_seeks(struct stl_log *s, const struct shingle_step *step, u32 place)
-{
-	u32 i;
-
-	for (i = 0; i < s->clean.nr; i++) {
-		if (s->clean.move[i].src != SHINGLE_EXTENTS_NONE)
-			count_seek(s, SHINGLE_SEEK_CLEAN_READ, s->clean.move[i].src,
-				   s->clean.move[i].n);
-	}
-	count_seek(s, step->kind == STEP_REWRITE ? SHINGLE_SEEK_REWRITE : SHINGLE_SEEK_CLEAN_WRITE,
-		   place, step->n);
-}
-
 void stl_log_step_done(struct shingle_engine *e, const struct shingle_step *step,
 		       struct shingle_emit *emit)
 {
@@ -138,7 +116,6 @@ void stl_log_step_done(struct shingle_engine *e, const struct shingle_step *step
 	if (!s->clean.nr)
 		return;
 	g = &s->segment[segment];
-	count_seeks(s, step, segment * s->band_blocks + g->fill);
 	g->fill = s->clean.end;
 	if (step->kind == STEP_REWRITE && !unchanged(s)) {
 		s->n.dropped_rewrites++;

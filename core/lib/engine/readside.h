@@ -3,8 +3,8 @@
  * What core and an engine share about reads of blocks that lie in fragments.  Pure.
  *
  * Core looks all fragments of such a read up before it reads the first of them, decides by the
- * remedies (reads/remedies.h), and counts the seeks of reads.  The engine counts those of its
- * writes, and changes the settings by its options.
+ * remedies (reads/remedies.h), and counts the seeks of reads and of cleaning steps.  The engine
+ * counts those of the host's writes, and changes the settings by its options.
  */
 #ifndef SHINGLE_READSIDE_H
 #define SHINGLE_READSIDE_H
