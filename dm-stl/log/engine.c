@@ -102,6 +102,7 @@ static const struct shingle_counter stl_log_counters[] = {
 	COUNT(full_extents),
 	COUNT(rewritten_blocks),
 	COUNT(dropped_rewrites),
+	SHINGLE_COUNTER("waiting_rewrites", struct stl_log, rewrites.nr, NOW),
 	SHINGLE_COUNTER("cache_hits", struct stl_log, reads.cache_hits, COUNT),
 	SHINGLE_COUNTER("cache_misses", struct stl_log, reads.cache_misses, COUNT),
 	SHINGLE_COUNTER("region_hits", struct stl_log, reads.region_hits, COUNT),

@@ -134,16 +134,14 @@ static int begin(struct stl_log *s, struct shingle_step *step)
 /* The next step of defragmentation.  Returns as next_step(). */
 int stl_log_rewrite_step(struct stl_log *s, struct shingle_step *step)
 {
-	struct log_rewrites *r = &s->rewrites;
 	int done = 0;
 
-	while (r->nr && !done) {
+	while (s->rewrites.nr && !done) {
 		done = begin(s, step);
 		if (done == -EAGAIN)
 			return done;
-		s->n.dropped_rewrites += !done;
-		r->head = (r->head + 1) % REWRITES;
-		r->nr--;
+		if (!done)
+			stl_log_end_rewrite(s, true);
 	}
 	s->engine.jobs += done;
 	return done;

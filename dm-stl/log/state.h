@@ -102,7 +102,7 @@ struct log_move {
  * @lblk: first block of each
  * @n: its length
  * @head: index of the first
- * @nr: their number
+ * @nr: their number, with the one that a step in progress writes
  */
 struct log_rewrites {
 	u32 lblk[REWRITES];
@@ -340,6 +340,7 @@ void stl_log_begin_step(struct stl_log *s, struct shingle_step *step, u32 kind,
 int stl_log_empty_step(struct stl_log *s, struct shingle_step *step, u32 kind);
 void stl_log_add_move(struct stl_log *s, struct shingle_step *step, u32 lblk, u32 src, u32 n);
 void stl_log_end_step(struct stl_log *s);
+void stl_log_end_rewrite(struct stl_log *s, bool dropped);
 bool stl_log_step_extent(struct shingle_engine *e, const struct shingle_step *step, u64 *cursor,
 			 struct shingle_extent *out);
 void stl_log_step_done(struct shingle_engine *e, const struct shingle_step *step,

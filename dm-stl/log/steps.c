@@ -105,6 +105,16 @@ static bool unchanged(const struct stl_log *s)
 	return true;
 }
 
+/* The first rewrite is over.  @dropped: its data are still where they were. */
+void stl_log_end_rewrite(struct stl_log *s, bool dropped)
+{
+	struct log_rewrites *r = &s->rewrites;
+
+	s->n.dropped_rewrites += dropped;
+	r->head = (r->head + 1) % REWRITES;
+	r->nr--;
+}
+
 void stl_log_step_done(struct shingle_engine *e, const struct shingle_step *step,
 		       struct shingle_emit *emit)
 {
@@ -117,9 +127,12 @@ void stl_log_step_done(struct shingle_engine *e, const struct shingle_step *step
 		return;
 	g = &s->segment[segment];
 	g->fill = s->clean.end;
-	if (step->kind == STEP_REWRITE && !unchanged(s)) {
-		s->n.dropped_rewrites++;
-		return;
+	if (step->kind == STEP_REWRITE) {
+		bool dropped = !unchanged(s);
+
+		stl_log_end_rewrite(s, dropped);
+		if (dropped)
+			return;
 	}
 	s->n.joined_extents += step->kind == STEP_JOIN ? s->clean.nr : 0;
 	stl_log_record_open(s, segment, emit);
@@ -157,6 +170,8 @@ bool stl_log_step_failed(struct shingle_engine *e, const struct shingle_step *st
 	bool first;
 
 	stl_log_end_step(s);
+	if (step->kind == STEP_REWRITE)
+		stl_log_end_rewrite(s, true);
 	if (!s->clean.nr || !bad->n)
 		return false;
 	g = &s->segment[s->frontier[s->clean.to]];
