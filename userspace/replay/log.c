@@ -2,7 +2,7 @@
 /* A log-structured disk without data, see log.h. */
 #include "log.h"
 
-/* Length of the only segment of the map. */
+/* Longest length of the log. */
 #define LOG_UNITS	(SHINGLE_EXTENTS_NONE - 1)
 
 static bool is_finite(const struct replay_log *l)
@@ -35,15 +35,19 @@ static void disk_io(void *ctx, enum shingle_seek_class class, u64 place, u32 n)
  */
 int log_init(struct replay_log *l, const struct replay_options *opt, const char **why)
 {
+	u32 segment = opt->segment_units ?: LOG_UNITS;
+	u32 segments = opt->segment_units ? min(opt->segments, LOG_UNITS / segment) : 1;
 	int err = -ENOMEM;
 
 	memset(l, 0, sizeof(*l));
 	l->opt = *opt;
+	l->units = (u64)segments * segment;
+	l->fill = calloc(segments, sizeof(*l->fill));
 	*why = "there is not enough memory for the extents of the map";
 	shingle_around_init(&l->around, opt->regions, U32_MAX);
-	if (shingle_remedies_init(&l->remedies, opt->unit_shift) ||
+	if (!l->fill || shingle_remedies_init(&l->remedies, opt->unit_shift) ||
 	    shingle_readcache_init(&l->cache, opt->cache_units, opt->exact) ||
-	    (!is_finite(l) && shingle_extents_init(&l->map, opt->extents, 1, LOG_UNITS)))
+	    (!is_finite(l) && shingle_extents_init(&l->map, opt->extents, segments, segment)))
 		goto fail;
 	shingle_seeks_init(&l->seeks, opt->unit_shift);
 	if (is_finite(l)) {
@@ -79,6 +83,7 @@ void log_clear_counts(struct replay_log *l)
 	l->discards = 0;
 	l->rewrites = 0;
 	l->rewritten = 0;
+	l->dropped = 0;
 	if (is_finite(l))
 		disk_clear_counts(&l->disk);
 }
@@ -94,8 +99,44 @@ void log_exit(struct replay_log *l)
 	shingle_remedies_exit(&l->remedies);
 	shingle_readcache_exit(&l->cache);
 	compact_exit(&l->opt.compact);
+	free(l->fill);
 	free(l->frag);
 	free(l->popular);
+}
+
+/* The place of a unit of an infinite disk: there is a guard behind each segment. */
+static u64 place_of(const struct replay_log *l, u64 unit)
+{
+	u32 segment = l->opt.segment_units;
+
+	return segment ? unit + unit / segment * l->opt.guard_units : unit;
+}
+
+/* The units from this one on, to the end of its segment. */
+static u64 room_at(const struct replay_log *l, u64 unit)
+{
+	u32 segment = l->opt.segment_units;
+
+	return segment ? segment - unit % segment : U64_MAX;
+}
+
+/* The places that may be read together with another one. */
+static void segment_at(const struct replay_log *l, u64 place, u64 *lo, u64 *hi)
+{
+	u32 segment = l->opt.segment_units;
+	u64 nr, home;
+
+	if (is_finite(l)) {
+		disk_segment(&l->disk, place, lo, hi);
+	} else if (segment) {
+		nr = place / (segment + l->opt.guard_units);
+		home = l->opt.base / segment;
+		*lo = nr * (segment + l->opt.guard_units);
+		*hi = *lo + (nr < home ? segment : l->fill[nr - home]);
+	} else {
+		*lo = 0;
+		*hi = l->opt.base + l->written;
+	}
 }
 
 /*
@@ -107,17 +148,17 @@ void log_exit(struct replay_log *l)
 static u32 run(struct replay_log *l, u32 compact, u32 n, u64 *place)
 {
 	u32 at, part;
-	u64 left;
+	u64 left, unit;
 
 	if (is_finite(l))
 		return disk_find(&l->disk, compact, n, place);
 	part = shingle_extents_find(&l->map, compact, n, &at);
-	if (at != SHINGLE_EXTENTS_NONE) {
-		*place = l->opt.base + at;
-		return part;
-	}
-	*place = compact_address(&l->opt.compact, compact, &left);
-	return part;
+	if (at != SHINGLE_EXTENTS_NONE)
+		unit = l->opt.base + at;
+	else
+		unit = compact_address(&l->opt.compact, compact, &left);
+	*place = place_of(l, unit);
+	return min_t(u64, part, room_at(l, unit));
 }
 
 /* Collect the fragments of a read. */
@@ -201,7 +242,7 @@ static void keep(struct replay_log *l, struct shingle_span frag)
 static void read_fragment(struct replay_log *l, struct shingle_span frag)
 {
 	struct shingle_span span = frag;
-	u64 lo = 0, hi = l->opt.base + l->written;
+	u64 lo, hi;
 	u32 region;
 
 	if (shingle_remedies_keeps(&l->remedies) &&
@@ -214,8 +255,7 @@ static void read_fragment(struct replay_log *l, struct shingle_span frag)
 			keep(l, frag);
 			return;
 		}
-		if (is_finite(l))
-			disk_segment(&l->disk, frag.place, &lo, &hi);
+		segment_at(l, frag.place, &lo, &hi);
 		span = shingle_remedies_around(&l->remedies, frag, lo, hi, l->seeks.medium.next);
 		l->largest_region = max(l->largest_region, span.n);
 		region = shingle_around_fill(&l->around, span.place, span.n);
@@ -228,21 +268,117 @@ static void read_fragment(struct replay_log *l, struct shingle_span frag)
 	keep(l, frag);
 }
 
-/* Write to the frontier. */
+/* The log reads or writes, with and without caches. */
+static void move(struct replay_log *l, enum shingle_seek_class class, u64 place, u32 n)
+{
+	shingle_seeks_medium(&l->seeks, class, place, n);
+	shingle_seeks_plain(&l->seeks, class, place, n);
+}
+
+/* Write to the frontier, within a segment. */
 static int append(struct replay_log *l, enum shingle_seek_class class, u64 lunit, u32 n)
 {
+	u32 segment = l->opt.segment_units;
 	struct shingle_extents_rest rest;
 
-	if (n > LOG_UNITS - l->written)
+	if (n > l->units - l->written)
 		return -ENOSPC;
 	if (!shingle_extents_reserve(&l->map, SHINGLE_EXTENTS_SET))
 		return -ENOMEM;
 	shingle_extents_set(&l->map, compact_of(&l->opt.compact, lunit), n, l->written, &rest);
 	shingle_extents_unreserve(&l->map, SHINGLE_EXTENTS_SET);
-	shingle_seeks_medium(&l->seeks, class, l->opt.base + l->written, n);
-	shingle_seeks_plain(&l->seeks, class, l->opt.base + l->written, n);
+	move(l, class, place_of(l, l->opt.base + l->written), n);
+	if (segment)
+		l->fill[l->written / segment] = l->written % segment + n;
 	l->written += n;
 	return 0;
+}
+
+/* Write to the frontier, and go on in the next segment where one ends. */
+static int append_all(struct replay_log *l, enum shingle_seek_class class, u64 lunit, u32 n)
+{
+	u32 part;
+	int err = 0;
+
+	for (; n && !err; lunit += part, n -= part) {
+		part = min_t(u64, n, room_at(l, l->written));
+		if (class == SHINGLE_SEEK_WRITE)
+			shingle_seeks_host(&l->seeks, true, lunit, part);
+		err = append(l, class, lunit, part);
+	}
+	return err;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct shingle_span *x = a, *y = b;
+
+	return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/*
+ * The extents of a read as a step of stl-log copies them: what was never written is one up to the
+ * next extent.  @span: result, those in the log, of which at most REPLAY_STEP_FRAGS are needed.
+ * Return: number of all of them.
+ */
+static u32 step_extents(struct replay_log *l, u32 compact, u32 n, struct shingle_span *span,
+			u32 *nr_spans)
+{
+	u32 part, at, nr = 0;
+
+	for (*nr_spans = 0; n; compact += part, n -= part) {
+		part = shingle_extents_find(&l->map, compact, n, &at);
+		if (at != SHINGLE_EXTENTS_NONE && *nr_spans < REPLAY_STEP_FRAGS)
+			span[(*nr_spans)++] = (struct shingle_span){
+				place_of(l, l->opt.base + at), part
+			};
+		nr++;
+	}
+	return nr;
+}
+
+/*
+ * Rewrite a read as a step of stl-log does: read what is in the log again, in the order of places,
+ * and write all of it to one segment.
+ */
+static int rewrite_by_step(struct replay_log *l, u64 lunit, u32 n)
+{
+	struct shingle_span span[REPLAY_STEP_FRAGS];
+	u64 skip = room_at(l, l->written);
+	u32 nr, nr_spans, i;
+
+	nr = step_extents(l, compact_of(&l->opt.compact, lunit), n, span, &nr_spans);
+	if (!nr_spans || nr > REPLAY_STEP_FRAGS ||
+	    (l->opt.segment_units && n > l->opt.segment_units)) {
+		l->dropped++;
+		return 0;
+	}
+	qsort(span, nr_spans, sizeof(*span), by_place);
+	for (i = 0; i < nr_spans; i++)
+		move(l, SHINGLE_SEEK_CLEAN_READ, span[i].place, span[i].n);
+	if (skip < n)
+		l->written += skip;
+	l->rewrites++;
+	l->rewritten += n;
+	return append(l, SHINGLE_SEEK_REWRITE, lunit, n);
+}
+
+/* Write what was read again. */
+static int rewrite(struct replay_log *l, u64 lunit, u32 n)
+{
+	int err = 0;
+
+	if (l->opt.reread)
+		return rewrite_by_step(l, lunit, n);
+	if (!is_finite(l)) {
+		err = append_all(l, SHINGLE_SEEK_REWRITE, lunit, n);
+	} else if (!disk_rewrite(&l->disk, compact_of(&l->opt.compact, lunit), n)) {
+		l->dropped++;
+		return 0;
+	}
+	l->rewrites++;
+	l->rewritten += n;
+	return err;
 }
 
 /**
@@ -282,15 +418,7 @@ int log_read(struct replay_log *l, u64 lunit, u32 n)
 		shingle_around_clear(&l->around);
 	if (err || !shingle_remedies_read(&l->remedies, lunit, n, l->nr_frags))
 		return err;
-	if (is_finite(l)) {
-		if (!disk_rewrite(&l->disk, compact_of(&l->opt.compact, lunit), n))
-			return 0;
-	} else {
-		err = append(l, SHINGLE_SEEK_REWRITE, lunit, n);
-	}
-	l->rewrites++;
-	l->rewritten += n;
-	return err;
+	return rewrite(l, lunit, n);
 }
 
 /**
@@ -305,10 +433,10 @@ int log_read(struct replay_log *l, u64 lunit, u32 n)
 int log_write(struct replay_log *l, u64 lunit, u32 n)
 {
 	l->writes++;
+	if (!is_finite(l))
+		return append_all(l, SHINGLE_SEEK_WRITE, lunit, n);
 	shingle_seeks_host(&l->seeks, true, lunit, n);
-	if (is_finite(l))
-		return disk_write(&l->disk, compact_of(&l->opt.compact, lunit), n);
-	return append(l, SHINGLE_SEEK_WRITE, lunit, n);
+	return disk_write(&l->disk, compact_of(&l->opt.compact, lunit), n);
 }
 
 /**
@@ -352,8 +480,11 @@ u64 log_fragments(struct replay_log *l)
 		address = compact_address(&l->opt.compact, compact, &left);
 		/* The addresses between two pieces were never used.  A finite disk has none. */
 		if (address != expected && !is_finite(l)) {
-			nr += next != expected;
-			next = address;
+			nr += next != place_of(l, expected);
+			next = place_of(l, address - 1) + 1;
+			if (l->opt.segment_units && l->opt.guard_units)
+				nr += (address - 1) / l->opt.segment_units -
+				      expected / l->opt.segment_units;
 		}
 		part = run(l, compact, min_t(u64, left, U32_MAX), &place);
 		nr += place != next && place != SHINGLE_NOWHERE;

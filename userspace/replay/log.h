@@ -4,6 +4,10 @@
  * takes.  The model of Hajkazemi, Abdi and Desnoyers: an infinite disk, all writes at one frontier,
  * no cleaning.  Addresses that were never written are at their own place below the log.  With
  * struct disk_options::full, it is a finite disk, which the engine of stl-log manages (disk.h).
+ *
+ * The infinite disk may have segments with guards between them, and rewrites may be those of a step
+ * of the cleaner.  Then it does what the target stl-log does with a home and without cleaning.  The
+ * code for that is independent of the engine's, so that a test can compare the two.
  */
 #ifndef REPLAY_LOG_H
 #define REPLAY_LOG_H
@@ -18,11 +22,17 @@
 
 /* Number of fragments from which on reads share the last entry of @frags_of. */
 #define REPLAY_MOST_FRAGS	65536U
+/* Most extents of a step of stl-log. */
+#define REPLAY_STEP_FRAGS	64U
 
 /**
  * struct replay_options - a log to be made
  * @unit_shift: a unit has 1 << @unit_shift bytes
- * @base: place where the log begins
+ * @base: where the log begins; in whole segments, and without the guards below
+ * @segment_units: units in a segment of an infinite disk; 0: it has none
+ * @guard_units: units of the guard behind each segment
+ * @segments: most segments that the log can need
+ * @reread: a rewrite is a step that reads its data again, see Documentation/replay.rst
  * @compact: compact addresses, which the map has
  * @extents: most extents
  * @remedies: see there
@@ -36,6 +46,10 @@
 struct replay_options {
 	u32 unit_shift;
 	u64 base;
+	u32 segment_units;
+	u32 guard_units;
+	u32 segments;
+	bool reread;
 	struct compact compact;
 	u32 extents;
 	struct shingle_remedies_settings remedies;
@@ -62,7 +76,9 @@ struct popular {
 /**
  * struct replay_log - the log
  * @opt: what it was made with; owns its compact addresses
- * @written: length of the log
+ * @units: longest length of the log
+ * @written: its length, without guards
+ * @fill: units written in each of its segments
  * @map: where addresses are in an infinite log
  * @disk: the finite disk
  * @remedies: their settings and counts of ranges
@@ -82,10 +98,13 @@ struct popular {
  * @discards: discards of the host
  * @rewrites: reads that were rewritten
  * @rewritten: their units
+ * @dropped: reads that should have been rewritten and were left as they are
  */
 struct replay_log {
 	struct replay_options opt;
+	u64 units;
 	u64 written;
+	u32 *fill;
 	struct shingle_extents map;
 	struct disk disk;
 	struct shingle_remedies remedies;
@@ -105,6 +124,7 @@ struct replay_log {
 	u64 discards;
 	u64 rewrites;
 	u64 rewritten;
+	u64 dropped;
 };
 
 int log_init(struct replay_log *l, const struct replay_options *opt, const char **why);

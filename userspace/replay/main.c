@@ -23,9 +23,11 @@ static const char help[] =
 "      --unit SIZE        512B or 4K: requests are extended to whole units (512B)\n"
 "      --frontier N       unit where the log begins (behind the highest address)\n"
 "      --extents N        most extents of the map (twice the writes and rewrites)\n"
+"      --segment SIZE     size of a segment, at which requests are split (no segments; with\n"
+"                         --full 30M)\n"
+"      --guard SIZE       unused space behind each segment (0B; with --full always 2M)\n"
 "A finite disk, with the cleaner of the target stl-log; requires --unit 4K:\n"
 "      --full PERCENT     the MiB that the trace touches fill this share of it, 1 to 100\n"
-"      --segment SIZE     size of a segment (30M)\n"
 "      --clean POLICY     greedy or cost-benefit (cost-benefit)\n"
 "      --age N            first write what the trace writes, in random order and uncounted,\n"
 "                         until that is N times what the disk presents (0)\n"
@@ -34,6 +36,8 @@ static const char help[] =
 "      --defrag-frags N   rewrite reads of at least N fragments (off)\n"
 "      --defrag-hits K    at the Kth such read of a MiB of addresses, at most 255 (1)\n"
 "      --defrag-max SIZE  rewrite no larger reads\n"
+"      --reread           rewrite by a step that reads the data again, as stl-log does: at\n"
+"                         most 64 fragments, into one segment\n"
 "Look-ahead-behind:\n"
 "      --behind SIZE      read this much before a fragment of a fragmented read (0B)\n"
 "      --ahead SIZE       and this much behind it (0B)\n"
@@ -53,9 +57,9 @@ static const char help[] =
 "wrong usage.\n";
 
 enum {
-	OPT_UNIT = 256, OPT_FRONTIER, OPT_EXTENTS, OPT_FULL, OPT_SEGMENT, OPT_CLEAN, OPT_AGE,
-	OPT_CHECK, OPT_DEFRAG_FRAGS, OPT_DEFRAG_HITS,
-	OPT_DEFRAG_MAX, OPT_BEHIND, OPT_AHEAD, OPT_REGIONS, OPT_PER_READ, OPT_CACHE, OPT_EXACT,
+	OPT_UNIT = 256, OPT_FRONTIER, OPT_EXTENTS, OPT_FULL, OPT_SEGMENT, OPT_GUARD, OPT_CLEAN,
+	OPT_AGE, OPT_CHECK, OPT_DEFRAG_FRAGS, OPT_DEFRAG_HITS,
+	OPT_DEFRAG_MAX, OPT_REREAD, OPT_BEHIND, OPT_AHEAD, OPT_REGIONS, OPT_PER_READ, OPT_CACHE, OPT_EXACT,
 	OPT_INTERVAL, OPT_POPULAR, OPT_JSON,
 };
 
@@ -65,12 +69,14 @@ static const struct option long_options[] = {
 	{ "extents", required_argument, NULL, OPT_EXTENTS },
 	{ "full", required_argument, NULL, OPT_FULL },
 	{ "segment", required_argument, NULL, OPT_SEGMENT },
+	{ "guard", required_argument, NULL, OPT_GUARD },
 	{ "clean", required_argument, NULL, OPT_CLEAN },
 	{ "age", required_argument, NULL, OPT_AGE },
 	{ "check", no_argument, NULL, OPT_CHECK },
 	{ "defrag-frags", required_argument, NULL, OPT_DEFRAG_FRAGS },
 	{ "defrag-hits", required_argument, NULL, OPT_DEFRAG_HITS },
 	{ "defrag-max", required_argument, NULL, OPT_DEFRAG_MAX },
+	{ "reread", no_argument, NULL, OPT_REREAD },
 	{ "behind", required_argument, NULL, OPT_BEHIND },
 	{ "ahead", required_argument, NULL, OPT_AHEAD },
 	{ "regions", required_argument, NULL, OPT_REGIONS },
@@ -93,6 +99,7 @@ static const struct option long_options[] = {
  * @frontier: unit where the log begins
  * @extents: most extents
  * @segment: size of a segment
+ * @guard: see --guard
  * @age: see --age
  * @defrag_max: largest rewrite
  * @behind: see --behind
@@ -108,6 +115,7 @@ struct words {
 	u64 frontier;
 	u64 extents;
 	u64 segment;
+	u64 guard;
 	u64 age;
 	u64 defrag_max;
 	u64 behind;
@@ -148,6 +156,8 @@ static bool take(struct words *w, int c)
 		return number("--full", 1, 100, &w->opt.disk.full);
 	case OPT_SEGMENT:
 		return parse_size("--segment", optarg, &w->segment);
+	case OPT_GUARD:
+		return parse_size("--guard", optarg, &w->guard);
 	case OPT_CLEAN:
 		w->opt.disk.clean = optarg;
 		return true;
@@ -162,6 +172,9 @@ static bool take(struct words *w, int c)
 		return number("--defrag-hits", 1, SHINGLE_DEFRAG_HITS, &set->defrag_hits);
 	case OPT_DEFRAG_MAX:
 		return parse_size("--defrag-max", optarg, &w->defrag_max);
+	case OPT_REREAD:
+		w->opt.reread = true;
+		return true;
 	case OPT_BEHIND:
 		return parse_size("--behind", optarg, &w->behind);
 	case OPT_AHEAD:
@@ -187,47 +200,6 @@ static bool take(struct words *w, int c)
 	}
 }
 
-/* A size in units. */
-static bool units(const struct words *w, const char *name, u64 bytes, u32 *value)
-{
-	if (bytes % w->unit || bytes / w->unit > S32_MAX) {
-		fail("%s is not a multiple of --unit, or is too large", name);
-		return false;
-	}
-	*value = bytes / w->unit;
-	return true;
-}
-
-/* Translate sizes to units, and look up in the trace what is not given. */
-static bool settle(struct words *w, const struct input *in)
-{
-	struct replay_options *o = &w->opt;
-	struct shingle_remedies_settings *set = &o->remedies;
-	u64 extents = 2 * (in->nr_of[REQUEST_WRITE] + in->nr_of[REQUEST_DISCARD] + 8);
-
-	o->unit_shift = ilog2(w->unit);
-	if (!units(w, "--behind", w->behind, &set->behind) ||
-	    !units(w, "--ahead", w->ahead, &set->ahead) ||
-	    !units(w, "--cache", w->cache, &o->cache_units) ||
-	    !units(w, "--segment", w->segment, &o->disk.segment_units))
-		return false;
-	set->keep = o->cache_units;
-	set->defrag_units = min_t(u64, w->defrag_max / w->unit, U32_MAX);
-	if (set->defrag_frags)
-		extents += 2 * in->nr_of[REQUEST_READ];
-	o->extents = min_t(u64, w->extents ?: extents, SHINGLE_EXTENTS_MAX);
-	o->disk.extents = w->extents;
-	o->base = w->frontier != U64_MAX ? w->frontier : DIV_ROUND_UP(in->end, w->unit / 512);
-	if (compact_init(&o->compact, in, o->unit_shift, o->disk.full)) {
-		fail("out of memory");
-		return false;
-	}
-	if (o->compact.end >= U32_MAX)
-		fail("%s uses more than %s: try --unit 4K", w->name,
-		     size_text(U32_MAX * w->unit).s);
-	return o->compact.end < U32_MAX;
-}
-
 /**
  * struct range - units of a request
  * @first: the first
@@ -245,6 +217,88 @@ static struct range range_of(const struct words *w, const struct request *r)
 	u64 last = (sector + le32_to_cpu(r->sectors) - 1) >> shift;
 
 	return (struct range){ first, last - first + 1 };
+}
+
+/* A size in units. */
+static bool units(const struct words *w, const char *name, u64 bytes, u32 *value)
+{
+	if (bytes % w->unit || bytes / w->unit > S32_MAX) {
+		fail("%s is not a multiple of --unit, or is too large", name);
+		return false;
+	}
+	*value = bytes / w->unit;
+	return true;
+}
+
+/*
+ * The segments that a log can need.  A rewrite that does not fit into the rest of a segment leaves
+ * that rest unused, which is shorter than what it writes.
+ */
+static u64 most_segments(const struct words *w, const struct input *in)
+{
+	u64 units = 0, i;
+
+	for (i = 0; i < in->nr; i++) {
+		u32 kind = le32_to_cpu(in->request[i].kind), n = range_of(w, &in->request[i]).n;
+
+		if (kind == REQUEST_WRITE)
+			units += n;
+		else if (kind == REQUEST_READ && w->opt.remedies.defrag_frags)
+			units += 2ULL * n;
+	}
+	return units / w->opt.segment_units + 1;
+}
+
+/* The segments of a log without end.  Return: false after printing an error. */
+static bool settle_segments(struct words *w, const struct input *in, u64 *extents)
+{
+	struct replay_options *o = &w->opt;
+
+	if (o->disk.full || !w->segment)
+		return true;
+	if (!units(w, "--segment", w->segment, &o->segment_units) ||
+	    !units(w, "--guard", w->guard, &o->guard_units))
+		return false;
+	o->base = DIV_ROUND_UP(o->base, o->segment_units) * o->segment_units;
+	if (w->frontier != U64_MAX && o->base != w->frontier) {
+		fail("--frontier is not at the beginning of a segment");
+		return false;
+	}
+	o->segments = min_t(u64, most_segments(w, in), U32_MAX);
+	*extents += 2ULL * o->segments;
+	return true;
+}
+
+/* Translate sizes to units, and look up in the trace what is not given. */
+static bool settle(struct words *w, const struct input *in)
+{
+	struct replay_options *o = &w->opt;
+	struct shingle_remedies_settings *set = &o->remedies;
+	u64 extents = 2 * (in->nr_of[REQUEST_WRITE] + in->nr_of[REQUEST_DISCARD] + 8);
+
+	o->unit_shift = ilog2(w->unit);
+	if (!units(w, "--behind", w->behind, &set->behind) ||
+	    !units(w, "--ahead", w->ahead, &set->ahead) ||
+	    !units(w, "--cache", w->cache, &o->cache_units) ||
+	    !units(w, "--segment", w->segment ?: DEFAULT_SEGMENT, &o->disk.segment_units))
+		return false;
+	set->keep = o->cache_units;
+	set->defrag_units = min_t(u64, w->defrag_max / w->unit, U32_MAX);
+	if (set->defrag_frags)
+		extents += 2 * in->nr_of[REQUEST_READ];
+	o->base = w->frontier != U64_MAX ? w->frontier : DIV_ROUND_UP(in->end, w->unit / 512);
+	if (!settle_segments(w, in, &extents))
+		return false;
+	o->extents = min_t(u64, w->extents ?: extents, SHINGLE_EXTENTS_MAX);
+	o->disk.extents = w->extents;
+	if (compact_init(&o->compact, in, o->unit_shift, o->disk.full)) {
+		fail("out of memory");
+		return false;
+	}
+	if (o->compact.end >= U32_MAX)
+		fail("%s uses more than %s: try --unit 4K", w->name,
+		     size_text(U32_MAX * w->unit).s);
+	return o->compact.end < U32_MAX;
 }
 
 /* Replay a request.  Return: 0, or the status after printing an error. */
@@ -449,12 +503,15 @@ int main(int argc, char **argv)
 		return misused("--unit is 512B or 4K");
 	if (w.opt.exact && !w.cache)
 		return misused("--exact requires --cache");
-	if (!w.opt.disk.full && (w.segment || w.age || w.opt.disk.clean || w.opt.disk.check))
-		return misused("--segment, --clean, --age and --check require --full");
+	if (!w.opt.disk.full && (w.age || w.opt.disk.clean || w.opt.disk.check))
+		return misused("--clean, --age and --check require --full");
+	if (w.guard && (!w.segment || w.opt.disk.full))
+		return misused("--guard requires --segment without --full");
+	if (w.opt.reread && (!w.opt.remedies.defrag_frags || w.opt.disk.full))
+		return misused("--reread requires --defrag-frags without --full");
 	if (w.opt.disk.full && w.unit != 4096)
 		return misused("--full requires --unit 4K");
-	w.segment = w.segment ?: DEFAULT_SEGMENT;
-	if (w.segment < 1 << 20)
+	if (w.segment && w.segment < 1 << 20)
 		return misused("--segment is at least 1M");
 	w.opt.disk.clean = w.opt.disk.clean ?: DEFAULT_CLEAN;
 	if (strcmp(w.opt.disk.clean, "greedy") && strcmp(w.opt.disk.clean, DEFAULT_CLEAN))

@@ -23,6 +23,12 @@ static u64 total(const u64 *of)
 	return sum;
 }
 
+/* Are there reads and writes of the cleaner, or of steps like its own? */
+static bool cleans(const struct replay_log *l)
+{
+	return l->opt.disk.full || l->opt.reread;
+}
+
 static double share(u64 a, u64 b)
 {
 	return b ? (double)a / b : 0;
@@ -38,13 +44,13 @@ static void put_distances(struct json_object *in, const char *key, const u64 *of
 }
 
 static void put_stream(struct json_object *in, const char *key,
-		       const struct shingle_seek_stream *st, bool cleans)
+		       const struct shingle_seek_stream *st, bool with_cleaner)
 {
 	struct json_object *o = json_dict(in, key), *c;
 	u32 i;
 
 	for (i = 0; i < SHINGLE_NR_SEEK_CLASSES; i++) {
-		if (i >= SHINGLE_SEEK_CLEAN_READ && !cleans)
+		if (i >= SHINGLE_SEEK_CLEAN_READ && !with_cleaner)
 			continue;
 		c = json_dict(o, class_name[i]);
 		json_u64(c, "ops", st->ops[i]);
@@ -64,6 +70,9 @@ static void put_settings(struct json_object *in, const struct replay_log *l)
 	struct json_object *o = json_dict(in, "settings");
 
 	json_u64(o, "frontier", l->opt.base);
+	json_u64(o, "segment_units", l->opt.segment_units);
+	json_u64(o, "guard_units", l->opt.guard_units);
+	json_bool(o, "reread", l->opt.reread);
 	json_u64(o, "defrag_frags", set->defrag_frags);
 	json_u64(o, "defrag_hits", set->defrag_hits);
 	json_u64(o, "defrag_units", set->defrag_units);
@@ -96,6 +105,7 @@ static void put_caches(struct json_object *in, const struct replay_log *l)
 	o = json_dict(in, "defrag");
 	json_u64(o, "rewrites", l->rewrites);
 	json_u64(o, "units", l->rewritten);
+	json_u64(o, "dropped", l->dropped);
 }
 
 /* All units written, divided by those of the host. */
@@ -215,8 +225,8 @@ void report_json(struct replay_log *l, const struct series *s, double seconds)
 	put_settings(doc, l);
 	o = json_dict(doc, "streams");
 	put_stream(o, "nols", &l->seeks.host, false);
-	put_stream(o, "ls", &l->seeks.medium, l->opt.disk.full);
-	put_stream(o, "plain", &l->seeks.plain, l->opt.disk.full);
+	put_stream(o, "ls", &l->seeks.medium, cleans(l));
+	put_stream(o, "plain", &l->seeks.plain, cleans(l));
 	json_u64(doc, "log_reads", l->seeks.reads);
 	json_u64(doc, "fragmented_reads", l->seeks.fragmented);
 	json_u64(doc, "read_fragments", l->seeks.frags);
@@ -261,7 +271,7 @@ void report_text(struct replay_log *l, double seconds)
 	say("%-24s%16s%16s%10s", "seeks", "untranslated", "log", "ratio");
 	row("read", h[SHINGLE_SEEK_READ], m[SHINGLE_SEEK_READ]);
 	row("write", h[SHINGLE_SEEK_WRITE], m[SHINGLE_SEEK_WRITE] + m[SHINGLE_SEEK_REWRITE]);
-	if (l->opt.disk.full)
+	if (cleans(l))
 		row("of cleaning", 0, m[SHINGLE_SEEK_CLEAN_READ] + m[SHINGLE_SEEK_CLEAN_WRITE]);
 	row("total", total(h), total(m));
 	row("of at least 500 KiB", total(host->long_seeks), total(ls->long_seeks));
