@@ -146,6 +146,7 @@ PLAN += [
     Row("badtable", "stl-log"),
     Row("bitflip", "stl-log", options=(("flips", 2),)),
     Row("bitflip", "stl-log", soak=True, timeout=36000, options=(("flips", 200), ("seed", 100))),
+    Row("seeks", "stl-log"),
     Row("exact", "stl-log", "uml-debug", guest="short"),
     Row("replay", "stl-log", "uml-debug", guest="short", options=(
         ("ops", 20), ("share", 0.05), ("seed", 13), ("only", "few,home"))),
