@@ -483,12 +483,12 @@ static int exercise(const struct engine *engine, u32 seed, u32 runs, u32 rounds,
 		grown += res.grown;
 	}
 	printf("%s: %u runs: %llu blocks written, %llu gathered, %llu epochs, "
-	       "%llu past the cache, %llu steps, %llu of them scattered, %llu spoilt, "
-	       "%llu checkpoints of %llu pieces, %llu left unchanged, %llu power cuts, "
-	       "%llu times emptied, %llu beside a crowd, %llu times verified, "
-	       "%llu times nonsense believed, "
-	       "%llu times no room, "
-	       "%llu pages read, %llu written, %llu times too many changed, %llu after a cut, "
+	       "%llu bypassed the cache, %llu steps, %llu of them scattered, %llu steps failed, "
+	       "%llu checkpoints of %llu pieces, %llu pieces unchanged, %llu power cuts, "
+	       "%llu full cleans, %llu cleans beside waiting writes, %llu verifications, "
+	       "%llu damaged states accepted, %llu requests without room, "
+	       "%llu pages read, %llu pages written, %llu checkpoints for page frames, "
+	       "%llu recoveries that ended with one, "
 	       "%llu blocks destroyed by the head, 0 lost\n",
 	       engine->ops->name, runs, (unsigned long long)writes,
 	       (unsigned long long)gathered, (unsigned long long)epochs,
@@ -510,6 +510,8 @@ static int usage(FILE *to)
 
 	fprintf(to, "usage: shingle-exercise [SEED [RUNS [ROUNDS [ENGINE [FEATURE]]]]]\n"
 		"Random writes, discards, cleaning and power cuts; default: 1 200 6000, each engine.\n"
+		"Prints a line of totals for each engine that has lost nothing (status 0), or the seed\n"
+		"and the first error (status 1).  tests/exercise.h explains the totals.\n"
 		"ENGINE is one of:");
 	for (i = 0; i < ARRAY_SIZE(engines); i++)
 		fprintf(to, " %s", engines[i].ops->name);
