@@ -181,7 +181,7 @@ static void write_block(struct kunit *test, struct shingle_engine *e, u64 lblk, 
 	write_run(test, e, lblk, 1, pblk);
 }
 
-/* Spec 1.3: c = a mod n, the next empty slot, a new slot for every write. */
+/* Aghayev (2020), section 2.3.1: c = a mod n, the next empty slot, a new slot for every write. */
 static void stl_set_places(struct kunit *test)
 {
 	const struct shape_case c = { "", &stl_set_engine_ops, { 3, 4, 1, 2, 0, 1 } };
@@ -420,8 +420,8 @@ static void stl_reads_home(struct kunit *test)
 }
 
 /*
- * Spec 1.6, Algorithm 1: the band of the oldest block first; with greedy, the most stale
- * set.
+ * Aghayev (2020), Algorithm 1: the band of the oldest block first; with greedy, the set with
+ * the most stale slots.
  */
 static void stl_set_orders(struct kunit *test)
 {
@@ -799,7 +799,10 @@ static void stl_set_discards_home(struct kunit *test)
 	e->ops->destroy(e);
 }
 
-/* Spec 1.4: writes for all bands are appended to one log; unwritten bands are at home. */
+/*
+ * Aghayev (2020), section 2.3.1: writes for all bands are appended to one log; unwritten bands
+ * are at home.
+ */
 static void stl_full_places(struct kunit *test)
 {
 	/* Homes of bands 0 to 3 at 0 3 6 9, free bands at 12 15 18. */
