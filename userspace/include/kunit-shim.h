@@ -53,15 +53,25 @@ static inline void *kunit_calloc(struct kunit *test, size_t size)
 	}								\
 } while (0)
 
-#define KUNIT_EXPECT_EQ(t, a, b)	KUNIT_CHECK(t, (a) == (b), 0, #a " == " #b)
-#define KUNIT_EXPECT_LT(t, a, b)	KUNIT_CHECK(t, (a) < (b), 0, #a " < " #b)
-#define KUNIT_EXPECT_LE(t, a, b)	KUNIT_CHECK(t, (a) <= (b), 0, #a " <= " #b)
-#define KUNIT_EXPECT_GE(t, a, b)	KUNIT_CHECK(t, (a) >= (b), 0, #a " >= " #b)
+/* A comparison that fails prints both values; each side is evaluated once, as in the kernel. */
+#define KUNIT_COMPARE(test, left, op, right, fatal) do {		\
+	const typeof(left) left_ = (left);				\
+	const typeof(right) right_ = (right);				\
+									\
+	if (!(left_ op right_) && (test)->failures < 9)			\
+		printf("# left %lld, right %lld:\n", (long long)left_, (long long)right_); \
+	KUNIT_CHECK(test, left_ op right_, fatal, #left " " #op " " #right); \
+} while (0)
+
+#define KUNIT_EXPECT_EQ(t, a, b)	KUNIT_COMPARE(t, a, ==, b, 0)
+#define KUNIT_EXPECT_LT(t, a, b)	KUNIT_COMPARE(t, a, <, b, 0)
+#define KUNIT_EXPECT_LE(t, a, b)	KUNIT_COMPARE(t, a, <=, b, 0)
+#define KUNIT_EXPECT_GE(t, a, b)	KUNIT_COMPARE(t, a, >=, b, 0)
 #define KUNIT_EXPECT_TRUE(t, a)		KUNIT_CHECK(t, a, 0, #a)
 #define KUNIT_EXPECT_FALSE(t, a)	KUNIT_CHECK(t, !(a), 0, "not " #a)
-#define KUNIT_ASSERT_EQ(t, a, b)	KUNIT_CHECK(t, (a) == (b), 1, #a " == " #b)
-#define KUNIT_ASSERT_LT(t, a, b)	KUNIT_CHECK(t, (a) < (b), 1, #a " < " #b)
-#define KUNIT_ASSERT_GE(t, a, b)	KUNIT_CHECK(t, (a) >= (b), 1, #a " >= " #b)
+#define KUNIT_ASSERT_EQ(t, a, b)	KUNIT_COMPARE(t, a, ==, b, 1)
+#define KUNIT_ASSERT_LT(t, a, b)	KUNIT_COMPARE(t, a, <, b, 1)
+#define KUNIT_ASSERT_GE(t, a, b)	KUNIT_COMPARE(t, a, >=, b, 1)
 #define KUNIT_ASSERT_TRUE(t, a)		KUNIT_CHECK(t, a, 1, #a)
 #define KUNIT_ASSERT_NOT_NULL(t, a)	KUNIT_CHECK(t, (a) != NULL, 1, #a " != NULL")
 #define KUNIT_EXPECT_EQ_MSG(t, a, b, fmt, ...) do {			\
