@@ -378,6 +378,12 @@ REFUSED = {
     "layers": (
         (("--scale", "3"), "--scale 3 does not divide 4096 rows"),
         (("--loads", "best"), "load 'best' is none of rsrch_0, "),
+        (("--layers", "nonsense"), "invalid choice: 'nonsense'"),
+    ),
+    "read-time": (
+        (("--scale", "0"), "--scale 0 is less than 1"),
+        (("--loads", "shuffled,best"), "load 'best' is none of descending, "),
+        (("--requests", "0"), "--requests 0 is less than 1"),
     ),
     "rebuild": (
         (("--drive-mib", "127"), "--drive-mib 127 is not from 128 to 768"),

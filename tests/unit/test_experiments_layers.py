@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Experiments that put loads on stacks of devices, without guests: layers, flash, and regions."""
+"""Experiments that put loads on stacks of devices, without guests: layers, flash, regions, and read-time."""
 
 import ast
 import json
@@ -7,8 +7,9 @@ import subprocess
 from types import SimpleNamespace
 
 import pytest
-from experiments import flash, layers, regions
+from experiments import flash, layers, read_time, regions
 from experiments.in_guest import regions as guest
+from experiments.tables import Table
 from programs import TOP
 
 
@@ -34,7 +35,8 @@ def load_result(target, **parts):
 def test_cases_of_layers(tmp_path):
     """Each layer is measured with each load. The media are equal except for their kind:
     conventional, shingled or interlaced."""
-    options = SimpleNamespace(scale=64, loads=("rsrch_0", "web_2"), dense=60, requests=None)
+    options = SimpleNamespace(scale=64, loads=("rsrch_0", "web_2"), dense=60, requests=None,
+                              layers=None)
     cases = layers.cases(options, lambda *of: tmp_path / "-".join(str(w) for w in of))
     names = [name for name, *_ in cases]
     assert len(set(names)) == len(names) == 2 * len(layers.layers(64))
@@ -46,6 +48,9 @@ def test_cases_of_layers(tmp_path):
         assert load in words["load"]
     assert media.pop("plain") == "cmr" and media.pop("imr") == "imr"
     assert set(media.values()) == {"smr"}
+    options.layers = ["imr"]
+    some = layers.cases(options, lambda *of: tmp_path / "-".join(str(w) for w in of))
+    assert [of[3] for _, _, of in some] == 2 * ["plain", "imr"]
 
 
 def result_of_layers(name, host, written):
@@ -310,3 +315,40 @@ def test_pictures_of_few_results(tmp_path):
     for draw, some in ((regions.picture4, loads), (regions.picture5, loads + streams)):
         plots.png(draw(some, options), tmp_path / "picture.png", (11, 4.2))
         assert (tmp_path / "picture.png").stat().st_size > 5000
+
+
+def result_of_read_time(name, seconds, seeks):
+    counters = {f"{stream}_{op}_seeks": 0 for stream in ("ls", "nols")
+                for op in ("read", "write", "rewrite", "clean_read")}
+    target = "plain" if name == "plain" else "stl-log"
+    layer = {} if name == "plain" else {**counters, "ls_read_seeks": seeks, "nols_read_seeks": 3}
+    of = load_result(target, layer=layer, medium={"seeks": 50})
+    return ("shuffled", name), {**of, "seconds": seconds}
+
+
+def test_each_remedy_on_each_load(tmp_path, monkeypatch):
+    """All logs have the same disk and are not cleaned; only plain has a conventional medium."""
+    monkeypatch.setattr(read_time, "load_file", lambda name, options: tmp_path / name)
+    options = read_time.stacks.parser("read-time", "", ("x",)).parse_args(
+        ["--loads", "shuffled,updates"])
+    cases = read_time.cases(options)
+    assert len({name for name, *_ in cases}) == len(cases) == 2 * (1 + len(read_time.REMEDIES))
+    for _, words, (load, name) in cases:
+        keys = words["layer"]["set"]
+        assert words["load"] == str(tmp_path / load)
+        assert words["medium"]["keys"].get("media") == ("cmr" if name == "plain" else None)
+        assert keys.get("clean") == (None if name == "plain" else "off")
+        assert ("defrag_frags" in keys) == ("OD" in name)
+        assert ("look_ahead" in keys) == ("LAB" in name)
+        assert ("read_cache_kb" in keys) == ("SC" in name)
+
+
+def test_order_by_seconds_and_by_seeks():
+    groups = read_time.rows([result_of_read_time(*of) for of in (
+        ("plain", 9, 0), ("LS", 5, 100), ("SC", 3, 40), ("LAB", 4, 10))])
+    assert groups["shuffled"]["plain"]["read_seeks"] == 3
+    line, = read_time.sentences(groups)
+    assert line == "shuffled: by seconds SC, LAB, LS; by seeks LAB, SC, LS; 2 of 3 pairs in the " \
+        "same order"
+    table = Table.of_rows("x", read_time.COLUMNS, groups["shuffled"], "shuffled")
+    assert dict(zip(table.columns, table.rows[1]))["read seeks"] == "100"

@@ -61,6 +61,11 @@ static void operation(struct shingle_seek_stream *st, u32 long_units,
 	st->next = start + n;
 }
 
+static u32 behind(u32 entry)
+{
+	return ++entry < SHINGLE_MISORDER_WRITES ? entry : 0;
+}
+
 /* A write of the host: are earlier writes mis-ordered because of it? */
 static void order(struct shingle_misordered *m, u64 lunit, u32 n)
 {
@@ -69,8 +74,8 @@ static void order(struct shingle_misordered *m, u64 lunit, u32 n)
 	m->written += n;
 	/* The write itself is within the window. */
 	while (m->oldest != m->at && m->written - m->end[m->oldest] > m->window)
-		m->oldest = (m->oldest + 1) % SHINGLE_MISORDER_WRITES;
-	for (i = m->oldest; i != m->at; i = (i + 1) % SHINGLE_MISORDER_WRITES) {
+		m->oldest = behind(m->oldest);
+	for (i = m->oldest; i != m->at; i = behind(i)) {
 		if (m->start[i] == lunit + n) {
 			m->start[i] = SHINGLE_SEEKS_NOWHERE;
 			m->nr++;
@@ -78,7 +83,7 @@ static void order(struct shingle_misordered *m, u64 lunit, u32 n)
 	}
 	m->start[m->at] = lunit;
 	m->end[m->at] = m->written;
-	m->at = (m->at + 1) % SHINGLE_MISORDER_WRITES;
+	m->at = behind(m->at);
 }
 
 /**
@@ -128,6 +133,24 @@ void shingle_seeks_plain(struct shingle_seeks *s, enum shingle_seek_class class,
 	operation(&s->plain, s->long_units, class, place, n);
 }
 EXPORT_SYMBOL_GPL(shingle_seeks_plain);
+
+/**
+ * shingle_seeks_direct() - the log reads or writes what no cache could have
+ * @s: the counts
+ * @class: why
+ * @place: first unit
+ * @n: number of units
+ *
+ * The same as shingle_seeks_medium() and shingle_seeks_plain(), in fewer instructions.
+ *
+ * Context: the caller's lock.
+ */
+void shingle_seeks_direct(struct shingle_seeks *s, enum shingle_seek_class class, u64 place, u32 n)
+{
+	operation(&s->medium, s->long_units, class, place, n);
+	operation(&s->plain, s->long_units, class, place, n);
+}
+EXPORT_SYMBOL_GPL(shingle_seeks_direct);
 
 /**
  * shingle_seeks_read() - a read of the host needs fragments

@@ -143,6 +143,7 @@ void shingle_seeks_clear(struct shingle_seeks *s);
 void shingle_seeks_host(struct shingle_seeks *s, bool write, u64 lunit, u32 n);
 void shingle_seeks_medium(struct shingle_seeks *s, enum shingle_seek_class class, u64 place, u32 n);
 void shingle_seeks_plain(struct shingle_seeks *s, enum shingle_seek_class class, u64 place, u32 n);
+void shingle_seeks_direct(struct shingle_seeks *s, enum shingle_seek_class class, u64 place, u32 n);
 void shingle_seeks_read(struct shingle_seeks *s, u32 frags);
 
 #endif /* SHINGLE_SEEKS_H */

@@ -20,8 +20,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "all": ("numpy",), "arrivals": PICTURES, "bench": (), "buffers": PICTURES,
     "confidence": ("numpy", "scipy"), "demo": (), "flash": PICTURES, "imr": (), "imr-model": (),
     "kv": PICTURES, "kvimr": (), "latency": ("matplotlib",), "layers": PICTURES, "platter": (),
-    "presets": (), "read-seek": PICTURES, "rebuild": PICTURES, "regions": PICTURES,
-    "report": (),
+    "presets": (), "read-seek": PICTURES, "read-time": ("numpy",), "rebuild": PICTURES,
+    "regions": PICTURES, "report": (),
     "skylight": ("jinja2", "matplotlib", "numpy", "scipy"), **dict.fromkeys(SIMPLE, ()),
 }
 

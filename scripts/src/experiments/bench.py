@@ -28,7 +28,7 @@ SHINGLED = {
     "sequential write 1M": [("linear", 0.95), ("control", 0.95)],
 }
 BARS = {
-    "stl-set": SHINGLED, "stl-full": SHINGLED,
+    "stl-set": SHINGLED, "stl-full": SHINGLED, "stl-log": SHINGLED,
     "imr": {"random read 4K": [("linear", 0.90)], "random write 4K": [("linear", 0.85)],
             "sequential write 1M": [("linear", 0.85), ("control", 0.85)]},
     "tiler": SHINGLED, "dualbuffer": SHINGLED, "rmwf": SHINGLED,

@@ -157,6 +157,8 @@ _RESULTS = (
            "Synthetic loads", "2026-11-28", READS, minutes=1),
     Result("read-seek-finite", "scripts/experiments read-seek --finite", "reports/read-seek.rst",
            "Finite disks", "2026-11-28", (*READS, "dm-stl/log"), minutes=0.2),
+    Result("read-time", "scripts/experiments read-time", "reports/read-seek.rst", "Seconds",
+           "2026-11-28", (*THESIS, "core/lib/reads"), minutes=5),
     Result("rebuild", "scripts/experiments rebuild", "reports/rebuild.rst", "Results", "2026-11-28",
            (*LAYERS, "userspace/shingle", *own("stacks", "in_guest/rebuild")),
            minutes=3),

@@ -5,15 +5,15 @@ table, one picture.
 The surface is that of C. Ma's thesis (512 GB, 5,900 rpm, tracks of 2 MiB, a head of three tracks, a
 cache of 1 %), divided by --scale.  `imr` has it with interlaced tracks, `plain` with tracks that
 are far enough from each other.  The cache of `rmwf` is flash, which takes no time.  Every layer
-stages what it rewrites.  Metadata are in RAM, so the medium's writes are data.  Loads are those of
-scripts/loads, one request at a time, on a volume in the middle of the surface; they write --dense
-per cent of the volume.
+stages what it rewrites.  `stl-log` has no cache; *SC+LAB* are two remedies for its read seeks.
+Metadata are in RAM, so the medium's writes are data.  Loads are those of scripts/loads, one request
+at a time, on a volume in the middle of the surface; they write --dense per cent of the volume.
 
   response      mean, 99th percentile, longest
   no rotation   mean, without the time spent waiting for the angle
   written       by the medium for each block of the host
   seeks         of the medium, for each request
-  RAM           of the map, at the end
+  RAM           of the map, at the end, without caches
 """
 
 from experiments import runner, stacks
@@ -32,6 +32,8 @@ def cases(options, loads):
     out = []
     for load in options.loads or LOADS:
         for name, layer in layers(options.scale).items():
+            if options.layers and name not in ("plain", *options.layers):
+                continue
             keys = {"media": layer["media"]} if "media" in layer else {}
             layer = {"set": {}, **{k: v for k, v in layer.items() if k != "media"}}
             out.append(load_case(options, loads, load, options.dense, layer, name, **keys))
@@ -76,6 +78,9 @@ def picture(groups, path):
 
 def main():
     p = stacks.parser("layers", __doc__, LOADS)
+    p.add_argument("--layers", action="append", metavar="NAME", choices=tuple(layers(1)),
+                   help="only plain and this one of " + "; ".join(layers(1)) +
+                        "; can be given again")
     options = p.parse_args()
     stacks.sensible("layers", options)
     runner.prepare("layers", "shingle")

@@ -57,6 +57,11 @@ def rmwf(cache, **keys):
         "rmwf", "--band", f"{RMWF_BAND}M", "--cache-size", f"{cache}M"]}
 
 
+def log_structured(**keys):
+    """stl-log with its usual reserve of 7 %."""
+    return {"target": "stl-log", "set": keys, "create": ["stl-log", "--band", "20M"]}
+
+
 def layers(scale):
     """Return {name: layer for stack.py}, each with a cache of 1 % of the capacity."""
     cache = int(CACHE / scale / MIB)
@@ -69,6 +74,10 @@ def layers(scale):
         "stl-full": {"target": "stl-full", "create": [
             "stl-full", "--band", f"{band}M", "--zone-bands", bands, "--provision", 2 * log,
             "--log-bands", log]},
+        "stl-log": log_structured(),
+        # Selective caching and look-ahead-behind, in 64 MiB each.
+        "stl-log, SC+LAB": log_structured(selective="on", read_cache_kb=65536, look_behind=64,
+                                          look_ahead=64, look_regions=32),
         "baseline": {"target": "ma-baseline", "create": [
             "--preset", "ma-baseline", *(("--scale", scale) if scale > 1 else ()),
             "--no-feature", "inplace"]},
@@ -155,16 +164,15 @@ class Loads:
     def __call__(self, name, cache_bytes, dense):
         """Generate one load and return its path."""
         o = self.options
-        words = [TOP / "scripts/loads/run", "generate", name, "--json",
-                 "--cache-size", cache_bytes, "--seed", o.seed]
+        words = ["generate", name, "--json", "--cache-size", cache_bytes, "--seed", o.seed]
         # Measure the whole load, even if only its first requests will be sent.
         blocks = None
         if dense:
-            of = json.loads(self._run(words))["measured"]
+            of = json.loads(self.run(words))["measured"]
             # A quarter of a volume is only read.
             blocks = max(1024, int(of["distinct_blocks"] * 4 / 3 * 100 / dense) + 1)
         out = self.out / f"{name}-{cache_bytes}-{o.seed}-{dense}.csv"
-        self._run([*words, "--out", out, *(["--size", blocks * BLOCK] if blocks else [])])
+        self.run([*words, "--out", out, *(["--size", blocks * BLOCK] if blocks else [])])
         return out
 
     def regions(self, options):
@@ -172,15 +180,15 @@ class Loads:
         that larger regions have the same share of valid blocks."""
         rows, turns = max(1, ROWS // options.scale), 2
         out = self.out / f"uniform-{rows}-{turns}-{options.seed}-{options.dense}.csv"
-        self._run([TOP / "scripts/loads/run", "generate", "regions", "--region",
-                   rows * BLOCK, "--live", f"{options.dense}%", "--size",
-                   rows * TRACK * BLOCK, "--turns", turns, "--filled", "--seed",
-                   options.seed, "--out", out])
+        self.run(["generate", "regions", "--region", rows * BLOCK, "--live",
+                  f"{options.dense}%", "--size", rows * TRACK * BLOCK, "--turns", turns,
+                  "--filled", "--seed", options.seed, "--out", out])
         return out
 
-    def _run(self, words):
-        done = subprocess.run([str(w) for w in words], check=False, text=True,
-                              capture_output=True)
+    def run(self, words):
+        """Run scripts/loads/run and return its output."""
+        done = subprocess.run([TOP / "scripts/loads/run", *(str(w) for w in words)], check=False,
+                              text=True, capture_output=True)
         if done.returncode:
             raise SystemExit(f"{self.show}: {done.stderr.strip()}")
         return done.stdout
