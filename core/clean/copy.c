@@ -93,8 +93,7 @@ static void count_seek(struct shingle_device *d, enum shingle_seek_class class, 
 		return;
 	spin_lock_irq(&d->map_lock);
 	seeks = &d->engine->reads->seeks;
-	shingle_seeks_medium(seeks, class, pblk, n);
-	shingle_seeks_plain(seeks, class, pblk, n);
+	shingle_seeks_direct(seeks, class, pblk, n);
 	spin_unlock_irq(&d->map_lock);
 }
 

@@ -222,8 +222,7 @@ static noinline bool map_log_read(struct shingle_device *d, struct bio *bio, int
 	}
 	if (r == DM_MAPIO_REMAPPED) {
 		shingle_seeks_read(seeks, 1);
-		shingle_seeks_medium(seeks, SHINGLE_SEEK_READ, pblk, n);
-		shingle_seeks_plain(seeks, SHINGLE_SEEK_READ, pblk, n);
+		shingle_seeks_direct(seeks, SHINGLE_SEEK_READ, pblk, n);
 	}
 	return false;
 }

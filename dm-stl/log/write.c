@@ -121,8 +121,7 @@ int stl_log_place(struct shingle_engine *e, u64 lblk, u32 n, enum shingle_life l
 	s->inflight_blocks += out->n;
 	s->n.placed_blocks += out->n;
 	shingle_seeks_host(&s->reads.seeks, true, lblk, out->n);
-	shingle_seeks_medium(&s->reads.seeks, SHINGLE_SEEK_WRITE, out->pblk, out->n);
-	shingle_seeks_plain(&s->reads.seeks, SHINGLE_SEEK_WRITE, out->pblk, out->n);
+	shingle_seeks_direct(&s->reads.seeks, SHINGLE_SEEK_WRITE, out->pblk, out->n);
 	return 0;
 }
 

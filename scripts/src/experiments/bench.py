@@ -41,6 +41,8 @@ INSTRUCTIONS = {
     ("stl-set", "write 1M"): 9749,
     ("stl-full", "read"): 2220, ("stl-full", "write"): 3053,
     ("stl-full", "write 1M"): 21614,
+    ("stl-log", "read"): 2625, ("stl-log", "write"): 6192,
+    ("stl-log", "write 1M"): 8630,
     ("imr", "read"): 2220, ("imr", "write"): 2542,
     ("imr", "write 1M"): 4772,
     ("tiler", "read"): 2471, ("tiler", "write"): 4530,
