@@ -388,14 +388,11 @@ static void clean_work(struct work_struct *work)
 			kick = true;
 			continue;
 		}
-		if (avoids) {
+		if (avoids)
 			DMWARN_LIMIT("%s: cleaning cannot write block %llu and avoids it",
 				     dm_table_device_name(d->ti->table),
 				     shingle_pblk_block(d->cleaner.unwritten.block[0]));
-			retry_waiting(d);
-			continue;
-		}
-		if (step.optional) {
+		if (avoids || step.optional) {
 			retry_waiting(d);
 			continue;
 		}

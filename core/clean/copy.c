@@ -87,13 +87,10 @@ static u64 lblk_of(const struct shingle_device *d, u32 i)
 /* The copy reads or writes: count the seek, if the engine has a read side. */
 static void count_seek(struct shingle_device *d, enum shingle_seek_class class, u64 pblk, u32 n)
 {
-	struct shingle_seeks *seeks;
-
 	if (!d->kept)
 		return;
 	spin_lock_irq(&d->map_lock);
-	seeks = &d->engine->reads->seeks;
-	shingle_seeks_direct(seeks, class, pblk, n);
+	shingle_seeks_direct(&d->engine->reads->seeks, class, pblk, n);
 	spin_unlock_irq(&d->map_lock);
 }
 

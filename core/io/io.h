@@ -80,6 +80,12 @@ static inline u32 bio_blocks(const struct bio *bio)
 	return bio_sectors(bio) >> SHINGLE_SECTORS_SHIFT;
 }
 
+/* A part of a host bio has failed: the bio ends with its first error.  Context: any. */
+static inline void shingle_part_failed(struct bio *bio, blk_status_t status)
+{
+	cmpxchg(&shingle_bio_io(bio)->status, BLK_STS_OK, status);
+}
+
 static inline void end_zeroes(struct bio *bio)
 {
 	zero_fill_bio(bio);

@@ -171,7 +171,7 @@ static void frag_end_io(struct bio *bio)
 		bio->bi_status = BLK_STS_OK;
 	}
 	if (bio->bi_status)
-		cmpxchg(&shingle_bio_io(parent)->status, BLK_STS_OK, bio->bi_status);
+		shingle_part_failed(parent, bio->bi_status);
 	if (f->fill.n) {
 		if (llist_add(&f->ended, &reads_of(d)->ended))
 			queue_work(reads_of(d)->end_wq, &reads_of(d)->end_work);
@@ -325,13 +325,13 @@ static bool read_around(struct shingle_device *d, struct bio *bio, struct bvec_i
 	return ok;
 }
 
-/* Begin to fill the read cache with a fragment. */
+/* Begin to fill the read cache with a fragment that may be kept. */
 static void begin_fill(struct shingle_device *d, const struct planned *p,
 		       struct shingle_readcache_fill *fill)
 {
 	lockdep_assert_held(&d->map_lock);
 	fill->n = 0;
-	if (p->n <= SHINGLE_KEPT_BLOCKS && shingle_remedies_keeps(&d->engine->reads->remedies))
+	if (shingle_remedies_keeps(&d->engine->reads->remedies))
 		shingle_readcache_fill(&d->kept->cache, fill, p->pblk, p->n);
 }
 
@@ -351,7 +351,7 @@ static void keep(struct shingle_device *d, struct bio *bio, struct bvec_iter ite
 }
 
 static void read_medium(struct shingle_device *d, struct bio *bio, struct bvec_iter iter,
-			const struct planned *p, bool fragmented)
+			const struct planned *p, bool kept)
 {
 	struct shingle_io *io = shingle_bio_io(bio);
 	struct shingle_frag *f = new_frag(d, bio, iter);
@@ -359,7 +359,7 @@ static void read_medium(struct shingle_device *d, struct bio *bio, struct bvec_i
 	f->zero = p->zero;
 	shingle_remap(d, &f->bio, p->pblk);
 	spin_lock_irq(&d->map_lock);
-	if (fragmented)
+	if (kept)
 		begin_fill(d, p, &f->fill);
 	shingle_seeks_medium(&d->engine->reads->seeks, SHINGLE_SEEK_READ, p->pblk, p->n);
 	spin_unlock_irq(&d->map_lock);
@@ -380,12 +380,7 @@ static void read_fragment(struct shingle_device *d, struct bio *bio, struct bvec
 		keep(d, bio, iter, p);
 		return;
 	}
-	read_medium(d, bio, iter, p, fragmented);
-}
-
-static void fail(struct bio *bio, blk_status_t status)
-{
-	cmpxchg(&shingle_bio_io(bio)->status, BLK_STS_OK, status);
+	read_medium(d, bio, iter, p, kept);
 }
 
 static void read_run(struct shingle_device *d, struct bio *bio, const struct planned *p,
@@ -408,10 +403,10 @@ static void read_run(struct shingle_device *d, struct bio *bio, const struct pla
 		bio_put(&f->bio);
 		break;
 	case -ENODATA:
-		fail(bio, BLK_STS_MEDIUM);
+		shingle_part_failed(bio, BLK_STS_MEDIUM);
 		break;
 	default:
-		fail(bio, BLK_STS_IOERR);
+		shingle_part_failed(bio, BLK_STS_IOERR);
 	}
 	io->lblk += p->n;
 	io->n -= p->n;
@@ -421,9 +416,9 @@ static void read_run(struct shingle_device *d, struct bio *bio, const struct pla
 }
 
 /*
- * Look up runs of the rest of a read, up to one in the write cache, whose hits are the result of
- * one look-up.  *@next is the place behind the last extent of the read so far.  Returns the number
- * of runs, 0 if the first must wait.
+ * Look up runs of the rest of a read.  A run in the write cache is the last one, because there is
+ * room for the hits of one look-up.  *@next is the place behind the last extent of the read so far.
+ * Returns the number of runs, 0 if the first must wait.
  */
 static u32 make_plan(struct shingle_device *d, struct bio *bio, u64 *next)
 {

@@ -44,7 +44,7 @@ static void piece_end_io(struct bio *bio)
 
 	shingle_write_done(d, &p->w, status, NULL);
 	if (status)
-		cmpxchg(&shingle_bio_io(parent)->status, BLK_STS_OK, status);
+		shingle_part_failed(parent, status);
 	bio_put(bio);
 	shingle_put_piece(d, parent);
 }
@@ -126,12 +126,10 @@ static int write_piece(struct shingle_device *d, struct bio *parent, u32 n)
 
 static bool give_up(struct shingle_device *d, struct bio *bio, int err)
 {
-	struct shingle_io *io = shingle_bio_io(bio);
-
 	d->waiters.no_promise |= err == -EAGAIN;
 	if (!shingle_is_final(err))
 		return false;
-	cmpxchg(&io->status, BLK_STS_OK, err == SHINGLE_FULL ? BLK_STS_NOSPC : BLK_STS_IOERR);
+	shingle_part_failed(bio, err == SHINGLE_FULL ? BLK_STS_NOSPC : BLK_STS_IOERR);
 	shingle_end_part(d, bio);
 	return true;
 }

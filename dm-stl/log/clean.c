@@ -261,7 +261,7 @@ static int join_or_move(struct stl_log *s, struct shingle_step *step)
 
 /*
  * On a full log the steps that make segments free may split as many extents as are joined.  So give
- * up when as much has been copied as the log has room for.
+ * up when four times as much has been copied as the log has room for.
  */
 static int join_step(struct stl_log *s, struct shingle_step *step)
 {

@@ -50,22 +50,23 @@ bool stl_log_rewrite(struct shingle_engine *e, u64 lblk, u32 n)
 }
 
 /*
- * The extents of the range that a step would copy, up to one more than it can.  @fresh: result, the
- * blocks that it brings into use: those of the home that were never written.
+ * Let the step copy the extents of the range, or only count them if @step is NULL, up to one more
+ * than it can copy.  @fresh: result, the blocks that it brings into use: those of the home that
+ * were never written.  Without a home such blocks are read nowhere.
  */
-static u32 extents_of(struct stl_log *s, u32 lblk, u32 n, u32 *fresh)
+static u32 collect(struct stl_log *s, struct shingle_step *step, u32 lblk, u32 n, u32 *fresh)
 {
 	u32 nr = 0, part, place;
 
 	*fresh = 0;
 	for (; n && nr <= MOVE_EXTENTS; lblk += part, n -= part) {
 		part = shingle_extents_find(&s->x, lblk, n, &place);
-		if (place != SHINGLE_EXTENTS_NONE) {
-			nr++;
-		} else if (s->home_bands) {
-			*fresh += part;
-			nr++;
-		}
+		if (place == SHINGLE_EXTENTS_NONE && !s->home_bands)
+			continue;
+		nr++;
+		*fresh += place == SHINGLE_EXTENTS_NONE ? part : 0;
+		if (step)
+			stl_log_add_move(s, step, lblk, place, part);
 	}
 	return nr;
 }
@@ -89,19 +90,6 @@ static bool find_place(struct stl_log *s, enum log_frontier to, u32 n, u32 fresh
 	return true;
 }
 
-/* Let the step copy the range. */
-static void collect(struct stl_log *s, struct shingle_step *step, u32 lblk, u32 n)
-{
-	u32 part, place;
-
-	for (; n; lblk += part, n -= part) {
-		part = shingle_extents_find(&s->x, lblk, n, &place);
-		/* Without a home such blocks are read nowhere. */
-		if (place != SHINGLE_EXTENTS_NONE || s->home_bands)
-			stl_log_add_move(s, step, lblk, place, part);
-	}
-}
-
 /*
  * Begin the first rewrite.  Returns 1, 0 if it is dropped, -EAGAIN if a write must end first.  A
  * segment is closed for lack of room only if nothing else prevents the rewrite.
@@ -113,7 +101,7 @@ static int begin(struct stl_log *s, struct shingle_step *step)
 	u32 lblk = r->lblk[r->head], n = r->n[r->head], nr, fresh;
 	int done = 0;
 
-	nr = extents_of(s, lblk, n, &fresh);
+	nr = collect(s, NULL, lblk, n, &fresh);
 	if (nr < 2 || nr > MOVE_EXTENTS || !shingle_extents_reserve(&s->x, REWRITE_EXTENTS))
 		return 0;
 	if (find_place(s, to, n, fresh))
@@ -126,8 +114,7 @@ static int begin(struct stl_log *s, struct shingle_step *step)
 	step->optional = true;
 	s->clean.to_host = to == LOG_HOST;
 	s->clean.reserved = REWRITE_EXTENTS;
-	s->clean.fresh = fresh;
-	collect(s, step, lblk, n);
+	collect(s, step, lblk, n, &s->clean.fresh);
 	return 1;
 }
 

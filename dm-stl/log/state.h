@@ -167,7 +167,7 @@ struct log_clean {
 /**
  * struct log_counts - the counters
  * @placed_blocks: blocks placed for the host
- * @aborted_blocks: blocks of them whose writes failed
+ * @aborted_blocks: placed blocks whose writes failed
  * @moved_blocks: blocks that the cleaner moved
  * @joined_extents: extents that it copied to one place to shorten the map
  * @bands_opened: segments taken into use
