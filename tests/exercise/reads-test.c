@@ -200,7 +200,7 @@ static void cache_under_way(bool exact, struct ways *sum)
  * The read cache with one operation at a time
  */
 
-/* What is in a cache, from the newest to the oldest: fragments; of one unit, if it is not exact. */
+/* The fragments in a cache, the newest one first.  In a cache by units each has one unit. */
 struct list {
 	u32 nr;
 	u32 units;

@@ -1932,7 +1932,7 @@ def broken_destage(ctx, geo):
         expect(game.compare("lost", lost) == lost, "lost blocks can be read")
         game.heal()
         # One flush reports the loss, once; reads of these blocks keep failing.
-        expect(_fua(game, 2 * geo.band) == -errno.EIO, "FUA does not say so")
+        expect(_fua(game, 2 * geo.band) == -errno.EIO, "FUA does not report the loss")
         game.message("commit", must=False)
         game.flush(must=False)
         game.flush(must=True)

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from programs import TOP, make
+from programs import TOP, kunit_cases, make
 
 OUT = TOP / "build/tests"
 
@@ -26,12 +26,7 @@ def run(tool, *args, **more):
 
 
 def test_vectors_of_platter():
-    done = subprocess.run([TOP / "build/tests/platter-test"], capture_output=True, text=True,
-                          check=False, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    source = (TOP / "dm-platter/platter-kunit.c").read_text(encoding="utf-8")
-    cases = re.findall(r"KUNIT_CASE(?:_SLOW)?\((\w+)\)", source)
-    assert cases and re.findall(r"^ok \d+ (\w+)$", done.stdout, re.M) == cases
+    kunit_cases("platter-test", "dm-platter/platter-kunit.c")
 
 
 def check(*args):
@@ -71,13 +66,8 @@ TILER_TABLE = {
 
 
 def test_vectors_of_tiler():
-    done = run("tiler-test")
-    assert done.returncode == 0, done.stdout
-    # Every case of the source, and each vector of the specification.
-    source = (TOP / "dm-tiler/tiler-kunit.c").read_text()
-    cases = re.findall(r"^static void (tiler_\w+)\(struct kunit \*test\)$", source, re.M)
-    ran = re.findall(r"^ok \d+ (\w+)$", done.stdout, re.M)
-    assert sorted(ran) == sorted(cases), done.stdout
+    """Each vector of the specification is among the cases."""
+    ran = kunit_cases("tiler-test", "dm-tiler/tiler-kunit.c")
     assert {int(n) for n in re.findall(r"tiler_vt(\d+)_", " ".join(ran))} == set(range(1, 7))
 
 
@@ -118,15 +108,9 @@ VECTORS = "12345"
 
 
 def test_vectors_of_dualbuffer():
-    """All cases of the KUnit source run in userspace, and they cover the specification's vectors
-    VD1 to VD5."""
-    done = run("dualbuffer-test")
-    assert done.returncode == 0, done.stdout
-    source = (TOP / "dm-dualbuffer/dual/kunit.c").read_text()
-    cases = re.findall(r"^static void (dual_\w+)\(struct kunit \*test\)$", source, re.M)
-    ran = re.findall(r"^ok \d+ (\w+)$", done.stdout, re.M)
-    assert sorted(ran) == sorted(cases), done.stdout
-    assert set(re.findall(r"vd(\d)_", " ".join(ran))) == set(VECTORS), done.stdout
+    """The cases cover the specification's vectors VD1 to VD5."""
+    ran = kunit_cases("dualbuffer-test", "dm-dualbuffer/dual/kunit.c")
+    assert set(re.findall(r"vd(\d)_", " ".join(ran))) == set(VECTORS), ran
 
 
 def test_stationary_loads():

@@ -8,7 +8,7 @@ force   L is written again and again.  If each write takes a new place in the lo
         L's set, or the log, is full at some point, and the drive cleans it.
 age     As force, but the other blocks are written late, when the log that holds L is the oldest.
         A drive with several logs that cleans all of its oldest log moves everything that was
-        written together with L.  Of later writes it moves only those to the bands that it
+        written together with L.  It moves later writes only if they are in the bands that it
         cleans.  L must stay where it is, so a block beside it, the
         *filler*, is written again and again.  This way needs to know when a log begins (right
         after a cleaning) and how many writes follow until the drive cleans that log.
