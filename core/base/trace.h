@@ -250,9 +250,9 @@ TRACE_EVENT(shingle_epoch,
  *
  * Fields: kind, the engine's name for it, as in its step_KIND_us counters; why: pressure, a write
  * found no room; idle, the host is idle; forced, by message clean; recovery, a power cut
- * interrupted it; epoch, gathered writes; n, blocks that it copies, 0 if it only changes the map;
- * lblk, the first, -1 if its content has no logical address; on, role and block: the destination,
- * none if there are several or none.
+ * interrupted it; epoch, gathered writes; rewrite, reads asked for their fragments together; n,
+ * blocks that it copies, 0 if it only changes the map; lblk, the first, -1 if its content has no
+ * logical address; on, role and block: the destination, none if there are several or none.
  *
  * Context: cleaner.
  */
