@@ -215,16 +215,13 @@ static noinline bool map_log_read(struct shingle_device *d, struct bio *bio, int
 
 	lockdep_assert_held(&d->map_lock);
 	/* A rest that is not handed over arrives as another bio. */
-	shingle_seeks_host(seeks, false, lblk, adds ? all : n);
-	if (adds) {
+	if (r == DM_MAPIO_REMAPPED && !adds)
+		shingle_seeks_one_run(seeks, lblk, n, pblk, n);
+	else
+		shingle_seeks_host(seeks, false, lblk, adds ? all : n);
+	if (adds)
 		shingle_reads_add(d, bio);
-		return true;
-	}
-	if (r == DM_MAPIO_REMAPPED) {
-		shingle_seeks_read(seeks, 1);
-		shingle_seeks_direct(seeks, SHINGLE_SEEK_READ, pblk, n);
-	}
-	return false;
+	return adds;
 }
 
 static __always_inline int map_read(struct shingle_device *d, struct bio *bio,

@@ -594,6 +594,40 @@ static void distances(void)
 		die("fragments are counted wrongly");
 }
 
+/* The calls that count several streams at once equal the calls for each of them. */
+static void together(void)
+{
+	static struct shingle_seeks one, each;
+	u32 i;
+
+	shingle_seeks_init(&one, 12);
+	shingle_seeks_init(&each, 12);
+	for (i = 0; i < 20000; i++) {
+		u64 lunit = random_below(&rng, 400), place = random_below(&rng, 400);
+		u32 n = random_between(&rng, 1, 4), class = random_below(&rng, 5);
+
+		switch (random_below(&rng, 3)) {
+		case 0:
+			shingle_seeks_one_run(&one, lunit, n + 2, place, n);
+			shingle_seeks_host(&each, false, lunit, n + 2);
+			shingle_seeks_read(&each, 1);
+			class = SHINGLE_SEEK_READ;
+			break;
+		case 1:
+			shingle_seeks_direct(&one, class, place, n);
+			break;
+		default:	/* The heads of the two streams part. */
+			shingle_seeks_medium(&one, class, place, n);
+			shingle_seeks_medium(&each, class, place, n);
+			continue;
+		}
+		shingle_seeks_medium(&each, class, place, n);
+		shingle_seeks_plain(&each, class, place, n);
+	}
+	if (memcmp(&one, &each, sizeof(one)))
+		die("one call for several streams counts otherwise than one for each");
+}
+
 /* An engine's table of counters with the rows of seeks. */
 struct owner {
 	u32 before;
@@ -807,6 +841,7 @@ int main(int argc, char **argv)
 	}
 	first_in_first_out();
 	distances();
+	together();
 	counters();
 	orders();
 	decisions();

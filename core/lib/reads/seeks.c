@@ -41,24 +41,59 @@ void shingle_seeks_clear(struct shingle_seeks *s)
 }
 EXPORT_SYMBOL_GPL(shingle_seeks_clear);
 
-static void operation(struct shingle_seek_stream *st, u32 long_units,
-		      enum shingle_seek_class class, u64 start, u32 n)
+/**
+ * struct jump - the way of the head to an operation
+ * @distance: units from the end of the previous operation; 0 if the operation is no seek
+ * @bucket: entry of the histogram of distances
+ * @back: the operation is at a lower address
+ */
+struct jump {
+	u64 distance;
+	u32 bucket;
+	bool back;
+};
+
+static __always_inline struct jump jump_to(const struct shingle_seek_stream *st, u64 start)
 {
-	u64 distance = start > st->next ? start - st->next : st->next - start;
+	struct jump j = { .back = start < st->next };
 
-	if (distance && st->next != SHINGLE_SEEKS_NOWHERE) {
-		u32 i = min_t(u32, fls64(distance) - 1, SHINGLE_DISTANCE_BUCKETS - 1);
+	if (start == st->next || st->next == SHINGLE_SEEKS_NOWHERE)
+		return j;
+	j.distance = j.back ? st->next - start : start - st->next;
+	j.bucket = fls64(j.distance) - 1;
+	return j;
+}
 
+static __always_inline void add(struct shingle_seek_stream *st, u32 long_units, struct jump j,
+				enum shingle_seek_class class, u64 start, u32 n)
+{
+	if (j.distance) {
 		st->seeks[class]++;
-		st->long_seeks[class] += distance >= long_units;
-		if (start > st->next)
-			st->ahead[i]++;
-		else
-			st->back[i]++;
+		st->long_seeks[class] += j.distance >= long_units;
+		(j.back ? st->back : st->ahead)[j.bucket]++;
 	}
 	st->ops[class]++;
 	st->units[class] += n;
 	st->next = start + n;
+}
+
+static __always_inline void operation(struct shingle_seek_stream *st, u32 long_units,
+				      enum shingle_seek_class class, u64 start, u32 n)
+{
+	add(st, long_units, jump_to(st, start), class, start, n);
+}
+
+/* An operation of both streams of the log, which mostly come from the same place. */
+static __always_inline void both(struct shingle_seeks *s, enum shingle_seek_class class,
+				 u64 place, u32 n)
+{
+	struct jump j = jump_to(&s->medium, place);
+
+	if (s->plain.next == s->medium.next)
+		add(&s->plain, s->long_units, j, class, place, n);
+	else
+		operation(&s->plain, s->long_units, class, place, n);
+	add(&s->medium, s->long_units, j, class, place, n);
 }
 
 static u32 behind(u32 entry)
@@ -147,10 +182,32 @@ EXPORT_SYMBOL_GPL(shingle_seeks_plain);
  */
 void shingle_seeks_direct(struct shingle_seeks *s, enum shingle_seek_class class, u64 place, u32 n)
 {
-	operation(&s->medium, s->long_units, class, place, n);
-	operation(&s->plain, s->long_units, class, place, n);
+	both(s, class, place, n);
 }
 EXPORT_SYMBOL_GPL(shingle_seeks_direct);
+
+/**
+ * shingle_seeks_one_run() - a read of the host that needs one fragment, which no cache could have
+ * @s: the counts
+ * @lunit: first logical unit of the read
+ * @all: its units
+ * @place: first unit of the fragment
+ * @n: units of the fragment
+ *
+ * The same as shingle_seeks_host(), shingle_seeks_read() and shingle_seeks_direct(), in fewer
+ * instructions.
+ *
+ * Context: the caller's lock.
+ */
+void shingle_seeks_one_run(struct shingle_seeks *s, u64 lunit, u32 all, u64 place, u32 n)
+{
+	operation(&s->host, s->long_units, SHINGLE_SEEK_READ, lunit, all);
+	s->reads++;
+	s->frags++;
+	s->frags_of[0]++;
+	both(s, SHINGLE_SEEK_READ, place, n);
+}
+EXPORT_SYMBOL_GPL(shingle_seeks_one_run);
 
 /**
  * shingle_seeks_read() - a read of the host needs fragments

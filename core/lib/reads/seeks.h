@@ -32,8 +32,8 @@
 #define SHINGLE_MISORDER_BYTES		(256U << 10)
 /* A ring of writes, large enough for a window of writes of 512 bytes. */
 #define SHINGLE_MISORDER_WRITES		((SHINGLE_MISORDER_BYTES >> 9) + 2)
-/* A bucket has the distances from a power of two on. */
-#define SHINGLE_DISTANCE_BUCKETS	48U
+/* A bucket has the distances from a power of two on.  There is one for each distance. */
+#define SHINGLE_DISTANCE_BUCKETS	64U
 #define SHINGLE_FRAGS_BUCKETS		32U
 /* The place of the head before the first operation. */
 #define SHINGLE_SEEKS_NOWHERE		U64_MAX
@@ -144,6 +144,7 @@ void shingle_seeks_host(struct shingle_seeks *s, bool write, u64 lunit, u32 n);
 void shingle_seeks_medium(struct shingle_seeks *s, enum shingle_seek_class class, u64 place, u32 n);
 void shingle_seeks_plain(struct shingle_seeks *s, enum shingle_seek_class class, u64 place, u32 n);
 void shingle_seeks_direct(struct shingle_seeks *s, enum shingle_seek_class class, u64 place, u32 n);
+void shingle_seeks_one_run(struct shingle_seeks *s, u64 lunit, u32 all, u64 place, u32 n);
 void shingle_seeks_read(struct shingle_seeks *s, u32 frags);
 
 #endif /* SHINGLE_SEEKS_H */

@@ -515,7 +515,7 @@ def count(target, op, n):
 
 def instructions():
     """Count the instructions of one operation, target by target, including the layers below."""
-    ram = Ram(10400, PART)
+    ram = Ram(10560, PART)
     result = {}
     gc.disable()
     for name in COUNTED:
