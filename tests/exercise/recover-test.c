@@ -153,7 +153,7 @@ static void format(struct ring *r)
 		.head_tracks = 1,
 	};
 	struct stl_set_params p = { 0 };
-	u32 room = rnd(r, 4) ? 4 + rnd(r, 40) : 200 + rnd(r, 200), gap;
+	u32 room = rnd(r, 4) ? 4 + rnd(r, 40) : 200 + rnd(r, 200), gap, i;
 
 	shingle_exercise_layout(&r->l, &stl_set_engine_ops, &shape, &p, sizeof(p));
 	r->track = 1 + rnd(r, 12);
@@ -165,6 +165,10 @@ static void format(struct ring *r)
 	r->l.journal = (struct shingle_area){ 5, gap + room };
 	r->l.journal_gap_blocks = gap;
 	r->l.dev_blocks[SHINGLE_DEV_META] = MOST_BLOCKS;
+	/* As shingle format. */
+	for (i = 0; i < r->l.journal.blocks && gap; i++)
+		shingle_journal_seal_empty(&r->l, (struct shingle_journal_block *)
+					   r->block[r->l.journal.start + i], i);
 	r->seq = 1;
 	write_footer(r, 1, 0, 0);
 }
@@ -322,20 +326,6 @@ static void one_round(struct ring *r)
 	rot_one(r);
 }
 
-/* Go through the ring once, on a plain disk, so that each block holds one of the first round. */
-static void fill_ring(struct ring *r)
-{
-	u64 first = r->l.journal.blocks / 2;
-
-	while (r->pos < first || r->seq < 3)
-		commit(r, 1, U32_MAX);
-	while (r->pos >= first) {
-		commit(r, 1, U32_MAX);
-		checkpoint(r);
-	}
-	checkpoint(r);
-}
-
 static void rings(u32 seed, u32 runs)
 {
 	u64 cuts = 0, cut_ends = 0, faults = 0, refused = 0, txns = 0;
@@ -350,8 +340,6 @@ static void rings(u32 seed, u32 runs)
 		r->rng = seed * 2654435761U + 1;
 		format(r);
 		r->plain = r->l.journal_gap_blocks && seed % 4 == 3;
-		if (r->plain)
-			fill_ring(r);
 		for (i = 0; i < 200; i++)
 			one_round(r);
 		cuts += r->cuts;

@@ -4,6 +4,25 @@
 #include "format/scan.h"
 
 /**
+ * shingle_journal_seal_empty() - complete a block in which no transaction was written yet
+ * @l: layout
+ * @b: the block
+ * @pos: place of the block in the ring
+ *
+ * A sound block of an earlier transaction shows recovery that a newer one was never written there,
+ * see proves_whole() in journal-scan.c.  This block, of transaction 0, shows it for the first
+ * round of the ring.
+ *
+ * Context: any.
+ */
+void shingle_journal_seal_empty(const struct shingle_layout *l, struct shingle_journal_block *b,
+				u64 pos)
+{
+	memset(b, 0, sizeof(*b));
+	shingle_seal(b, SHINGLE_MAGIC_JOURNAL, l->uuid, l->journal.start + pos, 0);
+}
+
+/**
  * shingle_journal_seal_mark() - complete the mark behind a transaction
  * @l: layout
  * @b: the block

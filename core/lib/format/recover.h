@@ -126,6 +126,8 @@ struct shingle_loaded {
 
 u32 shingle_journal_seal(const struct shingle_layout *l, struct shingle_journal_block *b,
 			 u32 records, u64 pos, u64 seq, u32 prev_crc);
+void shingle_journal_seal_empty(const struct shingle_layout *l, struct shingle_journal_block *b,
+				u64 pos);
 void shingle_journal_seal_mark(const struct shingle_layout *l, struct shingle_journal_block *b,
 			       u32 count, u64 pos, u64 seq, u32 prev_crc);
 int shingle_load_sb(const struct shingle_reader *r, enum shingle_dev dev, u64 dev_blocks,
