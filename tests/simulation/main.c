@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+/* shingle-explore: runs of the targets in the simulated kernel until one fails. */
+#include <getopt.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "world.h"
+
+static void usage(FILE *to)
+{
+	fputs("Usage: shingle-explore [options]\n"
+	      "\n"
+	      "Runs the translation layers in a simulated kernel, under random loads, messages,\n"
+	      "suspends and power cuts, until a run fails.  A seed gives the same run everywhere.\n"
+	      "\n"
+	      "  --layer NAME     only this one (default: all in turn)\n"
+	      "  --seed N         first seed (default: 1)\n"
+	      "  --runs N         number of runs for each layer (default: 1)\n"
+	      "  --seconds N      run until this time has passed instead\n"
+	      "  --boots N        boots of a run (default: 24)\n"
+	      "  --ops N          requests of a boot, at most (default: 400)\n"
+	      "  --feature F      switch a feature of the target on\n"
+	      "  --tool PATH      the shingle tool, for formatting\n"
+	      "  --trace          print what the kernel logs, and all tracepoints\n"
+	      "  --quiet          print only a failure\n"
+	      "  --list           the layers\n", to);
+}
+
+static void print_line(const char *line)
+{
+	puts(line);
+}
+
+static double seconds(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static const char *default_tool(void)
+{
+	static char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 64);
+
+	if (n < 0)
+		return "shingle";
+	path[n] = '\0';
+	strcpy(strrchr(path, '/') + 1, "../userspace/shingle");
+	return path;
+}
+
+/**
+ * struct total - what all runs of a layer have done
+ */
+struct total {
+	u64 runs;
+	u64 cuts;
+	u64 decisions;
+	u64 requests;
+	double cpu_s;
+};
+
+static bool one_run(struct run_config *config, struct total *t)
+{
+	double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
+	struct run_result result;
+	bool ok = world_run(config, &result);
+
+	t->runs++;
+	t->cuts += result.cuts;
+	t->decisions += result.decisions;
+	t->requests += result.requests;
+	t->cpu_s += seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
+	if (!ok)
+		printf("%s, seed %llu: boot %u of %u fails: %s\n"
+		       "again: shingle-explore --layer %s --seed %llu --boots %u --ops %u\n",
+		       config->image->layer->name, (unsigned long long)config->seed,
+		       result.boot + 1, config->boots, result.why, config->image->layer->name,
+		       (unsigned long long)config->seed, config->boots, config->ops);
+	return ok;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "layer", required_argument, NULL, 'l' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "runs", required_argument, NULL, 'r' },
+		{ "seconds", required_argument, NULL, 't' },
+		{ "boots", required_argument, NULL, 'b' },
+		{ "ops", required_argument, NULL, 'o' },
+		{ "feature", required_argument, NULL, 'f' },
+		{ "tool", required_argument, NULL, 'p' },
+		{ "trace", no_argument, NULL, 'v' },
+		{ "quiet", no_argument, NULL, 'q' },
+		{ "list", no_argument, NULL, 'L' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 }
+	};
+	struct run_config config = { .boots = 24, .ops = 400 };
+	const char *only = NULL, *tool = NULL;
+	u64 seed = 1, runs = 1, i;
+	double limit = 0, begun;
+	const struct layer *layer;
+	bool quiet = false, ok = true;
+	u32 nr = 0;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 'l':
+			only = optarg;
+			break;
+		case 's':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'r':
+			runs = strtoull(optarg, NULL, 0);
+			break;
+		case 't':
+			limit = atof(optarg);
+			break;
+		case 'b':
+			config.boots = max(1, atoi(optarg));
+			break;
+		case 'o':
+			config.ops = max(1, atoi(optarg));
+			break;
+		case 'f':
+			config.feature = optarg;
+			break;
+		case 'p':
+			tool = optarg;
+			break;
+		case 'v':
+			sim_log_to = print_line;
+			sim_tracing = true;
+			break;
+		case 'q':
+			quiet = true;
+			break;
+		case 'L':
+			for (layer = layers; layer->name; layer++)
+				puts(layer->name);
+			return 0;
+		case 'h':
+			usage(stdout);
+			return 0;
+		default:
+			usage(stderr);
+			return 2;
+		}
+	}
+	tool = tool ?: default_tool();
+	for (layer = layers; layer->name; layer++)
+		nr += !only || !strcmp(only, layer->name);
+	if (!nr) {
+		fprintf(stderr, "shingle-explore: there is no layer '%s', see --list\n", only);
+		return 2;
+	}
+	for (layer = layers; ok && layer->name; layer++) {
+		struct total t = { 0 };
+
+		if (only && strcmp(only, layer->name))
+			continue;
+		config.image = layer_image(layer, tool);
+		begun = seconds(CLOCK_MONOTONIC);
+		for (i = 0; ok && (limit ? seconds(CLOCK_MONOTONIC) - begun < limit / nr :
+				   i < runs); i++) {
+			config.seed = seed + i;
+			ok = one_run(&config, &t);
+		}
+		if (!quiet)
+			printf("%-14s %7llu runs %8llu cuts %11llu decisions %9llu requests %8.0f cuts/s of CPU\n",
+			       layer->name, (unsigned long long)t.runs, (unsigned long long)t.cuts,
+			       (unsigned long long)t.decisions, (unsigned long long)t.requests,
+			       t.cpu_s ? t.cuts / t.cpu_s : 0);
+		fflush(stdout);
+	}
+	layer_images_free();
+	return ok ? 0 : 1;
+}
