@@ -19,6 +19,8 @@ static void usage(FILE *to)
 	      "  --seconds N      run until this time has passed instead\n"
 	      "  --boots N        boots of a run (default: 24)\n"
 	      "  --ops N          requests of a boot, at most (default: 400)\n"
+	      "  --faults         disks with errors in some boots\n"
+	      "  --drops          with --faults: a FLUSH that fails has dropped the cache\n"
 	      "  --feature F      switch a feature of the target on\n"
 	      "  --tool PATH      the shingle tool, for formatting\n"
 	      "  --trace          print what the kernel logs, and all tracepoints\n"
@@ -59,6 +61,7 @@ struct total {
 	u64 cuts;
 	u64 decisions;
 	u64 requests;
+	u64 errors;
 	double cpu_s;
 };
 
@@ -72,13 +75,15 @@ static bool one_run(struct run_config *config, struct total *t)
 	t->cuts += result.cuts;
 	t->decisions += result.decisions;
 	t->requests += result.requests;
+	t->errors += result.errors;
 	t->cpu_s += seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
 	if (!ok)
 		printf("%s, seed %llu: boot %u of %u fails: %s\n"
-		       "again: shingle-explore --layer %s --seed %llu --boots %u --ops %u\n",
+		       "again: shingle-explore --layer %s --seed %llu --boots %u --ops %u%s\n",
 		       config->image->layer->name, (unsigned long long)config->seed,
 		       result.boot + 1, config->boots, result.why, config->image->layer->name,
-		       (unsigned long long)config->seed, config->boots, config->ops);
+		       (unsigned long long)config->seed, config->boots, config->ops,
+		       config->faults ? config->drops ? " --faults --drops" : " --faults" : "");
 	return ok;
 }
 
@@ -91,6 +96,8 @@ int main(int argc, char **argv)
 		{ "seconds", required_argument, NULL, 't' },
 		{ "boots", required_argument, NULL, 'b' },
 		{ "ops", required_argument, NULL, 'o' },
+		{ "faults", no_argument, NULL, 'e' },
+		{ "drops", no_argument, NULL, 'd' },
 		{ "feature", required_argument, NULL, 'f' },
 		{ "tool", required_argument, NULL, 'p' },
 		{ "trace", no_argument, NULL, 'v' },
@@ -127,6 +134,12 @@ int main(int argc, char **argv)
 			break;
 		case 'o':
 			config.ops = max(1, atoi(optarg));
+			break;
+		case 'e':
+			config.faults = true;
+			break;
+		case 'd':
+			config.drops = true;
 			break;
 		case 'f':
 			config.feature = optarg;
@@ -173,9 +186,10 @@ int main(int argc, char **argv)
 			ok = one_run(&config, &t);
 		}
 		if (!quiet)
-			printf("%-14s %7llu runs %8llu cuts %11llu decisions %9llu requests %8.0f cuts/s of CPU\n",
+			printf("%-14s %7llu runs %8llu cuts %11llu decisions %9llu requests %7llu errors %6.0f cuts/s of CPU\n",
 			       layer->name, (unsigned long long)t.runs, (unsigned long long)t.cuts,
 			       (unsigned long long)t.decisions, (unsigned long long)t.requests,
+			       (unsigned long long)t.errors,
 			       t.cpu_s ? t.cuts / t.cpu_s : 0);
 		fflush(stdout);
 	}

@@ -19,12 +19,15 @@
  * @zero: it wrote zeroes
  * @soft: an older version may be returned in its place: a discard that the device need not do, or
  *	a write that the device has reported as lost
+ * @doubtful: it may be lost, since a table has ended that could not write everything; the next
+ *	FLUSH says whether it is
  */
 struct version {
 	u64 nr;
 	u64 acked;
 	bool zero;
 	bool soft;
+	bool doubtful;
 };
 
 /**
@@ -32,19 +35,33 @@ struct version {
  * @v: its versions
  * @n: number of them
  * @room: room in @v
+ * @cut: the first @cut versions are from before a power cut: one of them has survived, and the
+ *	first read shows which
  * @users: requests in flight: -1, one that changes it; otherwise the number of reads
  */
 struct cell {
 	struct version *v;
 	u32 n;
 	u32 room;
+	u32 cut;
 	int users;
 };
 
+/**
+ * struct oracle - the oracle of a device
+ * @blocks: number of blocks
+ * @writes: number of versions
+ * @acks: number of acknowledgements
+ * @ending: a table is about to end: what is acknowledged now is doubtful
+ * @lost: a read has returned an older version of this block than a doubtful one; 0 or block + 1
+ * @cell: the blocks
+ */
 struct oracle {
 	u64 blocks;
 	u64 writes;
 	u64 acks;
+	bool ending;
+	u64 lost;
 	struct cell cell[];
 };
 
@@ -96,7 +113,20 @@ u64 oracle_versions(const struct oracle *o)
 static void forget(struct cell *c, u32 n)
 {
 	c->n -= n;
+	c->cut -= min(c->cut, n);
 	memmove(c->v, c->v + n, c->n * sizeof(*c->v));
+}
+
+/* Of the versions from before a power cut version @k has survived, and no other. */
+static void survived(struct cell *c, u32 k)
+{
+	struct version v = c->v[k];
+
+	v.soft = false;
+	v.acked = 1;
+	forget(c, c->cut - 1);
+	c->v[0] = v;
+	c->cut = 0;
 }
 
 /**
@@ -159,6 +189,7 @@ void oracle_end(struct oracle *o, u64 lblk, u32 n, u64 version, bool acked, bool
 		if (v->nr != version)
 			abort();
 		v->acked = ack;
+		v->doubtful = o->ending;
 		if (acked && durable && !v->soft)
 			forget(c, c->n - 1);
 	}
@@ -179,11 +210,21 @@ u64 oracle_flush_begin(const struct oracle *o)
  * oracle_flush_end() - a FLUSH has succeeded: what was acknowledged before it is durable
  * @o: the oracle
  * @acked: what oracle_flush_begin() returned
+ * @why: result, a sentence if it should have failed
+ * @size: size of @why
+ *
+ * Return: false if a loss was seen before that no FLUSH has reported.
  */
-void oracle_flush_end(struct oracle *o, u64 acked)
+bool oracle_flush_end(struct oracle *o, u64 acked, char *why, size_t size)
 {
 	u64 i;
 	u32 k;
+
+	if (o->lost) {
+		snprintf(why, size, "a FLUSH succeeds, and block %llu has lost its newest version",
+			 (unsigned long long)o->lost - 1);
+		return false;
+	}
 
 	for (i = 0; i < o->blocks; i++) {
 		struct cell *c = &o->cell[i];
@@ -194,6 +235,30 @@ void oracle_flush_end(struct oracle *o, u64 acked)
 				break;
 			}
 		}
+		for (k = 0; k < c->n; k++)
+			c->v[k].doubtful &= c->v[k].acked > acked;
+	}
+	return true;
+}
+
+/**
+ * oracle_doubt() - a table is about to end, or has ended, that may not have written everything
+ * @o: the oracle
+ * @ending: it is about to end
+ *
+ * A read may return an older version from now on, but then the next FLUSH must fail.
+ */
+void oracle_doubt(struct oracle *o, bool ending)
+{
+	u64 i;
+	u32 k;
+
+	o->ending = ending;
+	if (!ending)
+		return;
+	for (i = 0; i < o->blocks; i++) {
+		for (k = 1; k < o->cell[i].n; k++)
+			o->cell[i].v[k].doubtful = true;
 	}
 }
 
@@ -208,6 +273,7 @@ void oracle_lost(struct oracle *o)
 	u64 i;
 	u32 k;
 
+	o->lost = 0;
 	for (i = 0; i < o->blocks; i++) {
 		for (k = 1; k < o->cell[i].n; k++)
 			o->cell[i].v[k].soft = true;
@@ -225,12 +291,17 @@ void oracle_cut(struct oracle *o)
 	u64 i;
 	u32 k;
 
+	o->ending = false;
+	o->lost = 0;
 	for (i = 0; i < o->blocks; i++) {
-		o->cell[i].users = 0;
-		/* The first version that is read will be the only one. */
-		for (k = 1; k < o->cell[i].n; k++) {
-			o->cell[i].v[k].soft = true;
-			o->cell[i].v[k].acked = 0;
+		struct cell *c = &o->cell[i];
+
+		c->users = 0;
+		c->cut = c->n;
+		for (k = 1; k < c->n; k++) {
+			c->v[k].soft = true;
+			c->v[k].doubtful = false;
+			c->v[k].acked = 0;
 		}
 	}
 }
@@ -257,6 +328,7 @@ bool oracle_check(struct oracle *o, u64 lblk, const u8 *content, bool racy, char
 {
 	struct cell *c = &o->cell[lblk];
 	u32 k = c->n;
+	bool lost = false;
 	u64 word;
 
 	memcpy(&word, content, sizeof(word));
@@ -269,17 +341,15 @@ bool oracle_check(struct oracle *o, u64 lblk, const u8 *content, bool racy, char
 		return true;
 	while (k--) {
 		if (matches(&c->v[k], lblk, word)) {
-			/* After a cut: this one has survived, and no other. */
-			if (c->v[k].soft && !c->v[k].acked) {
-				c->v[k].soft = false;
-				c->v[k].acked = ++o->acks;
-				c->n = k + 1;
-				forget(c, k);
-			}
+			if (k < c->cut)
+				survived(c, k);
+			if (lost)
+				o->lost = lblk + 1;
 			return true;
 		}
-		if (c->v[k].acked && !c->v[k].soft)
+		if (c->v[k].acked && !c->v[k].soft && !c->v[k].doubtful)
 			break;
+		lost |= c->v[k].acked && !c->v[k].soft;
 	}
 	snprintf(why, size,
 		 "block %llu has version %llu of block %llu; its newest version is %llu, its durable one %llu, of %u",

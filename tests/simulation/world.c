@@ -20,11 +20,44 @@
 
 static const char *const dev_names[LAYER_DEVS] = { "data", "cache", "meta" };
 
+/* Errors of a disk during one boot. */
+enum ailment {
+	HEALTHY,
+	RARE_ERRORS,		/* of any request */
+	WRITE_ERRORS,
+	READ_ERRORS,
+	FLUSH_ERRORS,
+	BAD_BLOCKS,		/* some blocks cannot be written */
+	REMOVED,		/* all requests fail after a while */
+	NR_AILMENTS
+};
+
+/**
+ * struct patient - a disk and its errors
+ * @ailment: their kind
+ * @drops: a FLUSH that fails has dropped what was in the cache
+ * @left: requests until it is removed
+ * @bad: first block that cannot be written
+ * @nr_bad: number of them
+ */
+struct patient {
+	enum ailment ailment;
+	bool drops;
+	u32 left;
+	u64 bad;
+	u32 nr_bad;
+};
+
 /**
  * struct world - the run
  * @config: its parameters
  * @result: its result
  * @disks: the devices below; NULL if the layer has none
+ * @patients: their errors
+ * @ill: a disk has errors in this boot
+ * @was_ill: a disk had errors in an earlier boot: a superblock may have the mark needs_check
+ * @retired: the device is read-only since then, and the run ends
+ * @flushing: a FLUSH is in flight
  * @oracle: what the layer may return
  * @md: the layer
  * @bdev: its device
@@ -44,6 +77,11 @@ struct world {
 	const struct run_config *config;
 	struct run_result *result;
 	struct sim_disk *disks[LAYER_DEVS];
+	struct patient patients[LAYER_DEVS];
+	bool ill;
+	bool was_ill;
+	bool retired;
+	bool flushing;
 	struct oracle *oracle;
 	struct mapped_device *md;
 	struct block_device *bdev;
@@ -101,9 +139,25 @@ static u8 *page_of(struct request *rq, u32 i)
 	return (u8 *)round_up((unsigned long)rq->pages, PAGE_SIZE) + i * PAGE_SIZE;
 }
 
-static int submit(struct world *w, struct request *rq, blk_opf_t opf, u64 lblk, u32 n)
+static const char *name_of(blk_opf_t opf)
+{
+	switch (opf & REQ_OP_MASK) {
+	case REQ_OP_READ:
+		return "read";
+	case REQ_OP_DISCARD:
+		return "discard";
+	case REQ_OP_WRITE_ZEROES:
+		return "zeroes";
+	default:
+		return opf & REQ_PREFLUSH ? "FLUSH" : opf & REQ_FUA ? "FUA write" : "write";
+	}
+}
+
+/* @version: for the trace, the version that the request writes. */
+static int submit(struct world *w, struct request *rq, blk_opf_t opf, u64 lblk, u32 n, u64 version)
 {
 	u32 i;
+	int err;
 
 	bio_init(&rq->bio, w->bdev, rq->vecs, MOST_BLOCKS, opf);
 	rq->bio.bi_iter.bi_sector = lblk << 3;
@@ -117,7 +171,18 @@ static int submit(struct world *w, struct request *rq, blk_opf_t opf, u64 lblk, 
 		wake_up_all(&w->act);
 	if (w->cut_left && !--w->cut_left)
 		sim_config.cut_at = sim_decisions() + 1 + sim_random(1ULL << sim_random(14));
-	return submit_bio_wait(&rq->bio);
+	err = submit_bio_wait(&rq->bio);
+	sim_log("host", name_of(opf), "block %llu, %u blocks, version %llu: %d",
+		(unsigned long long)lblk, n, (unsigned long long)version, err);
+	return err;
+}
+
+/* A request or a command has failed.  Returns if a disk may be the reason. */
+static void failed(struct world *w, const char *what, int err)
+{
+	if (!w->ill)
+		sim_fail("%s fails (%d)", what, err);
+	w->result->errors++;
 }
 
 static void check(struct world *w, struct request *rq, u64 lblk, u32 n, bool racy)
@@ -134,14 +199,17 @@ static void check(struct world *w, struct request *rq, u64 lblk, u32 n, bool rac
 static void do_read(struct world *w, struct request *rq, u64 lblk, u32 n)
 {
 	bool racy = !oracle_lock(w->oracle, lblk, n, true);
+	char what[64];
 	int err;
 
 	memset(page_of(rq, 0), 0xee, n * PAGE_SIZE);
-	err = submit(w, rq, REQ_OP_READ, lblk, n);
-	if (err)
-		sim_fail("a read of %u blocks at %llu fails (%d)", n, (unsigned long long)lblk,
-			 err);
-	check(w, rq, lblk, n, racy);
+	err = submit(w, rq, REQ_OP_READ, lblk, n, 0);
+	scnprintf(what, sizeof(what), "a read of %u blocks at %llu", n, (unsigned long long)lblk);
+	/* A block that cleaning could not read stays unreadable until it is written. */
+	if (err && !(w->was_ill && err == -ENODATA))
+		failed(w, what, err);
+	else if (!err)
+		check(w, rq, lblk, n, racy);
 	if (!racy)
 		oracle_unlock(w->oracle, lblk, n, true);
 }
@@ -151,6 +219,7 @@ static void do_write(struct world *w, struct request *rq, u64 lblk, u32 n, blk_o
 	bool zeroes = (opf & REQ_OP_MASK) != REQ_OP_WRITE;
 	bool soft = (opf & REQ_OP_MASK) == REQ_OP_DISCARD;
 	u64 version, word;
+	char what[64];
 	u32 i, k;
 	int err;
 
@@ -162,22 +231,43 @@ static void do_write(struct world *w, struct request *rq, u64 lblk, u32 n, blk_o
 		for (k = 0; k < PAGE_SIZE; k += sizeof(word))
 			memcpy(page_of(rq, i) + k, &word, sizeof(word));
 	}
-	err = submit(w, rq, opf, lblk, n);
+	err = submit(w, rq, opf, lblk, n, version);
+	scnprintf(what, sizeof(what), "a request %#x of %u blocks at %llu", opf, n,
+		  (unsigned long long)lblk);
 	if (err && err != -ENOSPC)
-		sim_fail("a request %#x of %u blocks at %llu fails (%d)", opf, n,
-			 (unsigned long long)lblk, err);
+		failed(w, what, err);
 	oracle_end(w->oracle, lblk, n, version, !err, opf & REQ_FUA);
 	oracle_unlock(w->oracle, lblk, n, false);
 }
 
+static void flushed(struct world *w, u64 acked)
+{
+	char why[128];
+
+	if (!oracle_flush_end(w->oracle, acked, why, sizeof(why)))
+		sim_fail("%s", why);
+}
+
+/*
+ * A failed FLUSH reports the loss of all that was acknowledged before it ended.  A layer reports it
+ * once, so that of two at the same time only one may fail: there is one at a time.
+ */
 static void do_flush(struct world *w, struct request *rq)
 {
 	u64 acked = oracle_flush_begin(w->oracle);
-	int err = submit(w, rq, REQ_OP_WRITE | REQ_PREFLUSH, 0, 0);
+	int err;
 
-	if (err)
-		sim_fail("a FLUSH fails (%d)", err);
-	oracle_flush_end(w->oracle, acked);
+	if (w->ill && w->flushing)
+		return;
+	w->flushing = true;
+	err = submit(w, rq, REQ_OP_WRITE | REQ_PREFLUSH, 0, 0, 0);
+	w->flushing = false;
+	if (!err) {
+		flushed(w, acked);
+		return;
+	}
+	failed(w, "a FLUSH", err);
+	oracle_lost(w->oracle);
 }
 
 /* A place: mostly where others are, sometimes a sequence. */
@@ -232,6 +322,14 @@ static void host(void *arg)
  * The administrator
  */
 
+/* The device cannot be used any more in this boot, because of its disks: the power fails. */
+static void give_up(struct world *w)
+{
+	w->result->errors++;
+	sim_config.cut_at = sim_decisions() + 1;
+	sim_sleep_ns(1);
+}
+
 static void load(struct world *w)
 {
 	const struct layer_image *image = w->config->image;
@@ -245,16 +343,26 @@ static void load(struct world *w)
 		  w->disks[2] ? "meta" : "-", w->config->feature ? "1 " : "0",
 		  w->config->feature ?: "", words, w->keys);
 	line.params = params;
-	if (sim_dm_load(w->md, &line, 1, false, why, sizeof(why)))
+	if (!sim_dm_load(w->md, &line, 1, false, why, sizeof(why)))
+		return;
+	if (!w->ill)
 		sim_fail("the table '%s' is refused: %s", params, why);
+	give_up(w);
 }
 
 static void resume(struct world *w)
 {
-	int err = sim_dm_resume(w->md);
+	int err;
 
-	if (err)
+	/* Another table begins, or may: the one before it may not have written everything. */
+	if (w->ill)
+		oracle_doubt(w->oracle, true);
+	err = sim_dm_resume(w->md);
+	oracle_doubt(w->oracle, false);
+	if (err && !w->ill)
 		sim_fail("the device is not resumed (%d)", err);
+	if (err)
+		give_up(w);
 	w->bdev = sim_dm_bdev(w->md);
 }
 
@@ -279,9 +387,12 @@ static void choose_keys(struct world *w)
 static int message(struct world *w, const char *text)
 {
 	char words[256];
+	int err;
 
 	strscpy(words, text, sizeof(words));
-	return sim_dm_message(w->md, words, w->answer, sizeof(w->answer));
+	err = sim_dm_message(w->md, words, w->answer, sizeof(w->answer));
+	sim_log("message", text, "%d", err);
+	return err;
 }
 
 /* A counter of the last answer to ``stats``. */
@@ -292,17 +403,22 @@ static u64 counter(const struct world *w, const char *name)
 	return p && p[strlen(name)] == ' ' ? strtoull(p + strlen(name) + 1, NULL, 10) : 0;
 }
 
+static bool is_writable(struct world *w)
+{
+	message(w, "mode");
+	return !strncmp(w->answer, "read-write", 10) || !strncmp(w->answer, "rw", 2);
+}
+
 static void must_be_right(struct world *w)
 {
 	int err = message(w, "verify");
 
-	if (err && err != -EAGAIN)
+	if (err && err != -EAGAIN && (!w->ill || err == -EUCLEAN))
 		sim_fail("verify says that the map is wrong (%d)", err);
 	message(w, "stats");
 	if (counter(w, "r0_violations"))
 		sim_fail("a write would have destroyed data in use");
-	message(w, "mode");
-	if (strncmp(w->answer, "read-write", 10) && strncmp(w->answer, "rw", 2))
+	if (!w->ill && !w->retired && !is_writable(w))
 		sim_fail("the device is %s", w->answer);
 }
 
@@ -323,7 +439,7 @@ static void random_message(struct world *w)
 	err = message(w, text);
 	/* An answer is 1; nothing to clean with can be no reason to fail. */
 	if (err && err != 1 && err != -EAGAIN && err != -ENODATA)
-		sim_fail("the message '%s' fails (%d)", text, err);
+		failed(w, text, err);
 }
 
 static void read_all(struct world *w)
@@ -370,8 +486,9 @@ static void remove_device(struct world *w)
 	if (err)
 		sim_fail("the device is not removed (%d)", err);
 	w->md = NULL;
-	/* An orderly end saves everything. */
-	oracle_flush_end(w->oracle, oracle_flush_begin(w->oracle));
+	/* An orderly end saves everything.  With errors, the next FLUSH says whether it did. */
+	if (!w->ill)
+		flushed(w, oracle_flush_begin(w->oracle));
 }
 
 static void reset(struct world *w)
@@ -383,8 +500,8 @@ static void reset(struct world *w)
 	version = oracle_begin(w->oracle, 0, blocks_of(w), true, false);
 	err = message(w, "reset");
 	if (err)
-		sim_fail("the message 'reset' fails (%d)", err);
-	oracle_end(w->oracle, 0, blocks_of(w), version, true, true);
+		failed(w, "the message 'reset'", err);
+	oracle_end(w->oracle, 0, blocks_of(w), version, !err, true);
 	spawn_hosts(w);
 }
 
@@ -433,7 +550,11 @@ static void administrator(void *arg)
 	create(w);
 	if (sim_random(4))
 		read_all(w);
-	spawn_hosts(w);
+	w->retired = !w->ill && w->was_ill && !is_writable(w);
+	if (w->retired)
+		w->left = 0;
+	else
+		spawn_hosts(w);
 	while (w->left) {
 		if (sim_random(4)) {
 			w->act_left = 1 + sim_random(40);
@@ -446,7 +567,7 @@ static void administrator(void *arg)
 	wait_for_hosts(w);
 	must_be_right(w);
 	read_all(w);
-	if (sim_random(2)) {
+	if (!w->retired && sim_random(2)) {
 		err = message(w, "clean");
 		if (err && err != -ENODATA && err != -EAGAIN)
 			sim_fail("the message 'clean' fails (%d)", err);
@@ -467,6 +588,65 @@ static void administrator(void *arg)
  * Boots
  */
 
+/* Decide what happens to a request of a disk. */
+static enum sim_fault ail(void *ctx, const struct bio *bio, blk_status_t *status)
+{
+	struct patient *p = ctx;
+	bool write = bio_op(bio) == REQ_OP_WRITE && bio_has_data(bio);
+	bool flush = bio->bi_opf & REQ_PREFLUSH;
+	u64 block = bio->bi_iter.bi_sector >> 3;
+
+	switch (p->ailment) {
+	case RARE_ERRORS:
+		if (sim_random(100))
+			return SIM_OK;
+		return write && sim_random(2) ? SIM_TEARS :
+		       flush && p->drops ? SIM_DROPS : SIM_FAILS;
+	case WRITE_ERRORS:
+		if (!write || sim_random(20))
+			return SIM_OK;
+		return sim_random(2) ? SIM_TEARS : SIM_FAILS;
+	case READ_ERRORS:
+		if (write || flush || sim_random(20))
+			return SIM_OK;
+		*status = sim_random(2) ? BLK_STS_MEDIUM : BLK_STS_IOERR;
+		return SIM_FAILS;
+	case FLUSH_ERRORS:
+		if (!flush || sim_random(4))
+			return SIM_OK;
+		return p->drops ? SIM_DROPS : SIM_FAILS;
+	case BAD_BLOCKS:
+		if (!write || block >= p->bad + p->nr_bad ||
+		    block + (bio_sectors(bio) >> 3) <= p->bad)
+			return SIM_OK;
+		*status = sim_random(2) ? BLK_STS_MEDIUM : BLK_STS_IOERR;
+		return SIM_FAILS;
+	case REMOVED:
+		if (p->left && --p->left)
+			return SIM_OK;
+		return SIM_FAILS;
+	default:
+		return SIM_OK;
+	}
+}
+
+/* Choose the errors of a boot. */
+static void infect(struct world *w, u64 *rng)
+{
+	u32 i;
+
+	w->ill = w->config->faults && !w->last && random_below(rng, 2);
+	for (i = 0; i < LAYER_DEVS; i++) {
+		struct patient *p = &w->patients[i];
+
+		p->ailment = w->ill ? random_below(rng, NR_AILMENTS) : HEALTHY;
+		p->drops = w->config->drops;
+		p->left = 1 + random_below(rng, 400);
+		p->bad = random_below(rng, w->config->image->layer->blocks[i] + 1);
+		p->nr_bad = 1 + random_below(rng, 16);
+	}
+}
+
 static void make_disks(struct world *w, u64 *rng)
 {
 	const struct layer_image *image = w->config->image;
@@ -483,7 +663,7 @@ static void make_disks(struct world *w, u64 *rng)
 			.track_blocks = data ? layer->track_blocks : 0,
 			.head_tracks = layer->head_tracks,
 			.skew_blocks = data ? random_below(rng, layer->track_blocks / 2 + 1) : 0,
-			.interlaced = layer->interlaced,
+			.interlaced = layer->interlaced, .fault = ail, .ctx = &w->patients[i],
 		};
 
 		if (config.blocks)
@@ -526,6 +706,8 @@ static enum sim_end boot(struct world *w, u64 *rng, u32 nr)
 
 	choose(&c, rng, config->ops);
 	w->last = nr + 1 == config->boots;
+	infect(w, rng);
+	w->flushing = false;
 	/* Some cuts come during the activation, most while the hosts are busy. */
 	w->cut_left = 0;
 	if (!w->last && random_below(rng, 5))
@@ -545,6 +727,7 @@ static enum sim_end boot(struct world *w, u64 *rng, u32 nr)
 	w->calm = random_below(rng, 2) ? 0 : 1 + random_below(rng, 32);
 	sim_spawn("administrator", false, administrator, w);
 	end = sim_run();
+	w->was_ill |= w->ill;
 	w->result->decisions += sim_decisions();
 	w->result->virtual_ns += sim_time_ns();
 	if (end == SIM_CUT) {
@@ -580,7 +763,7 @@ bool world_run(const struct run_config *config, struct run_result *result)
 	w->result = result;
 	w->oracle = oracle_new(blocks_of(w));
 	make_disks(w, &rng);
-	for (nr = 0; end != SIM_FAILED && nr < config->boots; nr++)
+	for (nr = 0; end != SIM_FAILED && !w->retired && nr < config->boots; nr++)
 		end = boot(w, &rng, nr);
 	if (end == SIM_FAILED) {
 		result->boot = nr - 1;

@@ -12,6 +12,8 @@
  * @seed: everything else depends on it
  * @boots: number of boots; every one but the last ends by a power cut
  * @ops: requests of all hosts in the last boot; earlier ones are cut by chance
+ * @faults: some boots have disks with errors
+ * @drops: with @faults: a FLUSH that fails has dropped what was in the disk's cache
  * @feature: a feature for the table line, or NULL
  * @cut_at: if not 0: the decision of the first boot at which the power fails
  */
@@ -20,6 +22,8 @@ struct run_config {
 	u64 seed;
 	u32 boots;
 	u32 ops;
+	bool faults;
+	bool drops;
 	const char *feature;
 	u64 cut_at;
 };
@@ -29,6 +33,7 @@ struct run_config {
  * @cuts: power cuts survived
  * @decisions: decisions of the scheduler
  * @requests: requests of the hosts
+ * @errors: requests of the hosts that have failed because a disk has
  * @virtual_ns: virtual time
  * @boot: the boot that has failed
  * @why: what is wrong; empty if nothing is
@@ -37,6 +42,7 @@ struct run_result {
 	u64 cuts;
 	u64 decisions;
 	u64 requests;
+	u64 errors;
 	u64 virtual_ns;
 	u32 boot;
 	char why[1024];

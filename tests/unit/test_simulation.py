@@ -47,6 +47,18 @@ def test_layer_survives(layer):
     assert runs == 8 and cuts == 8 * 23 and decisions > 50000 and requests > 3000
 
 
+@pytest.mark.parametrize("layer", LAYERS)
+def test_layer_survives_errors_of_disks(layer):
+    """Disks that fail reads, writes and flushes, or vanish: no read returns what it must not, and
+    no loss is silent."""
+    done = explore("--layer", layer, "--seed", TODAY, "--runs", 16, "--faults")
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    runs, cuts, decisions, requests = counts(done)[layer]
+    assert runs == 16 and cuts > 30 and decisions > 20000 and requests > 3000
+    assert int(re.search(r"(\d+) errors", done.stdout)[1]) > 300
+
+
 def test_a_seed_gives_the_same_run():
     """Two processes make the same decisions, also if one of them prints every tracepoint."""
     first = explore("--layer", "stl-log", "--seed", 5, "--runs", 2)

@@ -218,6 +218,28 @@ static void flush(struct sim_disk *disk, u64 saves)
 		save(disk, list_first_entry(&disk->unsaved, struct unsaved, entry));
 }
 
+static void drop_cache(struct sim_disk *disk)
+{
+	while (!list_empty(&disk->unsaved)) {
+		struct unsaved *u = list_first_entry(&disk->unsaved, struct unsaved, entry);
+
+		set_content(&u->content, 0);
+		list_del(&u->entry);
+		free(u);
+	}
+	disk->saved = disk->ended;
+}
+
+/* What is in the cache never reaches the medium. */
+static void lose_cache(struct sim_disk *disk)
+{
+	struct unsaved *u;
+
+	list_for_each_entry(u, &disk->unsaved, entry)
+		set_content(&disk->now[u->block], copy_content(disk->durable[u->block]));
+	drop_cache(disk);
+}
+
 /* ------------------------------------------------------------------------
  * Requests
  */
@@ -276,6 +298,8 @@ static void end_request(void *arg)
 	struct request *rq = arg;
 	struct bio *bio = rq->bio;
 
+	if (rq->fault == SIM_DROPS)
+		lose_cache(rq->disk);
 	if (rq->fault == SIM_OK || rq->fault == SIM_TEARS) {
 		if (bio_has_data(bio) &&
 		    !transfer(rq, rq->fault == SIM_TEARS, bio->bi_opf & REQ_FUA))
@@ -367,18 +391,6 @@ static void forget_requests(struct sim_disk *disk)
 	}
 }
 
-static void drop_cache(struct sim_disk *disk)
-{
-	while (!list_empty(&disk->unsaved)) {
-		struct unsaved *u = list_first_entry(&disk->unsaved, struct unsaved, entry);
-
-		set_content(&u->content, 0);
-		list_del(&u->entry);
-		free(u);
-	}
-	disk->saved = disk->ended;
-}
-
 /**
  * sim_disk_free() - undo sim_disk_new()
  * @disk: the disk
@@ -422,9 +434,7 @@ void sim_disk_cut(struct sim_disk *disk)
 		if (luck == 1 || (luck > 1 && sim_random(of)))
 			set_content(&disk->durable[u->block], copy_content(u->content));
 	}
-	list_for_each_entry(u, &disk->unsaved, entry)
-		set_content(&disk->now[u->block], copy_content(disk->durable[u->block]));
-	drop_cache(disk);
+	lose_cache(disk);
 	list_for_each_entry(rq, &disk->requests, entry) {
 		if (bio_op(rq->bio) == REQ_OP_WRITE && bio_has_data(rq->bio) && luck)
 			transfer(rq, true, true);

@@ -68,8 +68,9 @@ extern sim_log_fn *sim_log_to;
  * @SIM_OK: serves it
  * @SIM_FAILS: ends it with an error, and nothing has happened
  * @SIM_TEARS: a write: ends it with an error, and some of its blocks are written
+ * @SIM_DROPS: a FLUSH: ends it with an error, and the cache has dropped what it had
  */
-enum sim_fault { SIM_OK, SIM_FAILS, SIM_TEARS };
+enum sim_fault { SIM_OK, SIM_FAILS, SIM_TEARS, SIM_DROPS };
 
 /**
  * struct sim_disk_config - a disk
