@@ -17,6 +17,7 @@
 #define MOST_BLOCKS	48U
 #define ANSWER_BYTES	16384U
 #define NAME		"layer"
+#define MEDIUM		"medium"
 
 static const char *const dev_names[LAYER_DEVS] = { "data", "cache", "meta" };
 
@@ -59,6 +60,9 @@ struct patient {
  * @retired: the device is read-only since then, and the run ends
  * @flushing: a FLUSH is in flight
  * @oracle: what the layer may return
+ * @over_platter: the data device of the layer is a platter over the disk
+ * @platter: its table line
+ * @medium: the platter, if there is one
  * @md: the layer
  * @bdev: its device
  * @last: this is the last boot
@@ -83,6 +87,9 @@ struct world {
 	bool retired;
 	bool flushing;
 	struct oracle *oracle;
+	bool over_platter;
+	char platter[256];
+	struct mapped_device *medium;
 	struct mapped_device *md;
 	struct block_device *bdev;
 	bool last;
@@ -339,8 +346,9 @@ static void load(struct world *w)
 
 	for (i = 0; w->keys[i]; i++)
 		words += w->keys[i] == ' ';
-	scnprintf(params, sizeof(params), "data %s %s %s%s %u%s", w->disks[1] ? "cache" : "-",
-		  w->disks[2] ? "meta" : "-", w->config->feature ? "1 " : "0",
+	scnprintf(params, sizeof(params), "%s %s %s %s%s %u%s", w->medium ? MEDIUM : "data",
+		  w->disks[1] ? "cache" : "-", w->disks[2] ? "meta" : "-",
+		  w->config->feature ? "1 " : "0",
 		  w->config->feature ?: "", words, w->keys);
 	line.params = params;
 	if (!sim_dm_load(w->md, &line, 1, false, why, sizeof(why)))
@@ -472,6 +480,39 @@ static void spawn_hosts(struct world *w)
 	}
 }
 
+static void create_medium(struct world *w)
+{
+	const struct layer *layer = w->config->image->layer;
+	struct sim_line line = {
+		.len = layer->blocks[SHINGLE_DEV_DATA] * 8, .target = "platter",
+		.params = w->platter,
+	};
+	char why[256];
+
+	w->medium = sim_dm_create(MEDIUM);
+	if (sim_dm_load(w->medium, &line, 1, false, why, sizeof(why)))
+		sim_fail("the table '%s' is refused: %s", w->platter, why);
+	if (sim_dm_resume(w->medium))
+		sim_fail("the medium is not resumed");
+}
+
+/* Do to the medium what may be done while the layer uses it. */
+static void disturb_medium(struct world *w)
+{
+	char words[64];
+
+	if (!w->medium)
+		return;
+	if (sim_random(2)) {
+		if (sim_dm_suspend(w->medium) || sim_dm_resume(w->medium))
+			sim_fail("the medium is not suspended and resumed");
+		return;
+	}
+	strscpy(words, sim_random(2) ? "wcache on" : "wcache off", sizeof(words));
+	if (sim_dm_message(w->medium, words, w->answer, sizeof(w->answer)) < 0)
+		sim_fail("the medium refuses its message");
+}
+
 static void create(struct world *w)
 {
 	w->md = sim_dm_create(NAME);
@@ -507,7 +548,10 @@ static void reset(struct world *w)
 
 static void administer(struct world *w)
 {
-	switch (sim_random(12)) {
+	switch (sim_random(13)) {
+	case 5:
+		disturb_medium(w);
+		break;
 	case 0:
 		if (sim_dm_suspend(w->md))
 			sim_fail("the device is not suspended");
@@ -547,6 +591,8 @@ static void administrator(void *arg)
 	if (err)
 		sim_fail("the modules are not loaded (%d)", err);
 	choose_keys(w);
+	if (w->over_platter)
+		create_medium(w);
 	create(w);
 	if (sim_random(4))
 		read_all(w);
@@ -575,6 +621,8 @@ static void administrator(void *arg)
 	}
 	must_be_right(w);
 	remove_device(w);
+	if (w->medium && sim_dm_remove(w->medium))
+		sim_fail("the medium is not removed");
 	sim_modules_unload();
 	/* Threads that have ended may not have left yet. */
 	sim_sleep_ns(NSEC_PER_SEC);
@@ -647,22 +695,42 @@ static void infect(struct world *w, u64 *rng)
 	}
 }
 
+static void describe_platter(struct world *w, u64 *rng, u32 skew)
+{
+	static const char *const damage[] = { "poison", "shadow" };
+	static const char *const timing[] = { "none", "model" };
+	const struct layer *layer = w->config->image->layer;
+	u64 blocks = layer->blocks[SHINGLE_DEV_DATA];
+	u32 track = layer->track_blocks;
+
+	scnprintf(w->platter, sizeof(w->platter),
+		  "data 0 generic 0 16 media %s surfaces 1 head_tracks %u zones %llux%u track_skew %u damage %s timing %s wcache %s",
+		  layer->interlaced ? "imr" : "smr", layer->interlaced ? 1 : layer->head_tracks,
+		  (unsigned long long)blocks / track, track * 8, skew * 8,
+		  damage[random_below(rng, 2)], timing[random_below(rng, 2)],
+		  random_below(rng, 2) ? "on" : "off");
+}
+
 static void make_disks(struct world *w, u64 *rng)
 {
 	const struct layer_image *image = w->config->image;
 	const struct layer *layer = image->layer;
 	bool tracks = layer->track_blocks && random_below(rng, 4);
+	u32 skew = tracks ? random_below(rng, layer->track_blocks / 2 + 1) : 0;
 	u32 i;
 
+	w->over_platter = tracks && !w->config->faults && !random_below(rng, 3);
+	if (w->over_platter)
+		describe_platter(w, rng, skew);
 	for (i = 0; i < LAYER_DEVS; i++) {
-		bool data = tracks && i == SHINGLE_DEV_DATA;
+		bool data = tracks && !w->over_platter && i == SHINGLE_DEV_DATA;
 		struct sim_disk_config config = {
 			.name = dev_names[i], .blocks = layer->blocks[i],
 			.cached = random_below(rng, 4), .slow = random_below(rng, 3) ? 0 : 8,
 			.slow_ns = 50 * NSEC_PER_MSEC,
 			.track_blocks = data ? layer->track_blocks : 0,
 			.head_tracks = layer->head_tracks,
-			.skew_blocks = data ? random_below(rng, layer->track_blocks / 2 + 1) : 0,
+			.skew_blocks = skew,
 			.interlaced = layer->interlaced, .fault = ail, .ctx = &w->patients[i],
 		};
 
@@ -719,6 +787,7 @@ static enum sim_end boot(struct world *w, u64 *rng, u32 nr)
 		c.cut_at = config->cut_at;
 	sim_boot(&c);
 	w->md = NULL;
+	w->medium = NULL;
 	w->hosts = 0;
 	w->stop = false;
 	init_waitqueue_head(&w->ended);

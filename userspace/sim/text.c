@@ -128,6 +128,21 @@ int sim_snprintf(char *buf, size_t size, const char *fmt, ...)
 	return n;
 }
 
+ssize_t sim_strscpy(char *to, const char *from, size_t size)
+{
+	size_t len = strnlen(from, size);
+
+	if (!size)
+		return -E2BIG;
+	if (len == size) {
+		memcpy(to, from, size - 1);
+		to[size - 1] = '\0';
+		return -E2BIG;
+	}
+	memcpy(to, from, len + 1);
+	return len;
+}
+
 static void put_line(const char *what, const char *name, const char *fmt, va_list args)
 {
 	char line[512];

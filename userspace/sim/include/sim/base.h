@@ -377,21 +377,7 @@ int sim_snprintf(char *buf, size_t size, const char *fmt, ...);
 #define vsnprintf		sim_vsnprintf
 
 /* Returns the length, or -E2BIG if it did not fit. */
-static inline ssize_t sim_strscpy(char *to, const char *from, size_t size)
-{
-	size_t len = strnlen(from, size);
-
-	if (!size)
-		return -E2BIG;
-	if (len == size) {
-		memcpy(to, from, size - 1);
-		to[size - 1] = '\0';
-		return -E2BIG;
-	}
-	memcpy(to, from, len + 1);
-	return len;
-}
-
+ssize_t sim_strscpy(char *to, const char *from, size_t size);
 #define strscpy(to, from, size)	sim_strscpy(to, from, size)
 
 /* ------------------------------------------------------------------------
