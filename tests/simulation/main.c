@@ -23,6 +23,7 @@ static void usage(FILE *to)
 	      "  --drops          with --faults: a FLUSH that fails has dropped the cache\n"
 	      "  --feature F      switch a feature of the target on\n"
 	      "  --tool PATH      the shingle tool, for formatting\n"
+	      "  --shrink         look for a smaller run that fails in the same way\n"
 	      "  --trace          print what the kernel logs, and all tracepoints\n"
 	      "  --quiet          print only a failure\n"
 	      "  --list           the layers\n", to);
@@ -55,6 +56,7 @@ static const char *default_tool(void)
 
 /**
  * struct total - what all runs of a layer have done
+ * @shrinks: look for a smaller run after a failure
  */
 struct total {
 	u64 runs;
@@ -63,7 +65,68 @@ struct total {
 	u64 requests;
 	u64 errors;
 	double cpu_s;
+	bool shrinks;
 };
+
+static void print_failure(const struct run_config *config, const struct run_result *result)
+{
+	printf("%s, seed %llu: boot %u of %u fails: %s\n"
+	       "again: shingle-explore --layer %s --seed %llu --boots %u --ops %u%s%s%s\n",
+	       config->image->layer->name, (unsigned long long)config->seed, result->boot + 1,
+	       config->boots, result->why, config->image->layer->name,
+	       (unsigned long long)config->seed, config->boots, config->ops,
+	       config->faults ? config->drops ? " --faults --drops" : " --faults" : "",
+	       config->feature ? " --feature " : "", config->feature ?: "");
+}
+
+/* Have two runs failed in the same way?  Numbers differ. */
+static bool same_failure(const char *a, const char *b)
+{
+	for (; *a && *b && *a != '\n' && *b != '\n'; a++, b++) {
+		while (*a >= '0' && *a <= '9')
+			a++;
+		while (*b >= '0' && *b <= '9')
+			b++;
+		if (*a != *b)
+			return false;
+	}
+	return true;
+}
+
+/* Seeds that shrink() tries for each size. */
+#define SHRINK_SEEDS	500U
+
+/*
+ * A run cannot be cut down, since each of its decisions depends on the ones before.  So look for a
+ * run of another seed that fails in the same way, from few boots and requests to more.
+ */
+static void shrink(const struct run_config *from, const char *why)
+{
+	u32 boots, ops, most = 16 * from->boots * from->ops, size, seed;
+	struct run_result result;
+
+	for (size = 4; size < most; size *= 2) {
+		for (boots = 1; boots <= from->boots && boots <= size; boots *= 2) {
+			struct run_config config = *from;
+
+			ops = size / boots;
+			if (ops > from->ops)
+				continue;
+			config.boots = boots;
+			config.ops = ops;
+			for (seed = 0; seed < SHRINK_SEEDS; seed++) {
+				config.seed = from->seed + seed;
+				if (world_run(&config, &result) ||
+				    !same_failure(result.why, why))
+					continue;
+				printf("smaller: ");
+				print_failure(&config, &result);
+				return;
+			}
+		}
+	}
+	printf("no smaller run was found that fails in this way\n");
+}
 
 static bool one_run(struct run_config *config, struct total *t)
 {
@@ -78,12 +141,9 @@ static bool one_run(struct run_config *config, struct total *t)
 	t->errors += result.errors;
 	t->cpu_s += seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
 	if (!ok)
-		printf("%s, seed %llu: boot %u of %u fails: %s\n"
-		       "again: shingle-explore --layer %s --seed %llu --boots %u --ops %u%s\n",
-		       config->image->layer->name, (unsigned long long)config->seed,
-		       result.boot + 1, config->boots, result.why, config->image->layer->name,
-		       (unsigned long long)config->seed, config->boots, config->ops,
-		       config->faults ? config->drops ? " --faults --drops" : " --faults" : "");
+		print_failure(config, &result);
+	if (!ok && t->shrinks)
+		shrink(config, result.why);
 	return ok;
 }
 
@@ -100,6 +160,7 @@ int main(int argc, char **argv)
 		{ "drops", no_argument, NULL, 'd' },
 		{ "feature", required_argument, NULL, 'f' },
 		{ "tool", required_argument, NULL, 'p' },
+		{ "shrink", no_argument, NULL, 'S' },
 		{ "trace", no_argument, NULL, 'v' },
 		{ "quiet", no_argument, NULL, 'q' },
 		{ "list", no_argument, NULL, 'L' },
@@ -111,7 +172,7 @@ int main(int argc, char **argv)
 	u64 seed = 1, runs = 1, i;
 	double limit = 0, begun;
 	const struct layer *layer;
-	bool quiet = false, ok = true;
+	bool quiet = false, shrinks = false, ok = true;
 	u32 nr = 0;
 	int c;
 
@@ -151,6 +212,9 @@ int main(int argc, char **argv)
 			sim_log_to = print_line;
 			sim_tracing = true;
 			break;
+		case 'S':
+			shrinks = true;
+			break;
 		case 'q':
 			quiet = true;
 			break;
@@ -174,7 +238,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	for (layer = layers; ok && layer->name; layer++) {
-		struct total t = { 0 };
+		struct total t = { .shrinks = shrinks };
 
 		if (only && strcmp(only, layer->name))
 			continue;

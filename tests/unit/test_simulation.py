@@ -79,6 +79,17 @@ def test_missing_protection_is_found(layer, feature):
                      done.stdout), done.stdout
 
 
+def test_shrink_finds_a_smaller_run():
+    """A failure of a long run is repeated by a run with fewer boots and requests."""
+    done = explore("--layer", "stl-set", "--runs", 150, "--feature", "inplace", "--shrink")
+    again = re.search(r"^smaller: .*\nagain: shingle-explore (.*)$", done.stdout, re.M)
+    assert done.returncode == 1 and again, done.stdout + done.stderr
+    words = again[1].split()
+    assert int(words[words.index("--boots") + 1]) * int(words[words.index("--ops") + 1]) < 24 * 400
+    repeated = explore(*words)
+    assert repeated.returncode == 1 and "fails: a read of" in repeated.stdout
+
+
 def test_bad_options_are_refused():
     """A layer that does not exist, and an option that does not, are errors of usage."""
     done = explore("--layer", "stl-nothing")
