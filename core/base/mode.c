@@ -10,8 +10,9 @@ const char *const shingle_dev_names[SHINGLE_NR_DEVS] = { "data", "cache", "metad
 /**
  * shingle_set_mode() - go one step down the failure ladder
  * @d: the device
- * @mode: SHINGLE_RO if the device accepts no new changes, SHINGLE_FAIL if the map itself
- *	cannot be trusted; a higher mode than the current one has no effect
+ * @mode: SHINGLE_RO if the device accepts no new changes, SHINGLE_FAIL if the map cannot be
+ *	trusted, or the content of the places to which it refers; a higher mode than the current one
+ *	has no effect
  * @check: the metadata may be wrong: mark the superblock needs_check, even if the mode does
  *	not change
  * @why: reason for the log and for the message ``mode``: a string that is never freed

@@ -180,6 +180,10 @@ void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct sh
  * only once: the next FLUSH may succeed.  A record of such a block must not be written, because
  * recovery would follow it to other content and forget the place of the earlier version.  Nor may a
  * footer make a checkpoint valid whose blocks were dropped.  So no later commit is allowed.
+ *
+ * Neither is a read.  The map in memory already refers to places that were written since the last
+ * flush, by the host or by cleaning, and there may be content of other blocks now.  The map on the
+ * disk does not; the next activation follows it.
  */
 static int flush_dev(struct shingle_device *d, enum shingle_dev dev)
 {
@@ -193,7 +197,8 @@ static int flush_dev(struct shingle_device *d, enum shingle_dev dev)
 	WRITE_ONCE(d->log.dead, true);
 	d->journal.failed = true;
 	spin_unlock_irq(&d->map_lock);
-	shingle_set_mode(d, SHINGLE_RO, false, "data could not be flushed");
+	shingle_set_mode(d, SHINGLE_FAIL, false,
+			 "data could not be flushed: load its table again");
 	return err;
 }
 

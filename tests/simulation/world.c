@@ -33,8 +33,11 @@ enum ailment {
 	NR_AILMENTS
 };
 
+struct world;
+
 /**
  * struct patient - a disk and its errors
+ * @world: the run
  * @ailment: their kind
  * @drops: a FLUSH that fails has dropped what was in the cache
  * @left: requests until it is removed
@@ -42,6 +45,7 @@ enum ailment {
  * @nr_bad: number of them
  */
 struct patient {
+	struct world *world;
 	enum ailment ailment;
 	bool drops;
 	u32 left;
@@ -58,6 +62,7 @@ struct patient {
  * @ill: a disk has errors in this boot
  * @was_ill: a disk had errors in an earlier boot: a superblock may have the mark needs_check
  * @retired: the device is read-only since then, and the run ends
+ * @dropped: a disk has dropped what was in its cache, in this boot
  * @flushing: a FLUSH is in flight
  * @oracle: what the layer may return
  * @over_platter: the data device of the layer is a platter over the disk
@@ -85,6 +90,7 @@ struct world {
 	bool ill;
 	bool was_ill;
 	bool retired;
+	bool dropped;
 	bool flushing;
 	struct oracle *oracle;
 	bool over_platter;
@@ -108,6 +114,14 @@ struct world {
 static u64 blocks_of(const struct world *w)
 {
 	return w->config->image->sectors >> 3;
+}
+
+static bool is_writable(struct world *w)
+{
+	char words[] = "mode", answer[256];
+
+	sim_dm_message(w->md, words, answer, sizeof(answer));
+	return !strncmp(answer, "rw", 2);
 }
 
 /* ------------------------------------------------------------------------
@@ -205,7 +219,9 @@ static void check(struct world *w, struct request *rq, u64 lblk, u32 n, bool rac
 
 static void do_read(struct world *w, struct request *rq, u64 lblk, u32 n)
 {
-	bool racy = !oracle_lock(w->oracle, lblk, n, true);
+	bool locked = oracle_lock(w->oracle, lblk, n, true);
+	/* A disk may return anything until the layer has seen that a FLUSH has failed. */
+	bool seen = w->dropped && !is_writable(w);
 	char what[64];
 	int err;
 
@@ -215,9 +231,9 @@ static void do_read(struct world *w, struct request *rq, u64 lblk, u32 n)
 	/* A block that cleaning could not read stays unreadable until it is written. */
 	if (err && !(w->was_ill && err == -ENODATA))
 		failed(w, what, err);
-	else if (!err)
-		check(w, rq, lblk, n, racy);
-	if (!racy)
+	else if (!err && (!w->dropped || seen))
+		check(w, rq, lblk, n, !locked);
+	if (locked)
 		oracle_unlock(w->oracle, lblk, n, true);
 }
 
@@ -367,6 +383,7 @@ static void resume(struct world *w)
 		oracle_doubt(w->oracle, true);
 	err = sim_dm_resume(w->md);
 	oracle_doubt(w->oracle, false);
+	w->dropped = false;
 	if (err && !w->ill)
 		sim_fail("the device is not resumed (%d)", err);
 	if (err)
@@ -411,12 +428,6 @@ static u64 counter(const struct world *w, const char *name)
 	return p && p[strlen(name)] == ' ' ? strtoull(p + strlen(name) + 1, NULL, 10) : 0;
 }
 
-static bool is_writable(struct world *w)
-{
-	message(w, "mode");
-	return !strncmp(w->answer, "read-write", 10) || !strncmp(w->answer, "rw", 2);
-}
-
 static void must_be_right(struct world *w)
 {
 	int err = message(w, "verify");
@@ -427,7 +438,7 @@ static void must_be_right(struct world *w)
 	if (counter(w, "r0_violations"))
 		sim_fail("a write would have destroyed data in use");
 	if (!w->ill && !w->retired && !is_writable(w))
-		sim_fail("the device is %s", w->answer);
+		sim_fail("the device is not read-write");
 }
 
 /* A message that may come at any time. */
@@ -636,6 +647,19 @@ static void administrator(void *arg)
  * Boots
  */
 
+/*
+ * A FLUSH fails.  If that was not the host's, the layer reports it by the next one; what the host
+ * reads before that may be gone.
+ */
+static enum sim_fault fail_flush(struct patient *p)
+{
+	if (!p->drops)
+		return SIM_FAILS;
+	p->world->dropped = true;
+	oracle_doubt(p->world->oracle, true);
+	return SIM_DROPS;
+}
+
 /* Decide what happens to a request of a disk. */
 static enum sim_fault ail(void *ctx, const struct bio *bio, blk_status_t *status)
 {
@@ -648,8 +672,7 @@ static enum sim_fault ail(void *ctx, const struct bio *bio, blk_status_t *status
 	case RARE_ERRORS:
 		if (sim_random(100))
 			return SIM_OK;
-		return write && sim_random(2) ? SIM_TEARS :
-		       flush && p->drops ? SIM_DROPS : SIM_FAILS;
+		return write && sim_random(2) ? SIM_TEARS : flush ? fail_flush(p) : SIM_FAILS;
 	case WRITE_ERRORS:
 		if (!write || sim_random(20))
 			return SIM_OK;
@@ -660,9 +683,7 @@ static enum sim_fault ail(void *ctx, const struct bio *bio, blk_status_t *status
 		*status = sim_random(2) ? BLK_STS_MEDIUM : BLK_STS_IOERR;
 		return SIM_FAILS;
 	case FLUSH_ERRORS:
-		if (!flush || sim_random(4))
-			return SIM_OK;
-		return p->drops ? SIM_DROPS : SIM_FAILS;
+		return flush && !sim_random(4) ? fail_flush(p) : SIM_OK;
 	case BAD_BLOCKS:
 		if (!write || block >= p->bad + p->nr_bad ||
 		    block + (bio_sectors(bio) >> 3) <= p->bad)
@@ -688,6 +709,7 @@ static void infect(struct world *w, u64 *rng)
 		struct patient *p = &w->patients[i];
 
 		p->ailment = w->ill ? random_below(rng, NR_AILMENTS) : HEALTHY;
+		p->world = w;
 		p->drops = w->config->drops;
 		p->left = 1 + random_below(rng, 400);
 		p->bad = random_below(rng, w->config->image->layer->blocks[i] + 1);
@@ -776,6 +798,7 @@ static enum sim_end boot(struct world *w, u64 *rng, u32 nr)
 	w->last = nr + 1 == config->boots;
 	infect(w, rng);
 	w->flushing = false;
+	w->dropped = false;
 	/* Some cuts come during the activation, most while the hosts are busy. */
 	w->cut_left = 0;
 	if (!w->last && random_below(rng, 5))

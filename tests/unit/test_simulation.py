@@ -47,11 +47,12 @@ def test_layer_survives(layer):
     assert runs == 8 and cuts == 8 * 23 and decisions > 50000 and requests > 3000
 
 
+@pytest.mark.parametrize("more", [[], ["--drops"]], ids=["keeps", "drops"])
 @pytest.mark.parametrize("layer", LAYERS)
-def test_layer_survives_errors_of_disks(layer):
-    """Disks that fail reads, writes and flushes, or vanish: no read returns what it must not, and
-    no loss is silent."""
-    done = explore("--layer", layer, "--seed", TODAY, "--runs", 16, "--faults")
+def test_layer_survives_errors_of_disks(layer, more):
+    """Disks that fail reads, writes and flushes, or vanish, and caches that drop what they have: no
+    read returns what it must not, and no loss is silent."""
+    done = explore("--layer", layer, "--seed", TODAY, "--runs", 16, "--faults", *more)
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
     runs, cuts, decisions, requests = counts(done)[layer]
