@@ -183,10 +183,11 @@ void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct sh
  *
  * Neither is a read.  The map in memory already refers to places that were written since the last
  * flush, by the host or by cleaning, and there may be content of other blocks now.  The map on the
- * disk does not; the next activation follows it.
+ * disk does not; the next activation follows it.  During an activation there is no map yet.
  */
 static int flush_dev(struct shingle_device *d, enum shingle_dev dev)
 {
+	bool loaded;
 	int err;
 
 	lockdep_assert_held(&d->log.commit_lock);
@@ -196,9 +197,9 @@ static int flush_dev(struct shingle_device *d, enum shingle_dev dev)
 	spin_lock_irq(&d->map_lock);
 	WRITE_ONCE(d->log.dead, true);
 	d->journal.failed = true;
+	loaded = d->phase.loaded;
 	spin_unlock_irq(&d->map_lock);
-	shingle_set_mode(d, SHINGLE_FAIL, false,
-			 "data could not be flushed: load its table again");
+	shingle_set_mode(d, loaded ? SHINGLE_FAIL : SHINGLE_RO, false, "data could not be flushed");
 	return err;
 }
 

@@ -94,13 +94,14 @@ int ring_make_readable(struct image *img, const char **why)
 		bool unread;
 
 		n = min_t(u64, blocks - pos, RING_BATCH);
-		unread = device_read(meta, start + pos, n, b);
+		/* Writing has destroyed the first of the next blocks. */
+		unread = !writing && device_read(meta, start + pos, n, b);
 		if (!img->l.journal_gap_blocks) {
 			if (unread)
 				err = overwrite_unreadable(meta, start + pos, n, b);
 			continue;
 		}
-		writing |= unread || !all_sound(img, pos, n, b);
+		writing = writing || unread || !all_sound(img, pos, n, b);
 		if (!writing)
 			continue;
 		for (i = 0; i < n; i++)

@@ -27,24 +27,17 @@
 #define __percpu
 #define __init
 #define __exit
-#define __always_unused		__attribute__((__unused__))
 #define noinline		__attribute__((__noinline__))
 #define ____cacheline_aligned_in_smp
-#define __acquires(x)
-#define __releases(x)
-#define __must_hold(x)
 #define barrier()		do { } while (0)
 #undef __always_inline
 #define __always_inline		inline __attribute__((__always_inline__))
-#define IS_ENABLED(option)	0
 #define IS_ERR(p)		((unsigned long)(p) >= (unsigned long)-4095)
 #define IS_ERR_OR_NULL(p)	(!(p) || IS_ERR(p))
 #define PTR_ERR(p)		((long)(p))
 #define ERR_PTR(err)		((void *)(long)(err))
-#define static_assert_once	static_assert
 
 typedef unsigned int gfp_t;
-typedef unsigned int fmode_t;
 
 /* An internal error of the code under test ends the run. */
 #undef WARN_ON_ONCE
@@ -55,7 +48,6 @@ typedef unsigned int fmode_t;
 		sim_fail("internal error at %s:%d: %s", __FILE__, __LINE__, #cond); \
 	hit_; })
 #define WARN_ON(cond)		WARN_ON_ONCE(cond)
-#define WARN_ONCE(cond, ...)	WARN_ON_ONCE(cond)
 
 #undef cond_resched
 #define cond_resched()		sim_yield()
@@ -70,11 +62,8 @@ typedef unsigned int fmode_t;
 #define GFP_KERNEL		0x1U
 #define GFP_NOIO		0x2U
 #define GFP_NOWAIT		0x4U
-#define GFP_ATOMIC		0x4U
 #define __GFP_NOWARN		0x100U
-#define __GFP_ZERO		0x200U
 #define __GFP_NORETRY		0x400U
-#define __GFP_HIGHMEM		0x800U
 #define __GFP_NOMEMALLOC	0x1000U
 
 void *sim_alloc(size_t n, size_t size, gfp_t gfp);
@@ -86,16 +75,12 @@ void sim_free(const void *p);
 #define kvcalloc(n, size, gfp)	sim_alloc(n, size, gfp)
 #define kvzalloc(size, gfp)	sim_alloc(1, size, gfp)
 #define kvmalloc(size, gfp)	sim_alloc(1, size, gfp)
-#define kvmalloc_array(n, size, gfp) sim_alloc(n, size, gfp)
-#define kmalloc_array(n, size, gfp) sim_alloc(n, size, gfp)
 #define kcalloc(n, size, gfp)	sim_alloc(n, size, gfp)
 #define kzalloc(size, gfp)	sim_alloc(1, size, gfp)
 #define kmalloc(size, gfp)	sim_alloc(1, size, gfp)
 #define vmalloc(size)		sim_alloc(1, size, GFP_KERNEL)
-#define vzalloc(size)		sim_alloc(1, size, GFP_KERNEL)
 #define kvfree(p)		sim_free(p)
 #define kfree(p)		sim_free(p)
-#define vfree(p)		sim_free(p)
 char *kstrdup(const char *s, gfp_t gfp);
 
 /* A page is its memory. */
@@ -238,13 +223,9 @@ static inline void list_splice_tail_init(struct list_head *list, struct list_hea
 	(list_empty(head) ? NULL : list_first_entry(head, type, member))
 #define list_next_entry(e, member)	list_entry((e)->member.next, __typeof__(*(e)), member)
 #define list_prev_entry(e, member)	list_entry((e)->member.prev, __typeof__(*(e)), member)
-#define list_is_last(e, head)		((e)->next == (head))
 #define list_for_each_entry(e, head, member)					\
 	for (e = list_first_entry(head, __typeof__(*e), member); &e->member != (head); \
 	     e = list_next_entry(e, member))
-#define list_for_each_entry_reverse(e, head, member)				\
-	for (e = list_last_entry(head, __typeof__(*e), member); &e->member != (head); \
-	     e = list_prev_entry(e, member))
 #define list_for_each_entry_safe(e, n, head, member)				\
 	for (e = list_first_entry(head, __typeof__(*e), member),			\
 	     n = list_next_entry(e, member); &e->member != (head);		\
@@ -258,7 +239,6 @@ struct llist_head {
 	struct llist_node *first;
 };
 
-#define LLIST_HEAD(name)	struct llist_head name = { NULL }
 
 /* Returns whether the list was empty. */
 static inline bool llist_add(struct llist_node *e, struct llist_head *head)
@@ -300,42 +280,26 @@ typedef struct {
 	s64 counter;
 } atomic64_t;
 
-#define ATOMIC_INIT(v)		{ v }
 #define atomic_read(a)		((a)->counter)
 #define atomic_read_acquire(a)	((a)->counter)
 #define atomic_set(a, v)	((void)((a)->counter = (v)))
 #define atomic_set_release(a, v) atomic_set(a, v)
 #define atomic_inc(a)		((void)(a)->counter++)
-#define atomic_dec(a)		((void)(a)->counter--)
-#define atomic_add(n, a)	((void)((a)->counter += (n)))
-#define atomic_sub(n, a)	((void)((a)->counter -= (n)))
 #define atomic_inc_return(a)	(++(a)->counter)
-#define atomic_dec_return(a)	(--(a)->counter)
 #define atomic_dec_and_test(a)	(!--(a)->counter)
 #define atomic64_read(a)	((a)->counter)
 #define atomic64_set(a, v)	((void)((a)->counter = (v)))
 #define atomic64_add(n, a)	((void)((a)->counter += (n)))
-#define atomic64_inc(a)		((void)(a)->counter++)
 
 #define cmpxchg(p, old, new) ({							\
 	__typeof__(*(p)) was_ = *(p);						\
 	if (was_ == (old))							\
 		*(p) = (new);							\
 	was_; })
-#define xchg(p, new) ({								\
-	__typeof__(*(p)) was_ = *(p);						\
-	*(p) = (new);								\
-	was_; })
-
 #define smp_mb()		barrier()
 #define smp_rmb()		barrier()
 #define smp_wmb()		barrier()
-#define smp_store_release(p, v)	((void)(*(p) = (v)))
-#define smp_load_acquire(p)	(*(p))
 
-#define set_bit(n, p)		__set_bit(n, p)
-#define clear_bit(n, p)		__clear_bit(n, p)
-#define test_and_set_bit(n, p)	__test_and_set_bit(n, p)
 
 /* Each processor's copy is this far behind that of the one before. */
 #define SIM_CPU_STRIDE		(16UL << 10)
@@ -349,7 +313,6 @@ void *sim_alloc_percpu(size_t size);
 #define this_cpu_add(v, n)	((void)(sim_this(v) += (n)))
 #define this_cpu_write(v, n)	((void)(sim_this(v) = (n)))
 #define for_each_possible_cpu(cpu) for ((cpu) = 0; (cpu) < SIM_CPUS; (cpu)++)
-#define num_online_cpus()	SIM_CPUS
 
 #define swab32(x)		__builtin_bswap32(x)
 #define swab64(x)		__builtin_bswap64(x)
@@ -370,7 +333,6 @@ int sim_vsnprintf(char *buf, size_t size, const char *fmt, va_list args);
 int sim_scnprintf(char *buf, size_t size, const char *fmt, ...);
 int sim_snprintf(char *buf, size_t size, const char *fmt, ...);
 #define scnprintf		sim_scnprintf
-#define vscnprintf		sim_vscnprintf
 #undef snprintf
 #define snprintf		sim_snprintf
 #undef vsnprintf
@@ -403,9 +365,6 @@ struct module {
 #define MODULE_LICENSE(x)	extern int shim_no_modules
 #define MODULE_VERSION(x)	extern int shim_no_modules
 #define MODULE_ALIAS(x)		extern int shim_no_modules
-#define MODULE_SOFTDEP(x)	extern int shim_no_modules
-#define module_param(...)	extern int shim_no_modules
-#define MODULE_PARM_DESC(...)	extern int shim_no_modules
 #undef EXPORT_SYMBOL_GPL
 #define EXPORT_SYMBOL_GPL(x)	extern int shim_no_modules
 

@@ -30,14 +30,8 @@ enum req_op {
 #define REQ_OP_MASK		0xffU
 #define REQ_SYNC		(1U << 11)
 #define REQ_META		(1U << 12)
-#define REQ_PRIO		(1U << 13)
-#define REQ_NOMERGE		(1U << 14)
-#define REQ_IDLE		(1U << 15)
 #define REQ_FUA			(1U << 17)
 #define REQ_PREFLUSH		(1U << 18)
-#define REQ_RAHEAD		(1U << 19)
-#define REQ_BACKGROUND		(1U << 20)
-#define REQ_NOWAIT		(1U << 21)
 #define REQ_POLLED		(1U << 22)
 
 enum {
@@ -203,7 +197,6 @@ struct bio_set {
 };
 
 #define BIOSET_NEED_BVECS	1
-#define BIOSET_NEED_RESCUER	2
 int bioset_init(struct bio_set *bs, unsigned int reserve, unsigned int front_pad, int flags);
 void bioset_exit(struct bio_set *bs);
 
@@ -229,12 +222,10 @@ int blkdev_issue_flush(struct block_device *bdev);
 
 #define bio_op(bio)		((enum req_op)((bio)->bi_opf & REQ_OP_MASK))
 #define bio_sectors(bio)	((bio)->bi_iter.bi_size >> SECTOR_SHIFT)
-#define bio_end_sector(bio)	((bio)->bi_iter.bi_sector + bio_sectors(bio))
 #define bio_set_dev(bio, bdev)	((void)((bio)->bi_bdev = (bdev)))
 #define bio_clear_polled(bio)	((void)((bio)->bi_opf &= ~REQ_POLLED))
 #define bio_inc_remaining(bio)	((void)(bio)->remaining++)
 #define op_is_write(opf)	(!!((opf) & 1))
-#define op_is_flush(opf)	(!!((opf) & (REQ_FUA | REQ_PREFLUSH)))
 
 static inline bool bio_has_data(const struct bio *bio)
 {
@@ -304,14 +295,6 @@ static inline void bio_list_add(struct bio_list *l, struct bio *bio)
 	else
 		l->head = bio;
 	l->tail = bio;
-}
-
-static inline void bio_list_add_head(struct bio_list *l, struct bio *bio)
-{
-	bio->bi_next = l->head;
-	l->head = bio;
-	if (!l->tail)
-		l->tail = bio;
 }
 
 static inline void bio_list_merge(struct bio_list *l, struct bio_list *more)

@@ -9,12 +9,10 @@
 #define IOPRIO_DEFAULT		0
 #define DM_MAPIO_SUBMITTED	0
 #define DM_MAPIO_REMAPPED	1
-#define DM_MAPIO_REQUEUE	2
 #define DM_MAPIO_KILL		4
 #define DM_ENDIO_DONE		0
 #define DM_ENDIO_INCOMPLETE	1
 #define DM_NAME_LEN		128
-#define DM_STATUS_NOFLUSH_FLAG	1U
 
 typedef enum { STATUSTYPE_INFO, STATUSTYPE_TABLE, STATUSTYPE_IMA } status_type_t;
 
@@ -89,7 +87,6 @@ int dm_suspended(struct dm_target *ti);
 void dm_accept_partial_bio(struct bio *bio, unsigned int sectors);
 void *dm_per_bio_data(struct bio *bio, size_t size);
 #define dm_target_offset(ti, sector)	((sector) - (ti)->begin)
-#define dm_set_target_max_io_len(ti, n)	((ti)->max_io_len = (n), 0)
 
 struct dm_arg {
 	unsigned int min;

@@ -47,8 +47,6 @@ void sim_spin_unlock(spinlock_t *s);
 	static struct lock_class_key key_;					\
 	sim_lock_init(&(s)->l, #s, &key_);					\
 } while (0)
-#define spin_lock(s)			sim_spin_lock(s)
-#define spin_unlock(s)			sim_spin_unlock(s)
 #define spin_lock_irq(s)		sim_spin_lock(s)
 #define spin_unlock_irq(s)		sim_spin_unlock(s)
 #define spin_lock_irqsave(s, flags)	((void)((flags) = 0), sim_spin_lock(s))
@@ -65,12 +63,10 @@ void sim_mutex_init(struct mutex *m, const char *name, const void *class);
 	sim_mutex_init(m, #m, &key_);						\
 } while (0)
 #define mutex_lock(m)			sim_mutex_lock(m)
-#define mutex_lock_interruptible(m)	mutex_lock_killable(m)
 #define mutex_destroy(m)		((void)(m))
 #define DEFINE_MUTEX(m)								\
 	struct mutex m = { .l = { .class = &(m), .name = #m },			\
 			   .wait = { LIST_HEAD_INIT((m).wait.waiters) } }
-#define DEFINE_SPINLOCK(s)	spinlock_t s = { { .class = &(s), .name = #s } }
 
 #define lockdep_assert_held(x) do {						\
 	if ((x)->l.holder != sim_now)						\
@@ -100,7 +96,6 @@ void sim_finish_wait(struct sim_waiter *w);
 bool sim_killed(void);
 void wake_up_all(wait_queue_head_t *q);
 
-#define wake_up(q)			wake_up_all(q)
 #define init_waitqueue_head(q)		INIT_LIST_HEAD(&(q)->waiters)
 #define waitqueue_active(q)		(!list_empty(&(q)->waiters))
 #define wq_has_sleeper(q)		waitqueue_active(q)
@@ -145,6 +140,5 @@ void wait_for_completion(struct completion *c);
 /* A reader is never preempted by what waits for readers to end: there is nothing to do. */
 #define rcu_read_lock()			do { } while (0)
 #define rcu_read_unlock()		do { } while (0)
-#define synchronize_rcu()		sim_yield()
 
 #endif /* SIM_LOCK_H */

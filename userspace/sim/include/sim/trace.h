@@ -17,7 +17,6 @@ const char *sim_symbol(long value, const struct sim_symbol *symbols);
 #define TRACE_DEFINE_ENUM(x)		extern int shim_no_modules
 #define TP_PROTO(...)			__VA_ARGS__
 #define TP_ARGS(...)			__VA_ARGS__
-#define TP_CONDITION(...)		__VA_ARGS__
 #define TP_STRUCT__entry(...)		__VA_ARGS__
 #define TP_fast_assign(...)		__VA_ARGS__
 #define TP_printk(...)			__VA_ARGS__

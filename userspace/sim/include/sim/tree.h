@@ -107,7 +107,6 @@ struct xarray {
 };
 
 #define xa_init(xa)		((void)((xa)->root = RB_ROOT))
-#define xa_is_err(p)		false
 #define xa_err(p)		((void)(p), 0)
 void *xa_load(const struct xarray *xa, unsigned long i);
 void *xa_store(struct xarray *xa, unsigned long i, void *p, gfp_t gfp);
@@ -121,7 +120,6 @@ void xa_clear_mark(struct xarray *xa, unsigned long i, xa_mark_t mark);
 void *xa_find(const struct xarray *xa, unsigned long *i, unsigned long max, xa_mark_t filter);
 void *xa_find_after(const struct xarray *xa, unsigned long *i, unsigned long max,
 		    xa_mark_t filter);
-#define xa_empty(xa)		RB_EMPTY_ROOT(&(xa)->root)
 
 #define xa_for_each_filtered(xa, i, p, from, last, filter)			\
 	for (i = (from), p = xa_find(xa, &i, last, filter); p;			\

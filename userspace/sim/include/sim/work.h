@@ -14,8 +14,6 @@
 #define NSEC_PER_SEC		1000000000L
 #define NSEC_PER_MSEC		1000000L
 #define NSEC_PER_USEC		1000L
-#define USEC_PER_SEC		1000000L
-#define MSEC_PER_SEC		1000L
 
 typedef s64 ktime_t;
 
@@ -24,12 +22,10 @@ u64 sim_time_ns(void);
 #define ktime_get_ns()		sim_time_ns()
 #define ktime_us_delta(a, b)	(((a) - (b)) / NSEC_PER_USEC)
 #define ns_to_ktime(ns)		((ktime_t)(ns))
-#define ktime_to_ns(t)		(t)
 /* A boot begins five minutes before jiffies wrap in 32 bits, as in the kernel. */
 #define INITIAL_JIFFIES		((unsigned long)(unsigned int)(-300 * HZ))
 #define jiffies			(INITIAL_JIFFIES + (unsigned long)(sim_time_ns() / (NSEC_PER_SEC / HZ)))
 #define msecs_to_jiffies(ms)	((unsigned long)DIV_ROUND_UP((u64)(ms) * HZ, 1000))
-#define jiffies_to_msecs(j)	((unsigned int)((j) * (1000 / HZ)))
 #define time_after(a, b)	((long)((b) - (a)) < 0)
 #define time_before(a, b)	time_after(b, a)
 #define time_after_eq(a, b)	((long)((a) - (b)) >= 0)
@@ -59,7 +55,6 @@ bool sim_disarm(struct sim_event *ev);
 
 enum hrtimer_restart { HRTIMER_NORESTART, HRTIMER_RESTART };
 enum hrtimer_mode { HRTIMER_MODE_ABS, HRTIMER_MODE_REL };
-typedef int clockid_t_sim;
 
 struct hrtimer {
 	struct sim_event event;
@@ -104,7 +99,6 @@ struct delayed_work {
 #define WQ_MEM_RECLAIM		1U
 #define WQ_UNBOUND		2U
 #define WQ_HIGHPRI		4U
-#define WQ_FREEZABLE		8U
 
 static inline void sim_work_init(struct work_struct *w, work_func_t fn)
 {
@@ -132,6 +126,5 @@ bool cancel_work_sync(struct work_struct *w);
 bool cancel_delayed_work_sync(struct delayed_work *w);
 bool cancel_delayed_work(struct delayed_work *w);
 #define delayed_work_pending(w)	((w)->work.pending || (w)->timer.armed)
-#define work_pending(w)		((w)->pending)
 
 #endif /* SIM_WORK_H */
