@@ -402,7 +402,7 @@ def made_by_the_tool(ctx):
         expect(status, "all writes have come through the power cut")
         expect(told("status", "medium")["mode"] == "fail", "the medium has power")
         after, said = told("status", "drive"), run(SHINGLE, "status", "drive")[1]
-        expect(after["mode"] == "ro" and after["needs_check"], f"{after}")
+        expect(after["mode"] == "fail" and after["needs_check"], f"{after}")
         expect("run 'shingle check', which reports whether it needs a repair" in said, said)
         run(SHINGLE, "remove", "--no-udev", "drive", ok=None)
         run("dmsetup", "message", "medium", "0", "powercut", "off")

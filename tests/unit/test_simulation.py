@@ -91,6 +91,17 @@ def test_shrink_finds_a_smaller_run():
     assert repeated.returncode == 1 and "fails: a read of" in repeated.stdout
 
 
+def test_mutations_apply():
+    """Each fault that the program is known to find can still be put into the tree."""
+    mutate = TOP / "tests/simulation/mutate"
+    done = subprocess.run([mutate, "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(re.fullmatch(r"(\d+) mutations apply\n", done.stdout)[1]) >= 100
+    done = subprocess.run([mutate, "--check", "--only", "no-such"], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 1 and done.stderr == "there is no mutation no-such\n"
+
+
 def test_bad_options_are_refused():
     """A layer that does not exist, and an option that does not, are errors of usage."""
     done = explore("--layer", "stl-nothing")

@@ -11,20 +11,49 @@
 static const void *class_of[MAX_CLASSES];
 static const char *class_name[MAX_CLASSES];
 static u64 after[MAX_CLASSES];
+/* A bit for each class whose key is in memory that a power cut loses. */
+static u64 registered;
 
-static u32 number(const struct sim_lock *l)
+static u32 find(const void *class)
 {
 	u32 i;
 
-	for (i = 0; i < MAX_CLASSES && class_of[i]; i++) {
-		if (class_of[i] == l->class)
+	for (i = 0; i < MAX_CLASSES; i++) {
+		if (class_of[i] == class)
 			return i;
 	}
+	return MAX_CLASSES;
+}
+
+static u32 find_or_add(const void *class, const char *name)
+{
+	u32 i = find(class);
+
+	if (i < MAX_CLASSES)
+		return i;
+	i = find(NULL);
 	if (i == MAX_CLASSES)
 		sim_fail("more than %u classes of locks", MAX_CLASSES);
-	class_of[i] = l->class;
-	class_name[i] = l->name;
+	class_of[i] = class;
+	class_name[i] = name;
 	return i;
+}
+
+static u32 number(const struct sim_lock *l)
+{
+	return find_or_add(l->class, l->name);
+}
+
+/* The next key at this address is another class. */
+static void forget(u32 i)
+{
+	u32 k;
+
+	class_of[i] = NULL;
+	after[i] = 0;
+	for (k = 0; k < MAX_CLASSES; k++)
+		after[k] &= ~BIT_ULL(i);
+	registered &= ~BIT_ULL(i);
 }
 
 /* The running fiber takes @l: check the order. */
@@ -134,17 +163,27 @@ void mutex_unlock(struct mutex *m)
 	wake_up_all(&m->wait);
 }
 
+void lockdep_register_key(struct lock_class_key *key)
+{
+	registered |= BIT_ULL(find_or_add(key, "a lock with a key of its own"));
+}
+
 void lockdep_unregister_key(struct lock_class_key *key)
 {
-	u32 i, k;
+	u32 i = find(key);
 
-	for (i = 0; i < MAX_CLASSES && class_of[i]; i++) {
-		if (class_of[i] != key)
-			continue;
-		/* The next key at this address is another class. */
-		after[i] = 0;
-		for (k = 0; k < MAX_CLASSES; k++)
-			after[k] &= ~BIT_ULL(i);
+	if (i == MAX_CLASSES)
+		sim_fail("the key of a lock is unregistered and was not registered");
+	forget(i);
+}
+
+void sim_locks_reboot(void)
+{
+	u32 i;
+
+	for (i = 0; i < MAX_CLASSES; i++) {
+		if (registered & BIT_ULL(i))
+			forget(i);
 	}
 }
 

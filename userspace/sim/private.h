@@ -49,6 +49,7 @@ void sim_disks_reboot(void);
 void sim_memory_lost(void);
 void sim_modules_reboot(void);
 void sim_work_reboot(void);
+void sim_locks_reboot(void);
 void sim_bios_reboot(void);
 
 #endif /* SIM_PRIVATE_H */

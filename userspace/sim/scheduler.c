@@ -21,6 +21,8 @@
 
 #define STACK_BYTES	(256UL << 10)
 #define GUARD_BYTES	4096UL
+/* A boot makes less than a tenth of this.  Then threads only wake each other. */
+#define MOST_DECISIONS	(16ULL << 20)
 
 /**
  * struct sim_context - a stack and where it was left
@@ -214,10 +216,10 @@ static struct sim_fiber *next_fiber(void)
 		end = SIM_CUT;
 		return NULL;
 	}
-	while (!nr_ready) {
-		if (pass_time())
+	while (!nr_ready || decisions > MOST_DECISIONS) {
+		if (decisions <= MOST_DECISIONS && pass_time())
 			continue;
-		snprintf(sim_why, sizeof(sim_why), "%s", RB_EMPTY_ROOT(&events) ?
+		snprintf(sim_why, sizeof(sim_why), "%s", !nr_ready && RB_EMPTY_ROOT(&events) ?
 			 "deadlock: nothing can run" : "the run does not end");
 		add_blocked();
 		end = SIM_FAILED;
@@ -588,5 +590,6 @@ void sim_boot(const struct sim_config *config)
 	sim_halt();
 	sim_modules_reboot();
 	sim_work_reboot();
+	sim_locks_reboot();
 	sim_bios_reboot();
 }

@@ -72,7 +72,7 @@ void sim_mutex_init(struct mutex *m, const char *name, const void *class);
 	if ((x)->l.holder != sim_now)						\
 		sim_fail("%s needs %s, which this thread does not hold", __func__, #x); \
 } while (0)
-#define lockdep_register_key(key)	((void)(key))
+void lockdep_register_key(struct lock_class_key *key);
 void lockdep_unregister_key(struct lock_class_key *key);
 #define lockdep_set_class(x, key)	((void)((x)->l.class = (key)))
 
