@@ -15,13 +15,6 @@ SIM_NAMES   := $(addprefix linux/,atomic.h bio.h bitmap.h bitops.h blk_types.h b
 	sched.h sched/mm.h slab.h sort.h spinlock.h string.h suspend.h timer.h tracepoint.h \
 	vmalloc.h wait.h workqueue.h xarray.h)
 
-CORE_KERNEL := $(addprefix core/,$(addprefix target/,target.c options.c status.c message.c reset.c \
-	hibernate.c) $(addprefix clean/,cleaner.c copy.c epoch.c) $(addprefix io/,bio.c waiting.c \
-	reads.c wcache.c destage.c gather.c) map/place.c $(addprefix log/,journal.c checkpoint.c \
-	pages.c load.c) $(addprefix medium/,order.c readers.c rw.c) $(addprefix base/,mode.c host.c \
-	loss.c))
-PLATTER_KERNEL := $(addprefix dm-platter/,platter-target.c platter-queue.c platter-actuator.c \
-	platter-cache.c platter-loss.c platter-media.c platter-options.c damage.c)
 TARGETS     := dm-stl/stl-target.c dm-imr/imr-target.c dm-tiler/tiler-target.c \
 	dm-dualbuffer/dual/target.c dm-dualbuffer/rmwf/target.c
 MODULES     := $(CORE_LIB) $(CORE_KERNEL) $(ENGINES) $(TARGETS) $(PLATTER_KERNEL) \
