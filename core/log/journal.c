@@ -178,12 +178,13 @@ void shingle_journal_add(struct shingle_device *d, u32 reserved, const struct sh
 /*
  * A device that fails a FLUSH may have dropped blocks that it had acknowledged, and reports that
  * only once: the next FLUSH may succeed.  A record of such a block must not be written, because
- * recovery would follow it to other content and forget the place of the earlier version.  Nor may a
- * footer make a checkpoint valid whose blocks were dropped.  So no later commit is allowed.
+ * recovery would follow it to other content and forget the place of the earlier version.  A footer
+ * must not make a checkpoint valid whose blocks were dropped.  So no later commit is allowed.
  *
- * Neither is a read.  The map in memory already refers to places that were written since the last
- * flush, by the host or by cleaning, and there may be content of other blocks now.  The map on the
- * disk does not; the next activation follows it.  During an activation there is no map yet.
+ * No later read is allowed either.  The map in memory refers to places that were written since the
+ * last flush, by the host or by cleaning; they may have the content of other blocks now.  The map
+ * on the disk does not refer to them, and the next activation follows that.  During an activation
+ * there is no map in memory yet.
  */
 static int flush_dev(struct shingle_device *d, enum shingle_dev dev)
 {

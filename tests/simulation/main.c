@@ -56,7 +56,6 @@ static const char *default_tool(void)
 
 /**
  * struct total - what all runs of a layer have done
- * @shrinks: look for a smaller run after a failure
  */
 struct total {
 	u64 runs;
@@ -65,7 +64,6 @@ struct total {
 	u64 requests;
 	u64 errors;
 	double cpu_s;
-	bool shrinks;
 };
 
 static void print_failure(const struct run_config *config, const struct run_result *result)
@@ -128,7 +126,7 @@ static void shrink(const struct run_config *from, const char *why)
 	printf("no smaller run was found that fails in this way\n");
 }
 
-static bool one_run(struct run_config *config, struct total *t)
+static bool one_run(struct run_config *config, struct total *t, bool shrinks)
 {
 	double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
 	struct run_result result;
@@ -142,7 +140,7 @@ static bool one_run(struct run_config *config, struct total *t)
 	t->cpu_s += seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
 	if (!ok)
 		print_failure(config, &result);
-	if (!ok && t->shrinks)
+	if (!ok && shrinks)
 		shrink(config, result.why);
 	return ok;
 }
@@ -238,7 +236,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	for (layer = layers; ok && layer->name; layer++) {
-		struct total t = { .shrinks = shrinks };
+		struct total t = { 0 };
 
 		if (only && strcmp(only, layer->name))
 			continue;
@@ -247,7 +245,7 @@ int main(int argc, char **argv)
 		for (i = 0; ok && (limit ? seconds(CLOCK_MONOTONIC) - begun < limit / nr :
 				   i < runs); i++) {
 			config.seed = seed + i;
-			ok = one_run(&config, &t);
+			ok = one_run(&config, &t, shrinks);
 		}
 		if (!quiet)
 			printf("%-14s %7llu runs %8llu cuts %11llu decisions %9llu requests %7llu errors %6.0f cuts/s of CPU\n",

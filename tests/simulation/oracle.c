@@ -104,11 +104,6 @@ void oracle_free(struct oracle *o)
 	free(o);
 }
 
-u64 oracle_versions(const struct oracle *o)
-{
-	return o->writes;
-}
-
 /* Forget the first @n versions. */
 static void forget(struct cell *c, u32 n)
 {
@@ -117,7 +112,7 @@ static void forget(struct cell *c, u32 n)
 	memmove(c->v, c->v + n, c->n * sizeof(*c->v));
 }
 
-/* Of the versions from before a power cut version @k has survived, and no other. */
+/* Version @k has survived a power cut; the others from before it are gone. */
 static void survived(struct cell *c, u32 k)
 {
 	struct version v = c->v[k];

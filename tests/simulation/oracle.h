@@ -22,6 +22,5 @@ bool oracle_check(struct oracle *o, u64 lblk, const u8 *content, bool racy, char
 
 bool oracle_lock(struct oracle *o, u64 lblk, u32 n, bool shared);
 void oracle_unlock(struct oracle *o, u64 lblk, u32 n, bool shared);
-u64 oracle_versions(const struct oracle *o);
 
 #endif /* ORACLE_H */

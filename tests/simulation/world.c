@@ -118,9 +118,9 @@ static u64 blocks_of(const struct world *w)
 
 static bool is_writable(struct world *w)
 {
-	char words[] = "mode", answer[256];
+	char answer[256];
 
-	sim_dm_message(w->md, words, answer, sizeof(answer));
+	sim_dm_message(w->md, "mode", answer, sizeof(answer));
 	return !strncmp(answer, "rw", 2);
 }
 
@@ -364,8 +364,7 @@ static void load(struct world *w)
 		words += w->keys[i] == ' ';
 	scnprintf(params, sizeof(params), "%s %s %s %s%s %u%s", w->medium ? MEDIUM : "data",
 		  w->disks[1] ? "cache" : "-", w->disks[2] ? "meta" : "-",
-		  w->config->feature ? "1 " : "0",
-		  w->config->feature ?: "", words, w->keys);
+		  w->config->feature ? "1 " : "0", w->config->feature ?: "", words, w->keys);
 	line.params = params;
 	if (!sim_dm_load(w->md, &line, 1, false, why, sizeof(why)))
 		return;
@@ -411,11 +410,8 @@ static void choose_keys(struct world *w)
 
 static int message(struct world *w, const char *text)
 {
-	char words[256];
-	int err;
+	int err = sim_dm_message(w->md, text, w->answer, sizeof(w->answer));
 
-	strscpy(words, text, sizeof(words));
-	err = sim_dm_message(w->md, words, w->answer, sizeof(w->answer));
 	sim_log("message", text, "%d", err);
 	return err;
 }
@@ -510,8 +506,6 @@ static void create_medium(struct world *w)
 /* Do to the medium what may be done while the layer uses it. */
 static void disturb_medium(struct world *w)
 {
-	char words[64];
-
 	if (!w->medium)
 		return;
 	if (sim_random(2)) {
@@ -519,8 +513,8 @@ static void disturb_medium(struct world *w)
 			sim_fail("the medium is not suspended and resumed");
 		return;
 	}
-	strscpy(words, sim_random(2) ? "wcache on" : "wcache off", sizeof(words));
-	if (sim_dm_message(w->medium, words, w->answer, sizeof(w->answer)) < 0)
+	if (sim_dm_message(w->medium, sim_random(2) ? "wcache on" : "wcache off", w->answer,
+			   sizeof(w->answer)) < 0)
 		sim_fail("the medium refuses its message");
 }
 
@@ -773,7 +767,7 @@ static void free_disks(struct world *w)
 	}
 }
 
-static void choose(struct sim_config *c, u64 *rng, u32 ops)
+static void choose(struct sim_config *c, u64 *rng)
 {
 	static const u32 preempt[] = { 1, 2, 8, 64, 0 };
 
@@ -794,7 +788,7 @@ static enum sim_end boot(struct world *w, u64 *rng, u32 nr)
 	enum sim_end end;
 	u32 i;
 
-	choose(&c, rng, config->ops);
+	choose(&c, rng);
 	w->last = nr + 1 == config->boots;
 	infect(w, rng);
 	w->flushing = false;
@@ -806,8 +800,6 @@ static enum sim_end boot(struct world *w, u64 *rng, u32 nr)
 							config->ops / 8 + 1);
 	else if (!w->last)
 		c.cut_at = 1 + random_below(rng, 1ULL << (4 + random_below(rng, 8)));
-	if (!nr && config->cut_at)
-		c.cut_at = config->cut_at;
 	sim_boot(&c);
 	w->md = NULL;
 	w->medium = NULL;
@@ -821,7 +813,6 @@ static enum sim_end boot(struct world *w, u64 *rng, u32 nr)
 	end = sim_run();
 	w->was_ill |= w->ill;
 	w->result->decisions += sim_decisions();
-	w->result->virtual_ns += sim_time_ns();
 	if (end == SIM_CUT) {
 		for (i = 0; i < LAYER_DEVS; i++) {
 			if (w->disks[i])

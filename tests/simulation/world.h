@@ -15,7 +15,6 @@
  * @faults: some boots have disks with errors
  * @drops: with @faults: a FLUSH that fails has dropped what was in the disk's cache
  * @feature: a feature for the table line, or NULL
- * @cut_at: if not 0: the decision of the first boot at which the power fails
  */
 struct run_config {
 	const struct layer_image *image;
@@ -25,7 +24,6 @@ struct run_config {
 	bool faults;
 	bool drops;
 	const char *feature;
-	u64 cut_at;
 };
 
 /**
@@ -34,7 +32,6 @@ struct run_config {
  * @decisions: decisions of the scheduler
  * @requests: requests of the hosts
  * @errors: requests of the hosts that have failed because a disk has
- * @virtual_ns: virtual time
  * @boot: the boot that has failed
  * @why: what is wrong; empty if nothing is
  */
@@ -43,7 +40,6 @@ struct run_result {
 	u64 decisions;
 	u64 requests;
 	u64 errors;
-	u64 virtual_ns;
 	u32 boot;
 	char why[1024];
 };

@@ -21,8 +21,7 @@ static void disk_io(void *ctx, enum shingle_seek_class class, u64 place, u32 n)
 			done = shingle_readcache_forget(&l->cache, place + i, n - i);
 		shingle_around_forget(&l->around, place, n);
 	}
-	shingle_seeks_medium(&l->seeks, class, place, n);
-	shingle_seeks_plain(&l->seeks, class, place, n);
+	shingle_seeks_direct(&l->seeks, class, place, n);
 }
 
 /**
@@ -271,8 +270,7 @@ static void read_fragment(struct replay_log *l, struct shingle_span frag)
 /* The log reads or writes, with and without caches. */
 static void move(struct replay_log *l, enum shingle_seek_class class, u64 place, u32 n)
 {
-	shingle_seeks_medium(&l->seeks, class, place, n);
-	shingle_seeks_plain(&l->seeks, class, place, n);
+	shingle_seeks_direct(&l->seeks, class, place, n);
 }
 
 /* Write to the frontier, within a segment. */

@@ -230,7 +230,7 @@ static void drop_cache(struct sim_disk *disk)
 	disk->saved = disk->ended;
 }
 
-/* What is in the cache never reaches the medium. */
+/* The content of the cache is lost before it reaches the medium. */
 static void lose_cache(struct sim_disk *disk)
 {
 	struct unsaved *u;
@@ -412,11 +412,6 @@ void sim_disk_free(struct sim_disk *disk)
 	free(disk);
 }
 
-struct block_device *sim_disk_bdev(struct sim_disk *disk)
-{
-	return &disk->bdev;
-}
-
 /**
  * sim_disk_cut() - the power of a disk fails
  * @disk: the disk
@@ -440,30 +435,6 @@ void sim_disk_cut(struct sim_disk *disk)
 			transfer(rq, true, true);
 	}
 	forget_requests(disk);
-}
-
-/**
- * sim_disk_busy() - has a disk requests that have not ended?
- * @disk: the disk
- *
- * Return: true if it has.
- */
-bool sim_disk_busy(const struct sim_disk *disk)
-{
-	return !list_empty(&disk->requests);
-}
-
-/**
- * sim_disk_read() - look at a block
- * @disk: the disk
- * @block: its number
- * @buf: receives its content; zeroes if it is destroyed
- */
-void sim_disk_read(const struct sim_disk *disk, u64 block, void *buf)
-{
-	content_t c = disk->now[block];
-
-	put_content(c == DESTROYED ? 0 : c, buf);
 }
 
 /**

@@ -118,11 +118,9 @@ int dm_io(struct dm_io_request *req, unsigned int nr, struct dm_io_region *where
 	init_completion(&io->done);
 	for (i = 0; i < nr; i++)
 		submit_region(io, i, &where[i]);
-	if (req->notify.fn) {
-		put(io);
-		return 0;
-	}
 	put(io);
+	if (req->notify.fn)
+		return 0;
 	if (sim_now->bios)
 		sim_fail("%s waits for dm-io while it submits a bio", sim_now->name);
 	wait_for_completion(&io->done);

@@ -80,7 +80,7 @@ struct dm_io {
  * struct dm_target_io - a clone for a target
  * @io: the bio of which it is a part
  * @ti: the target
- * @len: its sectors, which dm_accept_partial_bio() changes; NULL after the target's map
+ * @len: its sectors, which dm_accept_partial_bio() changes; NULL once the target has remapped it
  * @clone: last member
  */
 struct dm_target_io {
@@ -98,7 +98,7 @@ static u32 disks;
  * Devices and targets by name
  */
 
-struct block_device *sim_bdev(const char *path)
+static struct block_device *find_bdev(const char *path)
 {
 	u32 i;
 
@@ -176,7 +176,7 @@ void sim_dm_reboot(void)
 
 int dm_get_device(struct dm_target *ti, const char *path, blk_mode_t mode, struct dm_dev **dev)
 {
-	struct block_device *bdev = sim_bdev(path);
+	struct block_device *bdev = find_bdev(path);
 	struct dm_table *t = ti->table;
 	u32 i;
 
@@ -380,6 +380,7 @@ static void map_clone(struct dm_target_io *tio)
 	case DM_MAPIO_SUBMITTED:
 		break;
 	case DM_MAPIO_REMAPPED:
+		tio->len = NULL;
 		submit_bio_noacct(clone);
 		break;
 	case DM_MAPIO_KILL:
@@ -530,11 +531,24 @@ static int stack_limits(struct dm_target *ti, struct dm_dev *dev, sector_t start
 	return 0;
 }
 
+/* The most words of a message or of a target's arguments. */
+#define MOST_WORDS	64U
+
+/* Split a text at its blanks, in place; returns the number of words. */
+static unsigned int split(char *text, char **words)
+{
+	unsigned int n = 0;
+	char *next;
+
+	for (next = strtok(text, " "); next && n < MOST_WORDS; next = strtok(NULL, " "))
+		words[n++] = next;
+	return n;
+}
+
 static int add_target(struct dm_table *t, const struct sim_line *line, char *why, size_t size)
 {
 	struct dm_target *ti = &t->targets[t->nr];
-	char *words[64], *text = kstrdup(line->params, GFP_KERNEL), *next;
-	unsigned int n = 0;
+	char *words[MOST_WORDS], *text = kstrdup(line->params, GFP_KERNEL);
 	int err;
 
 	*ti = (struct dm_target){ .table = t, .begin = line->start, .len = line->len,
@@ -545,9 +559,7 @@ static int add_target(struct dm_table *t, const struct sim_line *line, char *why
 		sim_free(text);
 		return -EINVAL;
 	}
-	for (next = strtok(text, " "); next && n < ARRAY_SIZE(words); next = strtok(NULL, " "))
-		words[n++] = next;
-	err = ti->type->ctr(ti, n, words);
+	err = ti->type->ctr(ti, split(text, words), words);
 	sim_free(text);
 	if (err) {
 		scnprintf(why, size, "%s (%d)", ti->error, err);
@@ -734,45 +746,27 @@ int sim_dm_remove(struct mapped_device *md)
 }
 
 /* ``dmsetup message``; @answer: the answer, if it is not empty. */
-int sim_dm_message(struct mapped_device *md, char *text, char *answer, size_t size)
+int sim_dm_message(struct mapped_device *md, const char *text, char *answer, size_t size)
 {
-	char *words[32], *next;
-	unsigned int n = 0;
+	char *words[MOST_WORDS], *copy = kstrdup(text, GFP_KERNEL);
+	unsigned int n = split(copy, words);
 	struct dm_target *ti;
 	u8 set;
 	int err = -EINVAL;
 
 	answer[0] = '\0';
-	for (next = strtok(text, " "); next && n < ARRAY_SIZE(words); next = strtok(NULL, " "))
-		words[n++] = next;
 	set = read_begin(md);
 	ti = md->live ? target_at(md->live, 0) : NULL;
 	if (ti && n && ti->type->message)
 		err = ti->type->message(ti, n, words, answer, size);
 	read_end(md, set);
+	sim_free(copy);
 	return err;
-}
-
-/* ``dmsetup status`` and ``dmsetup table``. */
-void sim_dm_status(struct mapped_device *md, status_type_t type, char *answer, size_t size)
-{
-	u8 set = read_begin(md);
-
-	answer[0] = '\0';
-	if (md->live && md->live->targets[0].type->status)
-		md->live->targets[0].type->status(&md->live->targets[0], type, 0, answer, size);
-	read_end(md, set);
 }
 
 struct block_device *sim_dm_bdev(struct mapped_device *md)
 {
 	return &md->bdev;
-}
-
-/* The first target of the table in use. */
-struct dm_target *sim_dm_target(struct mapped_device *md)
-{
-	return md->live ? &md->live->targets[0] : NULL;
 }
 
 int register_pm_notifier(struct notifier_block *nb)

@@ -129,32 +129,12 @@ void sim_mutex_init(struct mutex *m, const char *name, const void *class)
 
 void sim_mutex_lock(struct mutex *m)
 {
-	/* A mutex that DEFINE_MUTEX() has made. */
 	sim_may_sleep("mutex_lock");
 	sim_yield();
 	if (m->l.holder == sim_now)
 		sim_fail("%s takes %s twice", sim_now->name, m->l.name);
 	wait_event(m->wait, !m->l.holder);
 	take(&m->l);
-}
-
-int mutex_lock_killable(struct mutex *m)
-{
-	sim_yield();
-	if (m->l.holder == sim_now)
-		sim_fail("%s takes %s twice", sim_now->name, m->l.name);
-	if (wait_event_killable(m->wait, !m->l.holder))
-		return -EINTR;
-	take(&m->l);
-	return 0;
-}
-
-bool mutex_trylock(struct mutex *m)
-{
-	if (m->l.holder)
-		return false;
-	take(&m->l);
-	return true;
 }
 
 void mutex_unlock(struct mutex *m)

@@ -17,13 +17,12 @@
  * @ready: it can run; else it is blocked or idle
  * @why: what it is blocked on
  * @cpu: the processor on which it runs since it was chosen last
- * @killed: it has got a fatal signal
- * @in_kill: it waits so that a fatal signal wakes it
  * @held: locks that it holds
  * @nr_held: number of them
  * @spins: number of spinlocks among them
  * @bios: bios that it has submitted while it was submitting another one
  * @entry: in the list of all fibers in use, or of idle ones
+ * @context: its stack
  */
 struct sim_fiber {
 	const char *name;
@@ -34,7 +33,6 @@ struct sim_fiber {
 	bool ready;
 	const char *why;
 	int cpu;
-	bool killed;
 	const struct sim_lock *held[SIM_MAX_HELD];
 	u32 nr_held;
 	u32 spins;

@@ -209,7 +209,7 @@ static void add_blocked(void)
 static struct sim_fiber *next_fiber(void)
 {
 	struct sim_fiber *f;
-	u32 i = 0;
+	u32 i;
 
 	decisions++;
 	if (sim_config.cut_at && decisions >= sim_config.cut_at) {
@@ -225,15 +225,10 @@ static struct sim_fiber *next_fiber(void)
 		end = SIM_FAILED;
 		return NULL;
 	}
-	if (!sim_config.in_order)
-		i = sim_random(nr_ready);
+	i = sim_random(nr_ready);
 	f = ready[i];
-	nr_ready--;
-	if (sim_config.in_order)
-		memmove(ready, ready + 1, nr_ready * sizeof(*ready));
-	else
-		ready[i] = ready[nr_ready];
-	f->cpu = sim_config.in_order ? 0 : sim_random(SIM_CPUS);
+	ready[i] = ready[--nr_ready];
+	f->cpu = sim_random(SIM_CPUS);
 	return f;
 }
 
@@ -314,7 +309,6 @@ struct sim_fiber *sim_spawn(const char *name, bool irq, void (*fn)(void *arg), v
 	f->fn = fn;
 	f->arg = arg;
 	f->irq = irq;
-	f->killed = false;
 	f->why = NULL;
 	f->nr_held = 0;
 	f->spins = 0;
@@ -380,23 +374,6 @@ void sim_may_sleep(const char *what)
 		sim_fail("%s may sleep, in an interrupt", what);
 }
 
-bool sim_killed(void)
-{
-	return sim_now->killed;
-}
-
-/**
- * sim_kill() - send a thread a fatal signal
- * @f: the thread
- *
- * Context: a fiber.
- */
-void sim_kill(struct sim_fiber *f)
-{
-	f->killed = true;
-	sim_wake(f);
-}
-
 static void wake_arg(void *arg)
 {
 	sim_wake(arg);
@@ -414,8 +391,6 @@ void sim_sleep_ns(u64 ns)
 
 	sim_at(&ev, now_ns + ns, wake_arg, sim_now);
 	sim_block("time");
-	/* A signal may have come first. */
-	sim_disarm(&ev);
 }
 
 /* ------------------------------------------------------------------------
@@ -501,7 +476,7 @@ enum sim_end sim_run(void)
 	return end;
 }
 
-static void leave_for(enum sim_end how)
+static void __attribute__((__noreturn__)) leave_for(enum sim_end how)
 {
 	struct sim_context *self = sim_now->context;
 
@@ -519,7 +494,6 @@ static void leave_for(enum sim_end how)
 void sim_stop(void)
 {
 	leave_for(SIM_DONE);
-	abort();
 }
 
 /**
@@ -545,7 +519,6 @@ void sim_fail(const char *fmt, ...)
 		__sanitizer_print_stack_trace();
 #endif
 	leave_for(SIM_FAILED);
-	abort();
 }
 
 /**

@@ -13,8 +13,6 @@
 /**
  * struct sim_config - how the kernel behaves
  * @seed: of all decisions
- * @in_order: fibers run in the order in which they became ready, as nearly as possible as on one
- *	processor, instead of by chance
  * @preempt: one in @preempt places where a fiber can be preempted does it; 0: none
  * @serial: each workqueue has a single worker, as when the kernel has no memory for more
  * @poor: memory for bios comes from the reserve of their pool only
@@ -24,7 +22,6 @@
  */
 struct sim_config {
 	u64 seed;
-	bool in_order;
 	u32 preempt;
 	bool serial;
 	bool poor;
@@ -49,7 +46,6 @@ enum sim_end sim_run(void);
 void sim_stop(void) __attribute__((__noreturn__));
 void sim_halt(void);
 u64 sim_decisions(void);
-void sim_kill(struct sim_fiber *f);
 void sim_sleep_ns(u64 ns);
 
 /* memory.c */
@@ -105,10 +101,7 @@ struct sim_disk;
 
 struct sim_disk *sim_disk_new(const struct sim_disk_config *config);
 void sim_disk_free(struct sim_disk *disk);
-struct block_device *sim_disk_bdev(struct sim_disk *disk);
 void sim_disk_cut(struct sim_disk *disk);
-bool sim_disk_busy(const struct sim_disk *disk);
-void sim_disk_read(const struct sim_disk *disk, u64 block, void *buf);
 void sim_disk_write(struct sim_disk *disk, u64 block, const void *buf);
 
 /* ------------------------------------------------------------------------
@@ -135,15 +128,12 @@ int sim_dm_load(struct mapped_device *md, const struct sim_line *lines, u32 nr, 
 int sim_dm_suspend(struct mapped_device *md);
 int sim_dm_resume(struct mapped_device *md);
 int sim_dm_remove(struct mapped_device *md);
-int sim_dm_message(struct mapped_device *md, char *words, char *answer, size_t size);
-void sim_dm_status(struct mapped_device *md, status_type_t type, char *answer, size_t size);
+int sim_dm_message(struct mapped_device *md, const char *text, char *answer, size_t size);
 struct block_device *sim_dm_bdev(struct mapped_device *md);
-struct dm_target *sim_dm_target(struct mapped_device *md);
-struct block_device *sim_bdev(const char *path);
 void sim_bdev_add(struct block_device *bdev);
 void sim_bdev_remove(struct block_device *bdev);
 
-/* modules.c: a program names the modules that it contains */
+/* modules.c */
 int sim_modules_load(void);
 void sim_modules_unload(void);
 

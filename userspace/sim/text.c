@@ -143,38 +143,21 @@ ssize_t sim_strscpy(char *to, const char *from, size_t size)
 	return len;
 }
 
-static void put_line(const char *what, const char *name, const char *fmt, va_list args)
-{
-	char line[512];
-	size_t used;
-
-	used = sim_scnprintf(line, sizeof(line), "%llu.%06llu %s %s: ",
-			     (unsigned long long)(sim_time_ns() / 1000000000),
-			     (unsigned long long)(sim_time_ns() / 1000 % 1000000), what, name);
-	sim_vscnprintf(line + used, sizeof(line) - used, fmt, args);
-	sim_log_to(line);
-}
-
 void sim_log(const char *level, const char *prefix, const char *fmt, ...)
 {
+	char line[512];
 	va_list args;
+	size_t used;
 
 	if (!sim_log_to)
 		return;
+	used = sim_scnprintf(line, sizeof(line), "%llu.%06llu %s %s: ",
+			     (unsigned long long)(sim_time_ns() / 1000000000),
+			     (unsigned long long)(sim_time_ns() / 1000 % 1000000), level, prefix);
 	va_start(args, fmt);
-	put_line(level, prefix, fmt, args);
+	sim_vscnprintf(line + used, sizeof(line) - used, fmt, args);
 	va_end(args);
-}
-
-void sim_trace(const char *event, const char *fmt, ...)
-{
-	va_list args;
-
-	if (!sim_log_to)
-		return;
-	va_start(args, fmt);
-	put_line("event", event, fmt, args);
-	va_end(args);
+	sim_log_to(line);
 }
 
 const char *sim_symbol(long value, const struct sim_symbol *symbols)

@@ -21,6 +21,7 @@ struct workqueue_struct {
  * @entry: in the list of all of them
  * @work: the work, which may be freed meanwhile
  * @func: the work's function
+ * @wq: the queue of the worker
  * @nr: number of this execution
  */
 struct worker {
@@ -154,25 +155,29 @@ bool queue_work(struct workqueue_struct *wq, struct work_struct *w)
 	return true;
 }
 
+/* Wait for the end of an execution that goes on; returns false if there is none. */
+static bool wait_for_worker(const struct work_struct *w)
+{
+	struct worker *k = executes(w);
+	u64 nr;
+
+	if (!k)
+		return false;
+	nr = k->nr;
+	wait_event(ends, !goes_on(nr));
+	return true;
+}
+
 /* Wait for the end of what was queued or running at the time of the call. */
 static bool wait_for(struct work_struct *w)
 {
-	struct worker *k = executes(w);
-	bool waited = k || w->pending;
-	u64 nr;
+	bool queued = w->pending, waited = wait_for_worker(w) || queued;
 
-	if (k) {
-		nr = k->nr;
-		wait_event(ends, !goes_on(nr));
-	}
 	/* The one that is queued, which may have begun meanwhile, or was cancelled. */
 	if (w->pending)
 		wait_event(ends, !w->pending);
-	k = executes(w);
-	if (waited && k) {
-		nr = k->nr;
-		wait_event(ends, !goes_on(nr));
-	}
+	if (waited)
+		wait_for_worker(w);
 	return waited;
 }
 
@@ -259,13 +264,6 @@ bool flush_delayed_work(struct delayed_work *w)
 	if (sim_disarm(&w->timer))
 		add_work(w->wq, &w->work);
 	return flush_work(&w->work);
-}
-
-bool cancel_delayed_work(struct delayed_work *w)
-{
-	bool was = sim_disarm(&w->timer);
-
-	return forget(&w->work) || was;
 }
 
 bool cancel_delayed_work_sync(struct delayed_work *w)

@@ -218,11 +218,9 @@ static inline void list_splice_tail_init(struct list_head *list, struct list_hea
 
 #define list_entry(p, type, member)	container_of(p, type, member)
 #define list_first_entry(head, type, member) list_entry((head)->next, type, member)
-#define list_last_entry(head, type, member) list_entry((head)->prev, type, member)
 #define list_first_entry_or_null(head, type, member) \
 	(list_empty(head) ? NULL : list_first_entry(head, type, member))
 #define list_next_entry(e, member)	list_entry((e)->member.next, __typeof__(*(e)), member)
-#define list_prev_entry(e, member)	list_entry((e)->member.prev, __typeof__(*(e)), member)
 #define list_for_each_entry(e, head, member)					\
 	for (e = list_first_entry(head, __typeof__(*e), member); &e->member != (head); \
 	     e = list_next_entry(e, member))

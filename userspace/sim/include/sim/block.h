@@ -310,13 +310,10 @@ static inline void bio_list_merge(struct bio_list *l, struct bio_list *more)
 
 static inline void bio_list_merge_head(struct bio_list *l, struct bio_list *more)
 {
-	if (!more->head)
-		return;
-	if (l->head)
-		more->tail->bi_next = l->head;
-	else
-		l->tail = more->tail;
-	l->head = more->head;
+	struct bio_list all = *more;
+
+	bio_list_merge(&all, l);
+	*l = all;
 }
 
 static inline struct bio *bio_list_pop(struct bio_list *l)

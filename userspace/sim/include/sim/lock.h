@@ -53,8 +53,6 @@ void sim_spin_unlock(spinlock_t *s);
 #define spin_unlock_irqrestore(s, flags) ((void)(flags), sim_spin_unlock(s))
 
 void sim_mutex_lock(struct mutex *m);
-int mutex_lock_killable(struct mutex *m);
-bool mutex_trylock(struct mutex *m);
 void mutex_unlock(struct mutex *m);
 void sim_mutex_init(struct mutex *m, const char *name, const void *class);
 
@@ -63,6 +61,7 @@ void sim_mutex_init(struct mutex *m, const char *name, const void *class);
 	sim_mutex_init(m, #m, &key_);						\
 } while (0)
 #define mutex_lock(m)			sim_mutex_lock(m)
+#define mutex_lock_killable(m)		(sim_mutex_lock(m), 0)
 #define mutex_destroy(m)		((void)(m))
 #define DEFINE_MUTEX(m)								\
 	struct mutex m = { .l = { .class = &(m), .name = #m },			\
@@ -93,7 +92,6 @@ struct sim_waiter {
 void sim_prepare_to_wait(wait_queue_head_t *q, struct sim_waiter *w);
 void sim_wait(struct sim_waiter *w, const char *why);
 void sim_finish_wait(struct sim_waiter *w);
-bool sim_killed(void);
 void wake_up_all(wait_queue_head_t *q);
 
 #define init_waitqueue_head(q)		INIT_LIST_HEAD(&(q)->waiters)
@@ -101,30 +99,22 @@ void wake_up_all(wait_queue_head_t *q);
 #define wq_has_sleeper(q)		waitqueue_active(q)
 
 /* As the kernel: into the queue first, then the condition, then sleep unless woken meanwhile. */
-#define sim_wait_event(q, cond, stop) ({					\
-	int r_ = 0;								\
+#define wait_event(q, cond) do {							\
 	might_sleep();								\
 	while (!(cond)) {							\
 		struct sim_waiter w_;						\
 		sim_prepare_to_wait(&(q), &w_);					\
-		if (!(cond)) {							\
-			if (stop)						\
-				r_ = -ERESTARTSYS;				\
-			else							\
-				sim_wait(&w_, #cond);				\
-		}								\
+		if (!(cond))							\
+			sim_wait(&w_, #cond);					\
 		sim_finish_wait(&w_);						\
-		if (r_)								\
-			break;							\
 	}									\
-	r_; })
-#define wait_event(q, cond)		((void)sim_wait_event(q, cond, false))
-#define wait_event_killable(q, cond)	sim_wait_event(q, cond, sim_killed())
-#define wait_event_interruptible(q, cond) sim_wait_event(q, cond, sim_killed())
-#define ERESTARTSYS			512
+} while (0)
 
+/* No thread gets a signal. */
+#define wait_event_killable(q, cond)	({ wait_event(q, cond); 0; })
+#define wait_event_interruptible(q, cond) wait_event_killable(q, cond)
 #define current				(sim_now)
-#define fatal_signal_pending(task)	((void)(task), sim_killed())
+#define fatal_signal_pending(task)	((void)(task), false)
 
 static inline void init_completion(struct completion *c)
 {

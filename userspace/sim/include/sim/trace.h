@@ -11,7 +11,6 @@ struct sim_symbol {
 };
 
 extern bool sim_tracing;
-void sim_trace(const char *event, const char *fmt, ...);
 const char *sim_symbol(long value, const struct sim_symbol *symbols);
 
 #define TRACE_DEFINE_ENUM(x)		extern int shim_no_modules
@@ -32,7 +31,7 @@ static inline void trace_##event(proto)						\
 			fields							\
 		} entry_, *__entry = &entry_;					\
 		assign								\
-		sim_trace(#event, __VA_ARGS__);					\
+		sim_log("event", #event, __VA_ARGS__);				\
 	}									\
 }										\
 static inline bool trace_##event##_enabled(void)				\

@@ -124,7 +124,6 @@ bool flush_work(struct work_struct *w);
 bool flush_delayed_work(struct delayed_work *w);
 bool cancel_work_sync(struct work_struct *w);
 bool cancel_delayed_work_sync(struct delayed_work *w);
-bool cancel_delayed_work(struct delayed_work *w);
 #define delayed_work_pending(w)	((w)->work.pending || (w)->timer.armed)
 
 #endif /* SIM_WORK_H */
